@@ -1,0 +1,125 @@
+# cc-tui: one Makefile. `make run` and `make test` set up what is missing.
+# MODE=release|debug|asan|tsan  PREFIX=/usr/local  DESTDIR=  V=1 (show commands)
+MODE ?= release
+PREFIX ?= /usr/local
+DESTDIR ?=
+VERSION := 0.1.0
+B := build/$(MODE)
+
+.DEFAULT_GOAL := all
+ifeq ($(V),)
+Q := @
+endif
+
+# --- set-up: what is missing is installed before anything is built -----------
+SETUP_GOALS := all run test e2e bench lint check
+ifneq ($(filter $(SETUP_GOALS),$(or $(MAKECMDGOALS),all)),)
+ifeq ($(CCT_SETUP),)
+$(info $(shell tests/setup.sh $(filter test e2e bench lint check,$(MAKECMDGOALS)) 1>&2 || echo setup-failed))
+endif
+endif
+
+LIBS := ncursesw libcjson libsodium sqlite3
+LOCAL_LIBS := libcjson libsodium libevent libseccomp
+PKG := pkg-config
+OPT_release := -O2 -D_FORTIFY_SOURCE=2
+OPT_debug := -O0
+OPT_asan := -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+OPT_tsan := -O1 -fsanitize=thread -fno-omit-frame-pointer
+WARN := -Wall -Wextra -Wshadow -Wformat=2 -Wvla -Wundef -Wwrite-strings \
+	-Wstrict-prototypes -Wmissing-prototypes $(WERROR)
+CFLAGS_ALL = -std=c11 -D_GNU_SOURCE -DCCT_VERSION='"$(VERSION)"' -g $(OPT_$(MODE)) $(WARN) \
+	-fstack-protector-strong -fPIE -pthread -Iinclude -I$(B)/gen $(PKG_CFLAGS) $(CFLAGS)
+LDFLAGS_ALL = -pie -Wl,-z,relro,-z,now -pthread $(filter -fsanitize%,$(OPT_$(MODE))) $(LDFLAGS)
+PKG_CFLAGS := $(shell $(PKG) --cflags $(LIBS) $(LOCAL_LIBS) 2>/dev/null)
+LDLIBS = $(shell $(PKG) --libs $(LIBS)) -ldl -lm
+LDLIBS_LOCAL = $(shell $(PKG) --libs $(LOCAL_LIBS)) -lm -lutil
+LDLIBS_TEST = $(LDLIBS) $(LDLIBS_LOCAL) $(shell $(PKG) --libs cmocka vterm) -lutil
+
+LIB_SRC := $(filter-out src/main.c src/local/%,$(wildcard src/*/*.c ui/*.c ui/*/*.c))
+LOCAL_SRC := $(wildcard src/local/*.c)
+LOCAL_SHARED := $(wildcard src/util/*.c src/secrets/digest.c)
+o = $(patsubst %.c,$(B)/%.o,$(1))
+UNIT := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/test_*.c))
+FUZZ := $(patsubst tests/fuzz/%.c,$(B)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+GOLDEN := $(patsubst tests/golden/%.c,$(B)/tests/golden/%,$(wildcard tests/golden/test_*.c))
+E2E := $(patsubst tests/e2e/%.c,$(B)/tests/e2e/%,$(wildcard tests/e2e/test_*.c))
+BENCH := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/bench/bench_*.c))
+FAULTD := $(if $(wildcard tests/faultd/*.c),$(B)/faultd)
+BINS := $(B)/cc-tui $(B)/cc-tui-local
+HELP_SRC := $(wildcard tests/lib/*.c)
+
+all: $(BINS) compile_commands.json
+
+$(B)/cc-tui: $(call o,src/main.c) $(B)/libcct.a
+$(B)/cc-tui-local: $(call o,$(LOCAL_SRC)) $(call o,$(LOCAL_SHARED))
+$(B)/cc-tui-local: LDLIBS = $(LDLIBS_LOCAL)
+$(BINS):
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LDLIBS)
+
+$(B)/libcct.a: $(call o,$(LIB_SRC))
+$(B)/libcctlocal.a: $(call o,$(filter-out src/local/main.c,$(LOCAL_SRC)))
+$(B)/libtest.a: $(call o,$(HELP_SRC))
+$(B)/%.a:
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+$(B)/%.o: %.c $(B)/flags
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+
+# data files become C arrays: src/jobs/runner.sh -> gen/runner.sh.h
+$(B)/gen/%.h: src/jobs/%
+	$(Q)mkdir -p $(@D)
+	$(Q)od -An -v -tx1 $< | sed 's/ \(..\)/0x\1,/g' > $@
+$(B)/gen/%.h: themes/%
+	$(Q)mkdir -p $(@D)
+	$(Q)od -An -v -tx1 $< | sed 's/ \(..\)/0x\1,/g' > $@
+GEN := $(patsubst src/jobs/%,$(B)/gen/%.h,$(wildcard src/jobs/*.sh)) \
+	$(patsubst themes/%,$(B)/gen/%.h,$(wildcard themes/*.theme))
+$(call o,$(LIB_SRC)): | $(GEN)
+
+# a change of flags rebuilds everything of that mode
+$(B)/flags: FORCE
+	@mkdir -p $(@D); echo '$(subst ','\'',$(CC) $(CFLAGS_ALL))' | cmp -s - $@ || \
+	  echo '$(subst ','\'',$(CC) $(CFLAGS_ALL))' > $@
+FORCE:
+
+$(UNIT) $(GOLDEN) $(E2E) $(BENCH) $(FUZZ): $(B)/tests/%: $(B)/tests/%.o $(B)/libtest.a $(B)/libcctlocal.a $(B)/libcct.a
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(B)/libcct.a $(LDLIBS_TEST)
+$(B)/faultd: $(call o,$(wildcard tests/faultd/*.c)) $(B)/libcct.a
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LDLIBS_LOCAL) $(LDLIBS)
+-include $(shell find $(B) -name '*.d' 2>/dev/null)
+
+run: all
+	@exec $(B)/cc-tui $(ARGS)
+
+# all tests but the benchmarks; `make test T=unit/test_buf` runs one
+TESTS := $(UNIT) $(GOLDEN) $(FUZZ)
+.PHONY: all run test unit e2e bench lint fmt install uninstall clean check FORCE
+test: all $(TESTS) $(E2E) $(FAULTD)
+	@B=$(B) MODE=$(MODE) tests/run.sh $(or $(T),unit golden fuzz cli e2e sdk)
+unit: all $(TESTS)
+	@B=$(B) MODE=$(MODE) tests/run.sh $(or $(T),unit golden fuzz)
+e2e: all $(E2E) $(FAULTD)
+	@B=$(B) MODE=$(MODE) tests/run.sh $(or $(T),cli e2e sdk)
+bench: all $(BENCH) $(FAULTD)
+	@B=$(B) tests/bench/run.sh $(SECTION)
+lint:
+	@CC='$(CC)' tests/lint/lint.sh
+fmt:
+	clang-format -i $$(git ls-files '*.c' '*.h')
+
+compile_commands.json: Makefile $(LIB_SRC) $(LOCAL_SRC)
+	@{ echo '['; for f in $(LIB_SRC) $(LOCAL_SRC) src/main.c; do printf '%s{"directory":"%s","file":"%s","command":"%s"}' \
+	  "$$sep" '$(CURDIR)' "$$f" '$(subst ",\",$(CC) $(CFLAGS_ALL)) -c '"$$f"; sep=','; done; echo ']'; } > $@
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/cc-tui/themes $(DESTDIR)$(PREFIX)/share/doc/cc-tui
+	install -m 755 -s $(BINS) $(DESTDIR)$(PREFIX)/bin
+	install -m 644 themes/*.theme $(DESTDIR)$(PREFIX)/share/cc-tui/themes
+	install -m 644 README.md cc-tui.conf.example LICENSE $(DESTDIR)$(PREFIX)/share/doc/cc-tui
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/cc-tui $(DESTDIR)$(PREFIX)/bin/cc-tui-local
+	rm -rf $(DESTDIR)$(PREFIX)/share/cc-tui $(DESTDIR)$(PREFIX)/share/doc/cc-tui
+clean:
+	rm -rf build compile_commands.json

@@ -1,0 +1,134 @@
+/* Agents: what the CLIs print becomes common events; what the user says becomes
+ * the CLI's input. Decoders are pure functions of bytes: no clock, no socket,
+ * no global; any slicing of the input gives the same events.
+ * (spec/agents.md: 4 per tool, 5 usage, 6 outcomes, 9 traps, 10 event model)
+ * One decoder belongs to one thread. */
+#ifndef CCT_AGENT_H
+#define CCT_AGENT_H
+
+#include <cct/util/buf.h>
+#include <cct/util/err.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum agent_kind {
+    AGENT_SESSION, AGENT_TURN_BEGIN, AGENT_TEXT, AGENT_THINKING, AGENT_TOOL,
+    AGENT_USER_ECHO, AGENT_ASK, AGENT_NOTICE, AGENT_USAGE, AGENT_TURN_END,
+    AGENT_EXIT, AGENT_RAW, /* RAW: text of a tool without a protocol */
+    AGENT_KIND_COUNT
+};
+enum agent_text_mode { AGENT_APPEND, AGENT_REPLACE };
+enum agent_tool_state { AGENT_TOOL_RUNNING, AGENT_TOOL_OK, AGENT_TOOL_FAILED, AGENT_TOOL_DENIED,
+                        AGENT_TOOL_UNKNOWN };
+enum agent_level { AGENT_INFO, AGENT_WARN, AGENT_ERROR };
+enum agent_usage_scope { AGENT_SCOPE_CALL, AGENT_SCOPE_TURN, AGENT_SCOPE_SESSION_TOTAL };
+enum agent_outcome { AGENT_OK, AGENT_FAILED, AGENT_INTERRUPTED, AGENT_TRUNCATED };
+enum agent_error_class { AGENT_ERR_NONE, AGENT_ERR_AUTH, AGENT_ERR_RATE, AGENT_ERR_OVERLOAD,
+                         AGENT_ERR_BILLING, AGENT_ERR_MODEL, AGENT_ERR_NETWORK, AGENT_ERR_OTHER };
+
+/* One event. Strings are owned by the event (NULL = not given), foreign and not
+ * yet cleaned for the screen: the model's edge does that (cct/text/clean.h). */
+struct agent_event {
+    enum agent_kind kind;
+    /* place in the stream: byte offset of the line's first byte in the run's raw
+     * log, and the number of the event within that line; the key of its row */
+    uint64_t offset;
+    uint32_t index;
+    uint64_t raw_line; /* line number, from 1 */
+    int64_t time_ms;   /* the CLI's own time stamp when it has one, else 0 */
+
+    char *id;        /* text, thinking: block_id; tool: call_id; ask: ask_id;
+                        session: agent_session_id */
+    char *text;      /* text, thinking, echo, notice, turn_end, raw; exit: stderr tail */
+    char *name;      /* tool: name; session: model; ask: tool */
+    char *title;     /* tool, ask: one line; session: tool_version */
+    char *input;     /* tool, ask: JSON text */
+    char *output;    /* tool: whole output so far (replaces) */
+    char *parent;    /* call_id of the parent tool for a subagent's events, or NULL */
+    enum agent_text_mode mode;
+    bool final;
+    enum agent_tool_state state;
+    int exit_code;   /* tool, exit; -1 unknown */
+    int signal;      /* exit: 0 = none */
+    enum agent_level level;
+    int retry_attempt, retry_max;
+    double retry_delay_ms;
+    /* usage: tokens; input excludes cache_read. Decoders emit deltas ready to be
+     * added (scope CALL or TURN); cumulative sources are differenced inside. */
+    int64_t in_tokens, cache_read, cache_write, out_tokens;
+    double cost_usd; /* NaN unknown */
+    enum agent_usage_scope scope;
+    enum agent_outcome outcome;
+    enum agent_error_class error_class;
+    int http_status;
+};
+
+void agent_event_release(struct agent_event *ev);
+/* Deep copy (strings duplicated). */
+void agent_event_copy(struct agent_event *dst, const struct agent_event *src);
+/* One JSON object, field names of spec/agents.md section 10, no newline; the
+ * form `cc-tui decode` prints and the store keeps. */
+void agent_event_to_json(const struct agent_event *ev, struct buf *out);
+/* The reverse; 0 or ERR_INVALID. */
+int agent_event_from_json(struct agent_event *ev, const char *json, size_t len, struct err *e);
+const char *agent_kind_name(enum agent_kind k);
+const char *agent_outcome_name(enum agent_outcome o);
+const char *agent_error_class_name(enum agent_error_class c);
+const char *agent_tool_state_name(enum agent_tool_state s);
+
+/* --- adapters ------------------------------------------------------------- */
+
+/* How the keeper in the sandbox drives the CLI (DESIGN.md section 3). */
+enum agent_mode { AGENT_PERSISTENT, AGENT_ONE_RUN, AGENT_RPC };
+
+struct agent_dec; /* a decoder with its state */
+/* Events are borrowed for the call. */
+typedef void (*agent_event_fn)(void *ctx, const struct agent_event *ev);
+
+struct agent_adapter {
+    const char *name;  /* "claude", "shell"; `demo` shares claude's decoder */
+    enum agent_mode mode;
+    bool echoes;       /* the stream itself shows that a message was taken in;
+                          else delivery is read from the runner's `taken` file */
+    bool pty;          /* runs on a pty (raw text tools) */
+    void *(*state_new)(void);
+    void (*state_free)(void *state);
+    /* One whole line (without its LF), or for raw tools any piece of text. */
+    void (*line)(void *state, struct agent_dec *d, const char *s, size_t len);
+    /* The CLI ended: emit what is still open (tools -> unknown), a turn_end when
+     * none came since the last turn_begin, then exit. May be NULL (default). */
+    void (*end)(void *state, struct agent_dec *d, int code, int sig, const char *stderr_tail);
+    /* Append the bytes for the inbox that say `text` to the CLI: for line
+     * protocols exactly one line with one LF. */
+    int (*encode_message)(const char *text, size_t len, struct buf *out, struct err *e);
+    /* Append the bytes that interrupt the running turn; NULL: signal the group. */
+    int (*encode_interrupt)(const char *request_id, struct buf *out);
+};
+
+/* NULL when unknown. The table is compiled in; which tool uses which adapter is
+ * the tool registry's business (cct/config/tools.h). */
+const struct agent_adapter *agent_adapter_find(const char *name);
+const struct agent_adapter *agent_adapter_at(size_t i); /* NULL past the end */
+
+/* `offset`: byte offset in the raw log of the first byte fed (0, or the start of
+ * the turn a resumed decoder begins at; must be a line start). */
+struct agent_dec *agent_dec_new(const struct agent_adapter *a, uint64_t offset,
+                                agent_event_fn fn, void *ctx);
+void agent_dec_free(struct agent_dec *d);
+/* Feed bytes; events come out synchronously. Lines over LIM_LINE_BYTES are
+ * dropped up to the next LF and leave a warn notice. */
+void agent_dec_feed(struct agent_dec *d, const char *data, size_t len);
+/* The process is gone (code -1 and sig 0: unknown); feeds a last line without LF. */
+void agent_dec_exit(struct agent_dec *d, int code, int sig, const char *stderr_tail);
+/* Offset of the begin of the line in which the current turn began (where a later
+ * decoder may resume), and of the next unread byte. */
+uint64_t agent_dec_turn_offset(const struct agent_dec *d);
+uint64_t agent_dec_offset(const struct agent_dec *d);
+/* For adapters: fill kind and fields, place is added here. Strings borrowed. */
+void agent_dec_emit(struct agent_dec *d, struct agent_event *ev);
+
+/* Class of an error from status and text (spec/agents.md section 6). */
+enum agent_error_class agent_classify(int http_status, const char *text);
+
+#endif

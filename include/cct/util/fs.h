@@ -1,0 +1,36 @@
+/* Private files and the places where they live. Owner and mode are checked on
+ * the open descriptor, never by name first. (UX.md 1.5, RELIABILITY T-16) */
+#ifndef CCT_UTIL_FS_H
+#define CCT_UTIL_FS_H
+
+#include <cct/util/err.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+enum fs_place { FS_CONFIG, FS_DATA, FS_STATE, FS_RUNTIME };
+
+/* "$XDG_CONFIG_HOME/cc-tui", "$XDG_DATA_HOME/cc-tui", ... with the usual
+ * defaults; FS_RUNTIME falls back to a 0700 folder "run" in the state place.
+ * CC_TUI_CONFIG_DIR, CC_TUI_DATA_DIR, CC_TUI_STATE_DIR, CC_TUI_RUNTIME_DIR win.
+ * New string; NULL with *e when there is no HOME either. Creates nothing. */
+char *fs_place(enum fs_place place, struct err *e);
+/* Make a folder and its parents, 0700, and check it: a real folder, ours, not
+ * writable by others. */
+int fs_mkdir_private(const char *path, struct err *e);
+/* Read a whole regular file of at most `max` bytes that we or root own; FIFOs,
+ * devices and symlinks to them are refused, nothing blocks. `private` also
+ * refuses a file that group or others can read. New NUL-terminated memory. */
+char *fs_read(const char *path, size_t max, bool private_file, size_t *len, struct err *e);
+/* Replace atomically: temporary name beside it, 0600, fsync, rename. Refuses
+ * to replace a file of someone else. */
+int fs_write_private(const char *path, const void *data, size_t len, struct err *e);
+/* "dir/name" as a new string. */
+char *fs_join(const char *dir, const char *name);
+/* Take an exclusive lock on a 0600 file; returns the descriptor (close to
+ * unlock) or negative: ERR_BUSY when somebody holds it. */
+int fs_lock(const char *path, struct err *e);
+/* Raise RLIMIT_NOFILE's soft limit to the hard one. */
+void fs_raise_nofile(void);
+/* Close-on-exec pipe/dup checks live with their users. */
+
+#endif
