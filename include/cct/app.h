@@ -1,0 +1,124 @@
+/* The facade for the screen and the commands: actions in, model out. Everything here
+ * is called on the main thread and returns at once; work happens on the net and db
+ * threads and comes back as events (cct/model/event.h). No feature exists twice: what
+ * the screen can do, a command can do through the same call. */
+#ifndef CCT_APP_H
+#define CCT_APP_H
+
+#include <cct/model/model.h>
+#include <cct/util/err.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct app;
+struct app_opts {
+    bool local;            /* --local: the embedded provider whatever keys exist */
+    bool local_unsafe;     /* --local-unsafe */
+    bool readonly;
+    bool first_demo;       /* local, no sandbox yet: create one demo sandbox */
+    bool start_local;      /* may start the provider when none runs */
+    bool follow_all;       /* the screen: keep every session's stream; commands: only
+                              what app_follow names */
+    const char *project;   /* current project, NULL = "default" */
+    const char *data_dir, *config_dir, *state_dir, *runtime_dir; /* NULL = fs_place */
+    const char *ca_file;
+    int poll_ms;           /* list interval while visible; 0 = 3000 */
+    int retention_days;
+    int64_t max_store_bytes;
+    bool vacuum;
+    int kill_all_grace_s;
+};
+
+/* Prepare queues and objects; no thread, no file, no network yet. */
+struct app *app_new(const struct app_opts *o, struct err *e);
+/* Start the db thread (stored rows arrive as EV_SANDBOXES, then EV_LOADED). */
+int app_start(struct app *a, struct err *e);
+/* Start the net thread: for the screen after its first paint, so that libcurl is not
+ * loaded before; commands call it at once. */
+int app_go_online(struct app *a, struct err *e);
+/* Ordered stop: net, then db; bounded to about 1 s. Sandboxes live on. */
+void app_stop(struct app *a);
+void app_free(struct app *a);
+
+/* eventfd: readable when app_drain() has something to do. */
+int app_fd(const struct app *a);
+/* Apply what waits (at most budget_ms; 0 = all). True if the model changed. */
+bool app_drain(struct app *a, int budget_ms);
+/* Also shown each event before it is applied (commands wait for their EV_DONE). */
+void app_observe(struct app *a, void (*fn)(void *ctx, const struct msg *ev), void *ctx);
+const struct model *app_model(const struct app *a);
+
+/* --- actions: each returns a req_id; exactly one EV_DONE carries it ---------- */
+
+struct app_create {
+    const char *tool;        /* "demo", "claude", "shell" */
+    const char *template_id; /* NULL = the tool's */
+    const char *name;        /* NULL = generated */
+    const char *prompt;      /* NULL = none */
+    const char *command;     /* shell tool: run this as the CLI, NULL = interactive */
+    int timeout_s;           /* 0 = 900 */
+    bool pause_at_end;
+    const struct kv *env;    /* ends with k NULL, may be NULL */
+};
+/* What is wrong with it, before anything is spent: 0, or ERR_INVALID / ERR_AUTH with
+ * the field's name in *field ("name", "tool", "timeout", "env", "prompt", "key"). */
+int app_check_create(struct app *a, const struct app_create *c, const char **field,
+                     struct err *e);
+/* done_when_ready: EV_DONE comes when the agent was started, else with the id. */
+uint64_t app_create(struct app *a, const struct app_create *c, bool done_when_ready);
+/* EV_DONE when committed; with `wait` when the turn that answers it ended (text and
+ * outcome set). Refused: empty, over LIM_MESSAGE_BYTES, killed, paused. */
+uint64_t app_send(struct app *a, uint64_t sandbox, const char *text, bool wait);
+/* Edit/cancel a message that is still queued. */
+uint64_t app_message_cancel(struct app *a, uint64_t message);
+/* Resend one that failed or is unconfirmed. */
+uint64_t app_message_retry(struct app *a, uint64_t message);
+uint64_t app_interrupt(struct app *a, uint64_t sandbox);
+/* Start the agent again in a live VM (CLI's own resume where it has one). */
+uint64_t app_restart_agent(struct app *a, uint64_t sandbox);
+uint64_t app_kill(struct app *a, uint64_t sandbox);
+/* By E2B id for ones that are only in the list (headless). */
+uint64_t app_set_timeout(struct app *a, uint64_t sandbox, int seconds_from_now);
+uint64_t app_pause(struct app *a, uint64_t sandbox);
+uint64_t app_resume(struct app *a, uint64_t sandbox, int timeout_s);
+uint64_t app_rename(struct app *a, uint64_t sandbox, const char *name);
+void app_protect(struct app *a, uint64_t sandbox, bool on);
+/* Remove a killed or errored row (VM gone) from the list. */
+uint64_t app_forget(struct app *a, uint64_t sandbox);
+
+/* Kill all: open lists afresh (EV_KILL LISTING, then ARMED or CANNOT); confirm
+ * freezes the ids and goes (RUNNING..REPORT). `expected` = number shown, refused if it
+ * differs. retry acts on what failed. The EV_DONE of confirm comes with the report. */
+uint64_t app_kill_all_open(struct app *a, bool account_scope);
+uint64_t app_kill_all_confirm(struct app *a, bool account_scope, size_t expected);
+void app_kill_all_cancel(struct app *a);
+uint64_t app_kill_all_retry(struct app *a);
+
+/* Load a transcript and keep it live (EV_ITEMS); the screen names what it shows. */
+void app_follow(struct app *a, uint64_t sandbox);
+void app_unfollow(struct app *a, uint64_t sandbox);
+/* Older items from the store (EV_ITEMS with prepend). */
+void app_load_older(struct app *a, uint64_t sandbox);
+/* A fresh list now. EV_DONE when it arrived. */
+uint64_t app_refresh(struct app *a);
+/* Screen visible and recently used: sets the poll interval. */
+void app_active(struct app *a, bool active);
+/* Raw bytes of the agent's stdout from `from` on, as stored and then live, to fn on
+ * the main thread (inside app_drain); for `logs --raw`. Ends (EV_DONE) at the present
+ * end, or with follow when the session ended. */
+uint64_t app_raw(struct app *a, uint64_t sandbox, uint64_t from, bool follow,
+                 void (*fn)(void *ctx, const char *data, size_t len), void *ctx);
+/* The same as agent events in JSON, one line each (`logs --json`). */
+uint64_t app_events(struct app *a, uint64_t sandbox, bool follow,
+                    void (*fn)(void *ctx, const char *json, size_t len), void *ctx);
+void app_event_add(struct app *a, int level, uint64_t sandbox, const char *text);
+
+/* Tools that may be chosen, for forms and completion: name NULL ends. */
+struct app_tool {
+    const char *name, *label, *template_id;
+    bool local_only;
+    char *missing_key; /* provider whose key is missing, or NULL */
+};
+const struct app_tool *app_tools(struct app *a);
+
+#endif

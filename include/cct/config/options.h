@@ -1,0 +1,84 @@
+/* Options of cc-tui.conf, declared once: name, type, default, range or choices, help.
+ * The parser, `config show`, cc-tui.conf.example and the README's table come from here.
+ * Order of force: flag, environment (CC_TUI_SECTION_NAME), project file, user file,
+ * default. (UX.md 1.5) */
+#ifndef CCT_CONFIG_OPTIONS_H
+#define CCT_CONFIG_OPTIONS_H
+
+#include <cct/util/err.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* X(field, "section", "name", TYPE, "default", "min" or choices, "max", "help")
+ * TYPE: INT BOOL STR ENUM SPAN (seconds: 90, 15m, 1h30m) SIZE (bytes: 64K, 1M, 2G) */
+#define OPTIONS(X)                                                                             \
+    X(theme, "screen", "theme", STR, "dark", "", "", "theme: dark, light, mono or a file")     \
+    X(ascii, "screen", "ascii", BOOL, "off", "", "", "no character beyond ASCII")              \
+    X(wrap, "screen", "wrap", BOOL, "on", "", "", "wrap long lines of the output")             \
+    X(times, "screen", "time_stamps", BOOL, "on", "", "", "time stamps in the output")         \
+    X(fps, "screen", "max_fps", INT, "0", "0", "60", "frames per second; 0 = 30, 10 over SSH") \
+    X(ambiguous_wide, "screen", "ambiguous_wide", BOOL, "off", "", "",                         \
+      "characters of ambiguous width take two cells")                                          \
+    X(warn_left, "screen", "warn_left", SPAN, "15m", "0", "86400",                             \
+      "time left that is marked in the list")                                                  \
+    X(timeout, "sandbox", "timeout", SPAN, "15m", "15", "86400", "timeout of a new sandbox")   \
+    X(at_end, "sandbox", "at_end", ENUM, "kill", "kill pause", "",                             \
+      "what happens when the time is up")                                                      \
+    X(tool, "sandbox", "tool", STR, "", "", "", "tool of a new sandbox; empty = last used")    \
+    X(project, "sandbox", "project", STR, "default", "", "", "current project")                \
+    X(kill_all_confirm, "sandbox", "kill_all_confirm", ENUM, "count", "always count never",    \
+      "", "always = type the number, count = y below ten, never = at once")                    \
+    X(kill_all_grace, "sandbox", "kill_all_grace", INT, "0", "0", "10",                        \
+      "seconds in which u calls a kill-all off")                                               \
+    X(poll, "net", "poll", INT, "3", "2", "60", "seconds between two lists while visible")     \
+    X(ca_file, "net", "ca_file", STR, "", "", "", "private CA certificates (PEM)")             \
+    X(retention, "store", "retention_days", INT, "30", "0", "3650",                            \
+      "days that an ended sandbox's transcript is kept; 0 = for ever")                         \
+    X(max_store, "store", "max_size", SIZE, "2G", "0", "", "raw output kept in all; 0 = all")  \
+    X(vacuum, "store", "vacuum", BOOL, "on", "", "", "give free pages back to the disk")       \
+    X(log_level, "log", "level", ENUM, "info", "debug info warn error", "", "what is logged")
+
+enum option_type { OPT_INT, OPT_BOOL, OPT_STR, OPT_ENUM, OPT_SPAN, OPT_SIZE };
+enum option_source { OPT_DEFAULT, OPT_USER, OPT_PROJECT, OPT_ENV, OPT_FLAG };
+
+struct options {
+#define OPT_FIELD_INT int
+#define OPT_FIELD_BOOL bool
+#define OPT_FIELD_STR char *
+#define OPT_FIELD_ENUM char *
+#define OPT_FIELD_SPAN int
+#define OPT_FIELD_SIZE int64_t
+#define OPTION_FIELD(f, sec, name, type, def, min, max, help) OPT_FIELD_##type f;
+    OPTIONS(OPTION_FIELD)
+#undef OPTION_FIELD
+    enum option_source source[64]; /* by index in the table */
+};
+/* [keys] lines are kept for the screen: action and keys. */
+struct key_line {
+    char *action, *keys;
+    char where[160]; /* "file:line" */
+};
+struct config {
+    struct options o;
+    struct key_line *keys;
+    size_t n_keys;
+    char **notes; /* warnings: "cc-tui.conf:12: unknown key 'thme' (did you mean 'theme'?)" */
+    size_t n_notes;
+};
+/* Defaults, then the user's file, the project's file (never commands or base URLs from
+ * it), the environment. Unknown key or bad value = a note, the old value stays. */
+void config_load(struct config *c, const char *user_file, const char *project_file);
+void config_release(struct config *c);
+/* Set one by "section.name" or "name" (a flag). */
+int config_set(struct config *c, const char *name, const char *value, enum option_source src,
+               struct err *e);
+/* All defaults commented out, with help: the shipped example file. New string. */
+char *config_example(void);
+/* The options as a Markdown table (the README's). New string. */
+char *config_table(void);
+/* Name, value as text and source of option i; false past the end. */
+bool config_at(const struct config *c, size_t i, const char **section, const char **name,
+               char *value, size_t size, enum option_source *src, const char **help);
+
+#endif

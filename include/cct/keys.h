@@ -1,0 +1,29 @@
+/* Which key is in force, and what it hides (UX.md 1.5, DESIGN.md 6). */
+#ifndef CCT_KEYS_H
+#define CCT_KEYS_H
+
+#include <cct/secrets/secret.h>
+#include <cct/util/err.h>
+
+enum key_source { KEY_NONE, KEY_ENV, KEY_PROJECT, KEY_USER, KEY_E2B_CLI };
+struct key_found {
+    enum key_source source;
+    struct secret *key;     /* owned; NULL with KEY_NONE */
+    char *hidden;           /* what it shadows: "hides ****9f21 (E2B CLI config)" or NULL */
+    char *team_id;          /* from the CLI's config, or NULL */
+};
+/* E2B key by the documented order: environment, project, user, E2B CLI's file
+ * (~/.e2b/config.json v1 and v2, regular file of ours). The variable is taken out of
+ * the environment. File reading: call before threads or off the main thread. A bad
+ * file is an error in *e (code set) with KEY_NONE or a better source still found. */
+void keys_find_e2b(struct key_found *k, struct err *e);
+void key_found_release(struct key_found *k);
+const char *key_source_name(enum key_source s); /* "environment", "E2B CLI config" */
+/* Provider keys for a tool (anthropic, openai, ...): from the environment of cc-tui.
+ * Returned list ends with k NULL; values are plain and must be wiped by
+ * keys_env_free. *missing: provider names that were needed and not found, or NULL. */
+struct kv;
+struct kv *keys_provider_env(const char *const *needs, char **missing);
+void keys_env_free(struct kv *env);
+
+#endif

@@ -1,0 +1,99 @@
+/* Everything that changes the model arrives as one of these messages on the main
+ * thread's queue; model_apply() is the only way to change it. Payloads are owned
+ * by the message. */
+#ifndef CCT_MODEL_EVENT_H
+#define CCT_MODEL_EVENT_H
+
+#include <cct/model/sandbox.h>
+#include <cct/util/err.h>
+#include <cct/util/mq.h>
+
+enum ev_type {
+    EV_SANDBOXES = 1, /* rows changed or new: struct ev_sandboxes */
+    EV_ITEMS,         /* transcript changes of one sandbox: struct ev_items */
+    EV_MESSAGE,       /* a chat message is new or changed: struct ev_message */
+    EV_LINK,          /* account or link state: struct ev_link */
+    EV_EVENT,         /* a line for the events pane: struct ev_event */
+    EV_KILL,          /* kill-all question, progress, report: struct ev_kill */
+    EV_DONE,          /* a request ended: struct ev_done */
+    EV_LOADED         /* stored state was read: first rows are complete */
+};
+
+struct ev_sandboxes {
+    struct msg m;
+    struct sandbox *v;
+    size_t n;
+    bool full; /* v is the whole table */
+};
+/* Edit operations on a transcript, in order; applying one twice changes nothing. */
+enum item_op { ITEM_PUT /* insert or replace by (offset,index) or id */,
+               ITEM_APPEND /* add text to the item with this id */ };
+struct ev_items {
+    struct msg m;
+    uint64_t sandbox;
+    bool reset;       /* forget what is held, then apply (load, new epoch) */
+    bool prepend;     /* older items, to go in front */
+    bool more_before; /* the store has still older ones */
+    struct item *v;
+    uint8_t *op;      /* enum item_op per item */
+    size_t n;
+};
+struct ev_message {
+    struct msg m;
+    struct message msg;
+};
+enum link_state { LINK_CONNECTING, LINK_OK, LINK_SLOW, LINK_DOWN, LINK_AUTH, LINK_LIMITED };
+struct ev_link {
+    struct msg m;
+    enum link_state state;
+    char *text;    /* why, with the next step; NULL when ok */
+    char *account; /* "local provider", "E2B key ****4f2a (environment)" */
+    bool local, unsafe;
+    int64_t server_offset_ms; /* server clock minus ours */
+    int64_t total_running;    /* X-Total-Running or -1 */
+};
+struct ev_event {
+    struct msg m;
+    int64_t time_ms;
+    int level; /* 0 info 1 warn 2 error */
+    uint64_t sandbox; /* or 0 */
+    char *text;
+};
+/* Kill-all (DESIGN.md 5). `phase` LISTING -> ARMED -> RUNNING -> VERIFYING -> REPORT. */
+enum kill_phase { KILL_LISTING, KILL_ARMED, KILL_RUNNING, KILL_VERIFYING, KILL_REPORT,
+                  KILL_CANNOT /* the list could not be had: text */ };
+struct kill_target {
+    char *sandbox_id, *name;
+    enum sb_state state;
+    int result; /* 0 waiting, 1 killed, 2 already gone, 3 failed, 4 still alive */
+    char *reason;
+};
+struct ev_kill {
+    struct msg m;
+    enum kill_phase phase;
+    bool account_scope;
+    char *project, *account;
+    size_t by_state[SB_STATE_COUNT];
+    size_t n_project, n_account; /* how many each scope would end */
+    size_t n_protected;          /* left alone */
+    double usd_per_hour;
+    struct kill_target *v;
+    size_t n;
+    size_t killed, already_gone, failed, still_alive;
+    bool verified;
+    char *text;
+};
+struct ev_done {
+    struct msg m; /* m.req_id says which */
+    struct err err; /* code 0 = done */
+    uint64_t sandbox;
+    char *sandbox_id; /* create: the new id */
+    char *text;       /* send --wait: the answer */
+    int outcome;      /* send --wait: enum agent_outcome */
+    int exit_code;    /* send --wait: the CLI's own, -1 unknown */
+};
+
+/* New, zeroed event with its free function set. */
+void *ev_new(enum ev_type t);
+
+#endif

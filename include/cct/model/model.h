@@ -1,0 +1,50 @@
+/* The model: what the screen shows. Main thread only. Borrowed pointers live
+ * until the next model_apply(). */
+#ifndef CCT_MODEL_MODEL_H
+#define CCT_MODEL_MODEL_H
+
+#include <cct/model/event.h>
+
+struct model_event {
+    int64_t time_ms;
+    int level;
+    uint64_t sandbox;
+    char *text;
+};
+struct model {
+    struct sandbox *sandboxes; /* insertion order; panes sort ids of their own */
+    size_t n_sandboxes, cap_sandboxes;
+    uint64_t rev;              /* grows with any change */
+    uint64_t sandboxes_rev, events_rev, link_rev, kill_rev, messages_rev;
+    bool loaded;               /* stored state arrived */
+    /* link and account */
+    enum link_state link;
+    char *link_text, *account;
+    bool local, unsafe;
+    int64_t server_offset_ms, total_running;
+    char *project;             /* current project */
+    /* events pane: ring, oldest first */
+    struct model_event *events;
+    size_t n_events;
+    /* chat */
+    struct message *messages;
+    size_t n_messages, cap_messages;
+    struct ev_kill *kill;      /* newest kill-all state, or NULL */
+    struct model_priv *priv;
+};
+
+struct model *model_new(void);
+void model_free(struct model *m);
+/* Apply one event (borrowed; the caller frees it). Unknown types are ignored. */
+void model_apply(struct model *m, const struct msg *ev);
+const struct sandbox *model_sandbox(const struct model *m, uint64_t id);
+/* Transcript of a sandbox; NULL when nothing was loaded. */
+const struct transcript *model_transcript(const struct model *m, uint64_t sandbox);
+/* Count of rows by state and by what the agents do. */
+void model_counts(const struct model *m, size_t by_state[SB_STATE_COUNT], size_t *asks,
+                  size_t *working, size_t *idle);
+/* USD per hour of everything that runs. */
+double model_usd_per_hour(const struct model *m);
+void model_forget_kill(struct model *m); /* the dialog was closed */
+
+#endif

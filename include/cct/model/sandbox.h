@@ -1,0 +1,132 @@
+/* Plain data: sandboxes, sessions, messages. No locks, no I/O. Structs are owned
+ * by whoever holds them; the model's own copies belong to the main thread. All
+ * text fields of the model passed the cleaner. Times: wall ms UTC, 0 = unknown. */
+#ifndef CCT_MODEL_SANDBOX_H
+#define CCT_MODEL_SANDBOX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The five documented states (DESIGN.md 1, 4). */
+enum sb_state { SB_CREATING, SB_RUNNING, SB_PAUSED, SB_KILLED, SB_ERROR, SB_STATE_COUNT };
+/* Why a killed one is gone. */
+enum sb_gone { GONE_NONE, GONE_HERE, GONE_TIMEOUT, GONE_ELSEWHERE, GONE_EARLY };
+/* What the agent does; from its own stream only. */
+enum sb_agent {
+    AG_NONE,     /* no session known (foreign sandbox) */
+    AG_STARTING, /* runner or CLI being started */
+    AG_WORKING, AG_ASKS, AG_IDLE,
+    AG_EXITED,   /* ended well, VM still up */
+    AG_FAILED,   /* ended in failure: the sandbox's state becomes error */
+    AG_UNKNOWN   /* not heard from yet */
+};
+
+struct kv {
+    char *k, *v;
+};
+
+struct sandbox {
+    uint64_t id;         /* our row (sandboxes.id); stable, never reused */
+    char *sandbox_id;    /* E2B's sandboxID; NULL while creating */
+    char *session;       /* our session name, or NULL (foreign) */
+    char *name, *tool, *project;
+    char *template_id, *alias;
+    char *mark;          /* metadata mark of the create, to find a lost answer */
+    enum sb_state state;
+    enum sb_gone gone;
+    enum sb_agent agent;
+    char *reason;        /* text of an error, or how it was killed */
+    bool foreign;        /* not made by cc-tui */
+    bool vm_up;          /* with SB_ERROR: the VM still runs and bills */
+    bool unlisted;       /* running by our record, absent from the last list */
+    bool not_isolated;   /* local provider without namespaces */
+    bool protect;        /* left alone by kill-all */
+    bool pending;        /* an action of ours is under way (kill, timeout) */
+    int64_t started_at, end_at, ended_at, seen_at, created_at;
+    int64_t agent_since; /* since when `agent` holds */
+    int cpu_count;
+    int memory_mb, disk_mb;
+    struct kv *meta;     /* metadata, ends with k == NULL; may be NULL */
+    char *last_line;     /* newest line of the agent, one line */
+    double cost_usd;     /* agent's own figures so far; NaN = unpriced */
+    int64_t tokens_in, tokens_out;
+    uint64_t rev;        /* grows with every change (model's copy) */
+};
+
+void sandbox_release(struct sandbox *s);
+void sandbox_copy(struct sandbox *dst, const struct sandbox *src); /* deep */
+const char *sb_state_name(enum sb_state s);   /* "creating" ... */
+int sb_state_parse(const char *s);            /* or -1 */
+const char *sb_agent_name(enum sb_agent a);   /* "working", "asks you", ... */
+int sb_agent_parse(const char *s);
+const char *sb_gone_text(enum sb_gone g);     /* "timed out", "killed by you", ... */
+/* Price while running, USD per hour: (vCPU x 0.000014 + GiB x 0.0000045) x 3600. */
+double sandbox_usd_per_hour(const struct sandbox *s);
+/* Generated name "adjective-noun" style from random words, [a-z0-9-]. */
+char *sandbox_new_name(void);
+/* A name the user may give: 1..64 of [A-Za-z0-9_-] (metadata's alphabet). */
+bool sandbox_name_ok(const char *s);
+
+/* --- chat ----------------------------------------------------------------- */
+enum msg_state {
+    MSG_QUEUED,      /* committed here, waits for the agent to be idle */
+    MSG_SENT,        /* published in the sandbox's inbox */
+    MSG_DELIVERED,   /* the agent's own stream shows it was taken in */
+    MSG_FAILED,      /* could not be sent; error has the reason */
+    MSG_UNCONFIRMED, /* the CLI died in between: the user decides */
+    MSG_CANCELLED
+};
+struct message {
+    uint64_t id;      /* sandboxMessages.id */
+    char *key;        /* random id, the inbox file's name and dedupe key */
+    uint64_t sandbox; /* struct sandbox.id */
+    char *text;       /* as the user gave it */
+    enum msg_state state;
+    char *error;
+    int64_t created_at, sent_at, delivered_at;
+};
+void message_release(struct message *m);
+void message_copy(struct message *dst, const struct message *src);
+const char *msg_state_name(enum msg_state s);
+int msg_state_parse(const char *s);
+
+/* --- transcript ------------------------------------------------------------ */
+/* What the output pane shows of one session: items made from agent events and
+ * messages, keyed so that a repeated event changes nothing. */
+enum item_kind { ITEM_USER, ITEM_TEXT, ITEM_THINKING, ITEM_TOOL, ITEM_NOTICE, ITEM_ASK,
+                 ITEM_TURN_END, ITEM_RAW, ITEM_SYSTEM };
+struct text_run;
+struct item {
+    enum item_kind kind;
+    uint64_t offset;   /* event key (run offset, index); 0,0 for local items */
+    uint32_t index;
+    char *id;          /* block_id or call_id or message key */
+    int64_t time_ms;
+    char *who;         /* "you", tool name, "system" */
+    char *title;       /* tool: one line */
+    char *text;        /* cleaned, LF between lines */
+    size_t text_len;
+    struct text_run *runs; /* colour runs of text (cct/text/clean.h) */
+    size_t n_runs;
+    char *input;       /* tool: cleaned JSON text */
+    int state;         /* tool: enum agent_tool_state; user: enum msg_state;
+                          notice: enum agent_level; turn end: enum agent_outcome */
+    int exit_code;     /* tool: -1 unknown */
+    bool streaming;    /* text still growing */
+    uint32_t rev;      /* grows when this item changes: wrap caches use it */
+};
+/* Items of one session, oldest first; bounded: the oldest go when the text of
+ * all exceeds the limit (they stay in the store). */
+struct transcript {
+    struct item *v;
+    size_t n, cap;
+    uint64_t base;     /* number of items dropped in front: item i is base + i */
+    size_t bytes;      /* text held */
+    uint64_t rev;
+    uint64_t last_offset; /* newest event key applied */
+};
+void transcript_init(struct transcript *t);
+void transcript_release(struct transcript *t);
+
+#endif

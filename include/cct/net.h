@@ -1,0 +1,100 @@
+/* The net thread: curl multi with epoll and timers, a queue to wake it. libcurl is
+ * opened (dlopen) and initialised inside the thread, so nothing is loaded before
+ * net_start(); commands posted earlier wait in the queue. (STYLE.md 4,
+ * PERFORMANCE.md, RELIABILITY T-12..T-14) */
+#ifndef CCT_NET_H
+#define CCT_NET_H
+
+#include <cct/secrets/secret.h>
+#include <cct/util/buf.h>
+#include <cct/util/err.h>
+#include <cct/util/mq.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct net;
+struct net_opts {
+    const char *user_agent;  /* "cc-tui/0.1.0" */
+    const char *ca_file;     /* NULL: SSL_CERT_FILE, CURL_CA_BUNDLE, system */
+    int max_per_host;        /* connections per host for ordinary requests (urgent
+                                ones are not counted); 0 = 64 */
+};
+/* Any thread may post: messages arrive at on_msg on the net thread, urgent first. */
+struct net *net_new(const struct net_opts *o);
+struct mq *net_mq(struct net *n);
+/* Start the thread. on_start runs on it once libcurl is up (err NULL) or cannot be
+ * had (err set: requests then fail with it); on_msg gets each message (borrowed; net
+ * frees it); on_stop runs last, before the thread ends. */
+struct net_hooks {
+    void (*on_start)(void *ctx, struct net *n, const struct err *err);
+    void (*on_msg)(void *ctx, struct msg *m);
+    void (*on_stop)(void *ctx);
+    void *ctx;
+};
+int net_start(struct net *n, const struct net_hooks *h, struct err *e);
+/* Ask the thread to end and join it (bounded, 1 s with open transfers). Safe when
+ * it never started. net_free after it. */
+void net_stop(struct net *n);
+void net_free(struct net *n);
+
+/* ---- on the net thread only ---------------------------------------------- */
+
+enum net_header_max { NET_MAX_HEADERS = 16 };
+struct net_header {
+    const char *name;            /* static or owned by the request's strings */
+    char *value;                 /* owned; or NULL with a secret */
+    const struct secret *secret; /* borrowed until the request ended */
+};
+struct net_result {
+    struct err err;      /* code 0: an answer came (whatever its status) */
+    int status;          /* HTTP status, 0 = none */
+    int64_t retry_after_ms; /* -1 = no header; seconds or a date, from now */
+    int64_t date_ms;     /* server Date in wall ms, 0 = none */
+    const char *body;    /* whole body when on_body was NULL; borrowed, NUL-ended */
+    size_t len;
+    bool sent;           /* the request may have reached the server: a create must
+                            not simply be repeated */
+    int64_t elapsed_ms;
+};
+struct net_req {
+    const char *method;  /* static: "GET", "POST", "DELETE", "PUT" */
+    char *url;           /* owned */
+    struct net_header headers[NET_MAX_HEADERS];
+    size_t n_headers;
+    struct buf body;     /* owned */
+    bool urgent;         /* own warm connections, ahead of all else */
+    int connect_ms;      /* 0 = 10000 */
+    int total_ms;        /* 0 = none */
+    int idle_ms;         /* dead after so long without a byte; 0 = none */
+    size_t max_body;     /* 0 = LIM_HTTP_BODY; more is ERR_LIMIT */
+    /* Status and headers are in (called once, before any body). May be NULL. */
+    void (*on_head)(void *ctx, int status);
+    /* A piece of the body; false ends the transfer with ERR_CANCELLED. NULL: the
+     * body is collected. */
+    bool (*on_body)(void *ctx, const char *data, size_t len);
+    /* Exactly once, unless net_cancel was called. */
+    void (*on_done)(void *ctx, const struct net_result *r);
+    void *ctx;
+};
+/* New request with defaults; add headers; net_submit takes it. */
+struct net_req *net_req_new(const char *method, char *take_url);
+void net_req_header(struct net_req *r, const char *name, const char *value); /* copies */
+void net_req_secret(struct net_req *r, const char *name, const struct secret *s);
+uint64_t net_submit(struct net *n, struct net_req *take); /* id, never 0 */
+/* End it now; none of its callbacks is called any more. Unknown ids are fine. */
+void net_cancel(struct net *n, uint64_t id);
+/* Stop / go on reading (back pressure reaches the peer). */
+void net_pause(struct net *n, uint64_t id, bool pause);
+/* Answer header by name (no case), only inside on_head / on_done; NULL if absent. */
+const char *net_answer_header(struct net *n, uint64_t id, const char *name);
+
+/* One-shot timers. */
+uint64_t net_timer(struct net *n, int64_t ms, void (*fn)(void *ctx), void *ctx);
+void net_timer_cancel(struct net *n, uint64_t id);
+/* Watch a descriptor for reading (the child's pipe, an inotify); fn until unwatched. */
+int net_watch(struct net *n, int fd, void (*fn)(void *ctx, int fd), void *ctx);
+void net_unwatch(struct net *n, int fd);
+/* base * 2^attempt up to max, with +-25 % jitter. */
+int64_t net_backoff_ms(int attempt, int64_t base_ms, int64_t max_ms);
+
+#endif

@@ -1,0 +1,164 @@
+/* The store: SQLite (WAL, private modes) behind a message API. One db thread owns
+ * the connections; every function below posts a request and returns at once. The
+ * answer comes as a `struct st_reply` on the queue named in the call (NULL = no
+ * answer wanted), with the caller's req_id. Any thread may call.
+ *
+ * Several processes may use one database: transactions are short, rows are keyed so
+ * that writing one twice changes nothing, and claims and leases are atomic updates.
+ * A damaged file is copied aside and a new one begun; a newer schema opens
+ * read-only; both are said in ST_OPENED. (DESIGN.md 3, RELIABILITY T-27..T-29) */
+#ifndef CCT_STORE_H
+#define CCT_STORE_H
+
+#include <cct/model/sandbox.h>
+#include <cct/util/err.h>
+#include <cct/util/mq.h>
+
+struct store;
+struct store_opts {
+    const char *dir;        /* data folder; the file is cc-tui.db in it. NULL: memory
+                               only (said so by the caller) */
+    int retention_days;     /* rows of killed sandboxes older than this go; 0 = never */
+    int64_t max_bytes;      /* raw bytes kept in all; the oldest ended runs go first;
+                               0 = no limit */
+    bool vacuum;            /* give free pages back in the background */
+};
+
+enum st_type {
+    ST_OPENED = 0x100, /* err: 0, or what was wrong; readonly; text to show */
+    ST_SANDBOXES,      /* all rows kept */
+    ST_RUN,            /* a run: found or created */
+    ST_APPENDED,       /* raw bytes and rows are durable up to `stored` */
+    ST_EVENTS,         /* stored agent events, JSON per event */
+    ST_RAW,            /* raw bytes from an offset */
+    ST_MESSAGE,        /* one message (added, claimed, changed); msg.id 0: none */
+    ST_MESSAGES,
+    ST_LEASE,          /* got: ours until now + ttl */
+    ST_INTENTS,        /* open kill intents */
+    ST_EVLOG,          /* lines of the events pane */
+    ST_OK
+};
+
+struct store_run {
+    uint64_t id;
+    uint64_t sandbox;      /* sandboxes.id */
+    char session[64];
+    int64_t epoch;         /* grows when the log in the sandbox began anew */
+    uint64_t stored;       /* raw bytes committed: next offset wanted */
+    uint64_t turn_offset;  /* where a decoder resumes (start of the last turn's line) */
+    uint64_t turn_line;    /* number of lines before turn_offset */
+    int exit_code;         /* -1 = not known; valid when ended */
+    int exit_signal;
+    bool ended;
+};
+struct st_event {
+    uint64_t offset;
+    uint32_t index;
+    char *json;
+    size_t len;
+};
+struct st_log {
+    int64_t time_ms;
+    int level;
+    uint64_t sandbox;
+    char *text;
+};
+struct st_intent {
+    uint64_t id;
+    int64_t time_ms;
+    bool account;
+    char *project; /* NULL with account */
+    char *target;  /* a single sandbox's mark or id; NULL = all of the scope */
+};
+/* One answer; which members are set depends on m.type. Freed by msg_free. */
+struct st_reply {
+    struct msg m;
+    struct err err;
+    bool readonly, got, more_before;
+    char *text;
+    struct sandbox *sandboxes;
+    size_t n_sandboxes;
+    struct store_run run;
+    uint64_t stored;
+    struct st_event *events;
+    size_t n_events;
+    char *raw;
+    size_t raw_len;
+    struct message msg;
+    struct message *messages;
+    size_t n_messages;
+    struct st_log *log;
+    size_t n_log;
+    struct st_intent *intents;
+    size_t n_intents;
+};
+
+/* Start the db thread; opening and migrating happen there (ST_OPENED on `reply`). */
+struct store *store_start(const struct store_opts *o, struct mq *reply, struct err *e);
+/* Commit what is queued, truncate the WAL, end the thread. */
+void store_stop(struct store *s);
+/* True while more than the bound of bulk data waits: followers pause. */
+bool store_busy(struct store *s);
+
+/* Who wants the answer. */
+struct st_to {
+    struct mq *mq;
+    uint64_t req_id;
+};
+
+void store_sandboxes(struct store *s, struct st_to to);
+/* Insert (id 0: the answer ST_SANDBOXES holds the row with its id) or update. */
+void store_put_sandbox(struct store *s, const struct sandbox *sb, struct st_to to);
+/* Find or create the run (sandbox, session, epoch). */
+void store_run_open(struct store *s, uint64_t sandbox, const char *session, int64_t epoch,
+                    struct st_to to);
+/* Raw bytes [offset, offset+len) of a run and the events decoded from them, in one
+ * transaction. Bytes below run.stored are skipped (another instance was faster);
+ * offset > stored is refused (ERR_CONFLICT, `stored` tells). Takes raw and events
+ * (and each event's json). turn_* update where a decoder resumes. Writers batch:
+ * several appends may share a commit (<= 50 ms or 100 rows). */
+struct st_append {
+    uint64_t run, offset;
+    char *raw;
+    size_t len;
+    struct st_event *events;
+    size_t n_events;
+    uint64_t turn_offset, turn_line;
+};
+void store_append(struct store *s, struct st_append *take, struct st_to to);
+void store_run_end(struct store *s, uint64_t run, int code, int sig, struct st_to to);
+/* Events of a run with key >= / < (offset, index), oldest first. before: the last
+ * `limit` events in front of (offset, index), still oldest first. */
+void store_events(struct store *s, uint64_t sandbox, uint64_t offset, uint32_t index,
+                  bool before, size_t limit, struct st_to to);
+void store_raw(struct store *s, uint64_t run, uint64_t offset, size_t max, struct st_to to);
+
+/* Chat. add: FULL durable before the answer; key is made here. */
+void store_message_add(struct store *s, uint64_t sandbox, const char *text, struct st_to to);
+void store_messages(struct store *s, uint64_t sandbox, size_t limit, struct st_to to);
+/* Oldest queued message of the sandbox, if no other is SENT and nobody else's claim
+ * holds: marked as claimed by `owner` for ttl_ms. Answer ST_MESSAGE. */
+void store_message_claim(struct store *s, uint64_t sandbox, const char *owner, int ttl_ms,
+                         struct st_to to);
+/* Compare-and-set of the state (only from `from`); error may be NULL. */
+void store_message_state(struct store *s, uint64_t id, enum msg_state from, enum msg_state to_state,
+                         const char *error, struct st_to to);
+
+/* Job leases for several instances: name, owner (unique per process), ttl. */
+void store_lease(struct store *s, const char *name, const char *owner, int ttl_ms,
+                 struct st_to to);
+void store_lease_drop(struct store *s, const char *name, const char *owner);
+
+/* Kill intents (DESIGN.md 5): committed before the first DELETE. */
+void store_intent_add(struct store *s, bool account, const char *project, const char *target,
+                      struct st_to to);
+void store_intent_done(struct store *s, uint64_t id, struct st_to to);
+void store_intents(struct store *s, struct st_to to);
+
+/* Events pane. */
+void store_log_add(struct store *s, int level, uint64_t sandbox, const char *text);
+void store_log(struct store *s, size_t limit, struct st_to to);
+/* Apply retention now (also done by itself in the background after opening). */
+void store_prune(struct store *s, struct st_to to);
+
+#endif

@@ -1,0 +1,128 @@
+/* Actions and keys, declared once: enum, config names, default keys, scopes and help
+ * texts come from ACTIONS; help screen, hint bar, palette and README are drawn from
+ * it. (UX.md 1.2) */
+#ifndef CCT_UI_KEYMAP_H
+#define CCT_UI_KEYMAP_H
+
+#include <cct/util/err.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Scopes: where a key counts. A key may appear once in a scope (tested). */
+enum key_scope { SCOPE_NAV, SCOPE_LIST, SCOPE_OUTPUT, SCOPE_INPUT, SCOPE_FORM, SCOPE_DIALOG,
+                 SCOPE_COUNT };
+
+/* X(ID, "config-name", SCOPE, "default keys", "short hint", "help text").
+ * Keys are written as in the config: j, Down, ^D, Alt-a, Enter, Esc, F1, Space, gg. */
+#define ACTIONS(X)                                                                             \
+    X(DOWN, "down", SCOPE_NAV, "j Down", "", "next row or line")                               \
+    X(UP, "up", SCOPE_NAV, "k Up", "", "previous row or line")                                 \
+    X(TOP, "top", SCOPE_NAV, "gg Home", "", "first row or line")                               \
+    X(BOTTOM, "bottom", SCOPE_NAV, "G End", "", "last row or line")                            \
+    X(HALF_DOWN, "half-down", SCOPE_NAV, "^D", "", "half a page down")                         \
+    X(HALF_UP, "half-up", SCOPE_NAV, "^U", "", "half a page up")                               \
+    X(PAGE_DOWN, "page-down", SCOPE_NAV, "PgDn ^F", "", "page down")                           \
+    X(PAGE_UP, "page-up", SCOPE_NAV, "PgUp ^B", "", "page up")                                 \
+    X(PANE_LIST, "pane-list", SCOPE_NAV, "1", "", "go to the list")                            \
+    X(PANE_OUTPUT, "pane-output", SCOPE_NAV, "2", "", "go to the output")                      \
+    X(PANE_EVENTS, "pane-events", SCOPE_NAV, "5", "", "go to the events")                      \
+    X(NEXT_PANE, "next-pane", SCOPE_NAV, "Tab", "", "next pane")                               \
+    X(PREV_PANE, "prev-pane", SCOPE_NAV, "BackTab", "", "previous pane")                       \
+    X(ZOOM, "zoom", SCOPE_NAV, "f + _", "zoom", "zoom the pane, and back")                     \
+    X(NEXT_ASKING, "next-asking", SCOPE_NAV, "] Alt-a", "next asking",                         \
+      "next sandbox that asks you")                                                            \
+    X(PREV_ASKING, "prev-asking", SCOPE_NAV, "[", "", "previous sandbox that asks you")        \
+    X(LAST_SANDBOX, "last-sandbox", SCOPE_NAV, "-", "", "back to the last sandbox")            \
+    X(SEARCH, "search", SCOPE_NAV, "/", "/ find", "filter the list, search the output")        \
+    X(HELP, "help", SCOPE_NAV, "? F1", "help", "help, drawn from this table")                  \
+    X(BACK, "back", SCOPE_NAV, "Esc ^C", "", "close, clear the filter, back; never quits")     \
+    X(QUIT, "quit", SCOPE_NAV, "q", "quit", "back one level; at the top quits")                \
+    X(UNDO, "undo", SCOPE_NAV, "u", "", "call off a pending kill or message")                  \
+    X(REDRAW, "redraw", SCOPE_NAV, "^L", "", "draw the screen anew")                           \
+    X(REFRESH, "refresh", SCOPE_NAV, "^R F5", "", "ask the service for the list now")          \
+    X(SUSPEND, "suspend", SCOPE_NAV, "^Z", "", "suspend to the shell")                         \
+    X(NEW, "new", SCOPE_NAV, "n", "new", "new sandbox")                                        \
+    X(NEW_PROMPT, "new-prompt", SCOPE_NAV, "N", "", "new sandbox, prompt field first")         \
+    X(INPUT, "input", SCOPE_NAV, "i", "type", "type to the agent")                             \
+    X(INTERRUPT, "interrupt", SCOPE_NAV, "X", "", "interrupt the agent")                       \
+    X(KILL, "kill", SCOPE_NAV, "D F9", "kill", "kill the sandbox (asks)")                      \
+    X(KILL_ALL, "kill-all", SCOPE_NAV, "K", "kill all", "kill all sandboxes (asks)")           \
+    X(SET_TIME, "set-time", SCOPE_LIST, "t", "time", "set the time left")                      \
+    X(OPEN, "open", SCOPE_LIST, "Enter", "open", "open the output zoomed")                     \
+    X(DETAILS, "details", SCOPE_LIST, "d", "details", "show details")                          \
+    X(PAUSE, "pause", SCOPE_LIST, "p", "", "pause")                                            \
+    X(RESUME, "resume", SCOPE_LIST, "r", "", "resume; restart a dead agent")                   \
+    X(PROTECT, "protect", SCOPE_LIST, "P", "", "protect from kill-all, on or off")             \
+    X(RENAME, "rename", SCOPE_LIST, "R", "", "rename")                                         \
+    X(FORGET, "forget", SCOPE_LIST, "Delete", "", "take an ended row off the list")            \
+    X(SEARCH_NEXT, "search-next", SCOPE_OUTPUT, ".", "", "next match")                         \
+    X(SEARCH_PREV, "search-prev", SCOPE_OUTPUT, ",", "", "previous match")                     \
+    X(FOLLOW, "follow", SCOPE_OUTPUT, "F", "follow", "follow new output, on or off")           \
+    X(WRAP, "wrap", SCOPE_OUTPUT, "w", "", "wrap long lines, on or off")                       \
+    X(TIMES, "times", SCOPE_OUTPUT, "T", "", "time stamps, on or off")                         \
+    X(RAW, "raw", SCOPE_OUTPUT, "V", "", "raw view of the stream")                             \
+    X(FOLD, "fold", SCOPE_OUTPUT, "Enter za", "fold", "fold or unfold here")                   \
+    X(FOLD_ALL, "fold-all", SCOPE_OUTPUT, "zM", "", "fold everything")                         \
+    X(UNFOLD_ALL, "unfold-all", SCOPE_OUTPUT, "zR", "", "unfold everything")                   \
+    X(NEXT_MSG, "next-message", SCOPE_OUTPUT, "}", "", "next message")                         \
+    X(PREV_MSG, "prev-message", SCOPE_OUTPUT, "{", "", "previous message")                     \
+    X(PAN_LEFT, "pan-left", SCOPE_OUTPUT, "h Left", "", "pan left (unwrapped)")                \
+    X(PAN_RIGHT, "pan-right", SCOPE_OUTPUT, "l Right", "", "pan right (unwrapped)")            \
+    X(SEND, "send", SCOPE_INPUT, "Enter", "send", "send the message")                          \
+    X(NEWLINE, "newline", SCOPE_INPUT, "^J Alt-Enter", "newline", "new line")                  \
+    X(LEAVE, "leave", SCOPE_INPUT, "Esc", "leave", "leave, draft kept")                        \
+    X(CLEAR, "clear", SCOPE_INPUT, "^C", "", "clear the input")                                \
+    X(HIST_PREV, "history-prev", SCOPE_INPUT, "Up", "", "previous message or line up")         \
+    X(HIST_NEXT, "history-next", SCOPE_INPUT, "Down", "", "next message or line down")         \
+    X(INPUT_PGUP, "input-page-up", SCOPE_INPUT, "PgUp", "", "scroll the output up")            \
+    X(INPUT_PGDN, "input-page-down", SCOPE_INPUT, "PgDn", "", "scroll the output down")        \
+    X(EDIT_QUEUED, "edit-queued", SCOPE_INPUT, "Alt-q", "", "edit the queued message")         \
+    X(CANCEL_QUEUED, "cancel-queued", SCOPE_INPUT, "Alt-x", "", "cancel the queued message")   \
+    X(INPUT_ASKING, "input-next-asking", SCOPE_INPUT, "Alt-a", "",                             \
+      "next sandbox that asks you")                                                            \
+    X(FIELD_NEXT, "field-next", SCOPE_FORM, "Tab Enter Down", "next", "next field")            \
+    X(FIELD_PREV, "field-prev", SCOPE_FORM, "BackTab Up", "", "previous field")                \
+    X(SUBMIT, "submit", SCOPE_FORM, "Alt-s", "create", "do it, from any field")                \
+    X(FORM_CANCEL, "form-cancel", SCOPE_FORM, "Esc ^C", "cancel", "cancel")                    \
+    X(CHOICE_PREV, "choice-prev", SCOPE_FORM, "Left", "", "previous choice")                   \
+    X(CHOICE_NEXT, "choice-next", SCOPE_FORM, "Right", "", "next choice")
+
+enum action {
+    ACT_NONE,
+#define ACTION_ENUM(id, name, scope, keys, hint, help) ACT_##id,
+    ACTIONS(ACTION_ENUM)
+#undef ACTION_ENUM
+        ACT_COUNT
+};
+
+/* A key: a code point, or KEY_SPECIAL | number; with KEY_ALT. */
+typedef uint32_t key_code;
+#define KEYC_ALT 0x40000000u
+#define KEYC_SPECIAL 0x20000000u
+enum { K_UP = KEYC_SPECIAL, K_DOWN, K_LEFT, K_RIGHT, K_HOME, K_END, K_PGUP, K_PGDN, K_DELETE,
+       K_INSERT, K_BACKTAB, K_ENTER, K_TAB, K_ESC, K_BACKSPACE, K_F1, K_F12 = K_F1 + 11,
+       K_PASTE, /* bracketed paste: text comes beside it */
+       K_RESIZE, K_FOCUS_IN, K_FOCUS_OUT, K_HANGUP, K_UNKNOWN };
+
+struct keymap;
+struct keymap *keymap_new(void); /* the defaults */
+void keymap_free(struct keymap *k);
+/* Rebind: "kill = D x". 0, or ERR_INVALID naming the clash or the nearest word. */
+int keymap_bind(struct keymap *k, const char *action, const char *keys, struct err *e);
+/* Look up a key in `scope`, falling back to SCOPE_NAV for list and output. Sequences
+ * ("gg", "za"): ACT_NONE with *pending true after the first key. The caller resets
+ * by keymap_reset on any other event. */
+enum action keymap_find(struct keymap *k, enum key_scope scope, key_code key, bool *pending);
+void keymap_reset(struct keymap *k);
+const char *action_name(enum action a);
+const char *action_hint(enum action a);
+const char *action_help(enum action a);
+enum key_scope action_scope(enum action a);
+/* Names of the keys bound now, "D F9"; borrowed. */
+const char *keymap_keys(const struct keymap *k, enum action a);
+/* "^D" and back; 0 when it is no key. */
+key_code key_parse(const char *name);
+void key_format(key_code k, char *dst, size_t size);
+
+#endif

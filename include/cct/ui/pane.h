@@ -1,0 +1,66 @@
+/* Panes and overlays: const tables plus private state. draw() is a pure function of
+ * model, pane state and the time passed in: no I/O, no clock, no curses. */
+#ifndef CCT_UI_PANE_H
+#define CCT_UI_PANE_H
+
+#include <cct/app.h>
+#include <cct/ui/canvas.h>
+#include <cct/ui/inputline.h>
+#include <cct/ui/keymap.h>
+
+/* Returned by handlers. */
+enum { UI_IGNORED = 0, UI_HANDLED = 1, UI_REDRAW = 2, UI_LAYOUT = 4, UI_QUIT = 8, UI_CLOSE = 16 };
+
+enum pane_id { PANE_LIST, PANE_OUTPUT, PANE_INPUT, PANE_DETAILS, PANE_EVENTS, PANE_COUNT };
+
+struct ui; /* the whole screen, see cct/ui/ui.h */
+struct pane;
+struct pane_ops {
+    const char *name;
+    enum key_scope scope;
+    void *(*open)(struct ui *ui);
+    void (*close)(void *state);
+    /* The model changed (rev); true when what this pane shows may differ. */
+    bool (*update)(struct ui *ui, void *state);
+    void (*draw)(struct ui *ui, void *state, struct canvas *c, struct rect r, bool focused,
+                 int64_t now);
+    /* An action of its scope or NAV. */
+    int (*action)(struct ui *ui, void *state, enum action a);
+    /* A key that is text (input, search field); UI_IGNORED passes it on. */
+    int (*key)(struct ui *ui, void *state, key_code k, const char *paste, size_t len);
+    /* Title and right-hand note for its rule; borrowed. */
+    const char *(*title)(struct ui *ui, void *state);
+    const char *(*note)(struct ui *ui, void *state);
+};
+struct pane {
+    const struct pane_ops *ops;
+    void *state;
+    struct rect r;
+    bool visible;
+    uint64_t seen_rev;
+};
+extern const struct pane_ops pane_list, pane_output, pane_input, pane_details, pane_events;
+
+/* Overlays: on top, get keys first; `modal` ones swallow everything else. */
+struct overlay_ops {
+    const char *name;
+    enum key_scope scope;
+    void (*close)(void *state);
+    bool (*update)(struct ui *ui, void *state);
+    void (*draw)(struct ui *ui, void *state, struct canvas *c, struct rect screen, int64_t now);
+    int (*action)(struct ui *ui, void *state, enum action a);
+    int (*key)(struct ui *ui, void *state, key_code k, const char *paste, size_t len);
+    bool takes_paste; /* false: pastes are swallowed (questions) */
+};
+/* Open them; each returns its state, which ui_overlay_push() takes. */
+void overlay_help(struct ui *ui);
+void overlay_create(struct ui *ui, bool prompt_first);
+void overlay_kill_one(struct ui *ui, uint64_t sandbox);
+void overlay_kill_all(struct ui *ui);
+void overlay_details(struct ui *ui, uint64_t sandbox);
+void overlay_time(struct ui *ui, uint64_t sandbox);
+void overlay_rename(struct ui *ui, uint64_t sandbox);
+/* A message box: text of several lines, any key closes. */
+void overlay_message(struct ui *ui, const char *title, const char *text);
+
+#endif

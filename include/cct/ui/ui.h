@@ -1,0 +1,70 @@
+/* The screen: loop, layout, focus, modes, status. Main thread only. */
+#ifndef CCT_UI_UI_H
+#define CCT_UI_UI_H
+
+#include <cct/ui/pane.h>
+#include <cct/ui/term.h>
+
+enum ui_mode { UI_NAV, UI_INPUT };
+
+struct ui_opts {
+    bool ascii, no_color, readonly;
+    const struct theme *theme;
+    int max_fps;          /* 0 = 30, or 10 over SSH */
+    int64_t warn_left_ms; /* time left that is marked; 0 = 15 min */
+    bool time_stamps, wrap;
+    const char *kill_all_confirm; /* "always" "count" "never" */
+    const char *bench_frames;     /* file for counters at exit, or NULL */
+};
+struct overlay {
+    const struct overlay_ops *ops;
+    void *state;
+};
+enum { UI_MAX_OVERLAYS = 4 };
+struct ui {
+    struct app *app;
+    const struct model *model;
+    struct ui_opts opts;
+    struct keymap *keys;
+    struct canvas canvas;
+    struct pane panes[PANE_COUNT];
+    enum pane_id focus;
+    bool zoom;
+    enum ui_mode mode;
+    struct overlay overlays[UI_MAX_OVERLAYS];
+    int n_overlays;
+    uint64_t selected;    /* sandbox id of the list's cursor, 0 = none */
+    uint64_t previous;    /* for "-" */
+    char status[256];     /* one line; cleared by the next key */
+    int status_level;     /* 0 info 1 warn 2 bad */
+    int64_t now;          /* wall ms of this frame, set by the loop or a test */
+    bool dirty, layout_dirty;
+};
+
+/* Without a terminal, for tests: give sizes, keys and times, look at the canvas. */
+void ui_init(struct ui *ui, struct app *app, const struct ui_opts *o);
+void ui_release(struct ui *ui);
+void ui_resize(struct ui *ui, int h, int w);
+/* One key through overlay, pane, global. Returns UI_* flags. */
+int ui_key(struct ui *ui, key_code k, const char *paste, size_t len);
+/* Model changed: ask panes. True if something visible may differ. */
+bool ui_update(struct ui *ui);
+/* Draw everything on ui->canvas for time `now`. */
+void ui_draw(struct ui *ui, int64_t now);
+/* Wall ms when the picture changes by itself (a minute of a countdown), 0 = never. */
+int64_t ui_next_change(struct ui *ui, int64_t now);
+
+/* The program's screen: opens the terminal, paints, goes online, loops until quit,
+ * hang-up or SIGTERM, restores. Exit status. */
+int ui_run(struct app *app, const struct ui_opts *o);
+
+void ui_overlay_push(struct ui *ui, const struct overlay_ops *ops, void *state);
+void ui_overlay_pop(struct ui *ui);
+void ui_focus(struct ui *ui, enum pane_id p);
+void ui_select(struct ui *ui, uint64_t sandbox);
+void ui_status(struct ui *ui, int level, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Where panes go at h x w (UX.md 2): fills r and visible of each. */
+void ui_layout(struct ui *ui, int h, int w);
+
+#endif
