@@ -6,63 +6,12 @@
 #ifndef CCT_AGENT_H
 #define CCT_AGENT_H
 
+#include <cct/model/agent_event.h>
 #include <cct/util/buf.h>
 #include <cct/util/err.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-enum agent_kind {
-    AGENT_SESSION, AGENT_TURN_BEGIN, AGENT_TEXT, AGENT_THINKING, AGENT_TOOL,
-    AGENT_USER_ECHO, AGENT_ASK, AGENT_NOTICE, AGENT_USAGE, AGENT_TURN_END,
-    AGENT_EXIT, AGENT_RAW, /* RAW: text of a tool without a protocol */
-    AGENT_KIND_COUNT
-};
-enum agent_text_mode { AGENT_APPEND, AGENT_REPLACE };
-enum agent_tool_state { AGENT_TOOL_RUNNING, AGENT_TOOL_OK, AGENT_TOOL_FAILED, AGENT_TOOL_DENIED,
-                        AGENT_TOOL_UNKNOWN };
-enum agent_level { AGENT_INFO, AGENT_WARN, AGENT_ERROR };
-enum agent_usage_scope { AGENT_SCOPE_CALL, AGENT_SCOPE_TURN, AGENT_SCOPE_SESSION_TOTAL };
-enum agent_outcome { AGENT_OK, AGENT_FAILED, AGENT_INTERRUPTED, AGENT_TRUNCATED };
-enum agent_error_class { AGENT_ERR_NONE, AGENT_ERR_AUTH, AGENT_ERR_RATE, AGENT_ERR_OVERLOAD,
-                         AGENT_ERR_BILLING, AGENT_ERR_MODEL, AGENT_ERR_NETWORK, AGENT_ERR_OTHER };
-
-/* One event. Strings are owned by the event (NULL = not given), foreign and not
- * yet cleaned for the screen: the model's edge does that (cct/text/clean.h). */
-struct agent_event {
-    enum agent_kind kind;
-    /* place in the stream: byte offset of the line's first byte in the run's raw
-     * log, and the number of the event within that line; the key of its row */
-    uint64_t offset;
-    uint32_t index;
-    uint64_t raw_line; /* line number, from 1 */
-    int64_t time_ms;   /* the CLI's own time stamp when it has one, else 0 */
-
-    char *id;        /* text, thinking: block_id; tool: call_id; ask: ask_id;
-                        session: agent_session_id */
-    char *text;      /* text, thinking, echo, notice, turn_end, raw; exit: stderr tail */
-    char *name;      /* tool: name; session: model; ask: tool */
-    char *title;     /* tool, ask: one line; session: tool_version */
-    char *input;     /* tool, ask: JSON text */
-    char *output;    /* tool: whole output so far (replaces) */
-    char *parent;    /* call_id of the parent tool for a subagent's events, or NULL */
-    enum agent_text_mode mode;
-    bool final;
-    enum agent_tool_state state;
-    int exit_code;   /* tool, exit; -1 unknown */
-    int signal;      /* exit: 0 = none */
-    enum agent_level level;
-    int retry_attempt, retry_max;
-    double retry_delay_ms;
-    /* usage: tokens; input excludes cache_read. Decoders emit deltas ready to be
-     * added (scope CALL or TURN); cumulative sources are differenced inside. */
-    int64_t in_tokens, cache_read, cache_write, out_tokens;
-    double cost_usd; /* NaN unknown */
-    enum agent_usage_scope scope;
-    enum agent_outcome outcome;
-    enum agent_error_class error_class;
-    int http_status;
-};
 
 void agent_event_release(struct agent_event *ev);
 /* Deep copy (strings duplicated). */
