@@ -5,7 +5,6 @@
 
 #include <cct/model/sandbox.h>
 #include <cct/net.h>
-#include <cct/secrets/secret.h>
 #include <cct/util/err.h>
 
 /* Where calls go and what proves who we are. */

@@ -1,0 +1,68 @@
+/* Jobs: state machines on the net thread that survive a restart, because their state
+ * is rows in the store. core.c owns the table of sandboxes (the truth about state),
+ * the account, the polling and the kill-all; session*.c own the durable agent sessions
+ * (cct/jobs/session.h). Everything here but jobs_new/jobs_free is for the net thread. */
+#ifndef CCT_JOBS_CORE_H
+#define CCT_JOBS_CORE_H
+
+#include <cct/config/tools.h>
+#include <cct/e2b.h>
+#include <cct/envd.h>
+#include <cct/model/event.h>
+#include <cct/model/reconcile.h>
+#include <cct/net.h>
+#include <cct/store.h>
+#include <cct/util/map.h>
+
+struct session;
+
+struct jobs_opts {
+    struct net *net;
+    struct store *store;
+    struct mq *events;     /* to the main thread: EV_* */
+    const char *project;
+    const char *owner;     /* unique per process: claims and leases */
+    bool follow_all;       /* keep the stream of every live session of ours */
+    bool readonly;
+    int poll_ms;
+    int kill_all_grace_s;
+    const struct tools *tools; /* borrowed, constant after start */
+};
+struct jobs {
+    struct jobs_opts o;
+    struct e2b *e2b;       /* NULL until an account is known */
+    struct sandbox_table table;
+    struct map *sessions;  /* sandboxes.id -> struct session */
+    struct map *waiting;   /* req_id of a store call -> struct jobs_wait */
+    uint64_t next_req;     /* for store calls of our own */
+    int64_t server_offset_ms;
+    struct jobs_priv *priv; /* core.c's: poll, kill-all, account */
+};
+
+/* --- rows ------------------------------------------------------------------ */
+struct sandbox *jobs_row(struct jobs *j, uint64_t id);          /* NULL if unknown */
+struct sandbox *jobs_row_by_e2b(struct jobs *j, const char *sandbox_id);
+/* The row was changed in place: persist it and tell the main thread (coalesced to one
+ * EV_SANDBOXES per turn of the loop). Text put into rows must be cleaned first. */
+void jobs_row_changed(struct jobs *j, struct sandbox *row);
+/* State error with its text; keeps vm_up as given. */
+void jobs_row_error(struct jobs *j, struct sandbox *row, bool vm_up, const char *text);
+
+/* --- answers ----------------------------------------------------------------- */
+void jobs_post(struct jobs *j, void *ev); /* any EV_* message, taken */
+void jobs_done(struct jobs *j, uint64_t req_id, const struct err *e, uint64_t sandbox);
+/* Line for the events pane, also stored. */
+void jobs_say(struct jobs *j, int level, uint64_t sandbox, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* --- store calls with a callback --------------------------------------------- */
+/* Gives the `to` for a store_* call; fn runs on the net thread with the answer
+ * (borrowed). `owner` tags it so that jobs_store_forget() drops late answers. */
+typedef void (*jobs_store_fn)(void *ctx, struct st_reply *r);
+struct st_to jobs_store(struct jobs *j, jobs_store_fn fn, void *ctx, const void *owner);
+void jobs_store_forget(struct jobs *j, const void *owner);
+
+/* Server time now. */
+int64_t jobs_now(const struct jobs *j);
+
+#endif

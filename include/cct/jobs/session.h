@@ -1,0 +1,56 @@
+/* A durable agent session of one sandbox (DESIGN.md 3): provision, follow, relay,
+ * interrupt, restart. Net thread only. Reads and writes the session folder in the
+ * sandbox as cct/jobs/session_layout.h says; never lets the agent wait for us. */
+#ifndef CCT_JOBS_SESSION_H
+#define CCT_JOBS_SESSION_H
+
+#include <cct/jobs/core.h>
+
+/* Session of a row of ours; created when missing. The target (base URL, token) comes
+ * from create's answer, or by e2b_get (never by connect). */
+struct session *session_of(struct jobs *j, uint64_t row);
+void session_free(struct session *s); /* closes streams; the agent lives on */
+
+/* Provision steps 4 (DESIGN.md 1): after the VM is up: upload runner, start it, send
+ * the first prompt. done_fn once, err says which step failed on what. Env values may
+ * be secret: copied to locked memory until used, never written to the sandbox's files.
+ * The create answer's token is taken from `vm`. */
+struct session_start {
+    const char *tool, *command; /* command: shell tool's own CLI, or NULL */
+    const char *prompt;         /* or NULL */
+    const struct kv *env;
+    const struct e2b_sandbox *vm;
+};
+typedef void (*session_fn)(void *ctx, const struct err *e);
+void session_provision(struct session *s, const struct session_start *q, session_fn fn,
+                       void *ctx);
+/* Keep the stream: backlog by ranged reads, then tail; on loss ask, back off, go on at
+ * the exact byte. Idempotent. Posts EV_ITEMS, agent state and last line to the row. */
+void session_follow(struct session *s);
+/* Someone looks: send the transcript (stored items, EV_ITEMS reset) and go on live. */
+void session_show(struct session *s, bool on);
+void session_load_older(struct session *s);
+/* The VM changed state (reconcile): paused or gone stops streams within 2 s; running
+ * again resumes. */
+void session_vm_state(struct session *s, enum sb_state st);
+
+/* Chat: the message is committed already (store_message_add); try to relay what is
+ * queued. Called by core after an add, and by itself when the agent gets idle. */
+void session_relay(struct session *s);
+/* Report the end of the turn that answers message `id` to req_id (send --wait). */
+void session_wait_turn(struct session *s, uint64_t message, uint64_t req_id);
+void session_interrupt(struct session *s, uint64_t req_id);
+void session_restart(struct session *s, uint64_t req_id);
+
+/* Raw bytes / event JSON for `logs`: delivered as EV_CHUNK messages with req_id, then
+ * EV_DONE. */
+struct ev_chunk {
+    struct msg m; /* type EV_CHUNK */
+    char *data;
+    size_t len;
+};
+enum { EV_CHUNK = 64 };
+void session_raw(struct session *s, uint64_t req_id, uint64_t from, bool follow);
+void session_events(struct session *s, uint64_t req_id, bool follow);
+
+#endif
