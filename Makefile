@@ -46,7 +46,7 @@ GOLDEN := $(patsubst tests/golden/%.c,$(B)/tests/golden/%,$(wildcard tests/golde
 E2E := $(patsubst tests/e2e/%.c,$(B)/tests/e2e/%,$(wildcard tests/e2e/test_*.c))
 BENCH := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/bench/bench_*.c))
 FAULTD := $(if $(wildcard tests/faultd/*.c),$(B)/faultd)
-BINS := $(B)/cc-tui $(B)/cc-tui-local
+BINS := $(if $(wildcard src/main.c),$(B)/cc-tui) $(if $(wildcard src/local/main.c),$(B)/cc-tui-local)
 HELP_SRC := $(wildcard tests/lib/*.c)
 
 all: $(BINS) compile_commands.json

@@ -5,7 +5,6 @@
 #ifndef CCT_JOBS_CORE_H
 #define CCT_JOBS_CORE_H
 
-#include <cct/config/tools.h>
 #include <cct/e2b.h>
 #include <cct/envd.h>
 #include <cct/model/event.h>
@@ -15,6 +14,7 @@
 #include <cct/util/map.h>
 
 struct session;
+struct tools; /* the tool registry, cct/config/tools.h */
 
 struct jobs_opts {
     struct net *net;

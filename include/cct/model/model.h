@@ -13,7 +13,7 @@ struct model_event {
 };
 struct model {
     struct sandbox *sandboxes; /* insertion order; panes sort ids of their own */
-    size_t n_sandboxes, cap_sandboxes;
+    size_t n_sandboxes;
     uint64_t rev;              /* grows with any change */
     uint64_t sandboxes_rev, events_rev, link_rev, kill_rev, messages_rev;
     bool loaded;               /* stored state arrived */
@@ -28,15 +28,16 @@ struct model {
     size_t n_events;
     /* chat */
     struct message *messages;
-    size_t n_messages, cap_messages;
+    size_t n_messages;
     struct ev_kill *kill;      /* newest kill-all state, or NULL */
     struct model_priv *priv;
 };
 
 struct model *model_new(void);
 void model_free(struct model *m);
-/* Apply one event (borrowed; the caller frees it). Unknown types are ignored. */
-void model_apply(struct model *m, const struct msg *ev);
+/* Apply one event: its payload moves into the model, the caller frees the rest. Unknown
+ * types are ignored. */
+void model_apply(struct model *m, struct msg *ev);
 const struct sandbox *model_sandbox(const struct model *m, uint64_t id);
 /* Transcript of a sandbox; NULL when nothing was loaded. */
 const struct transcript *model_transcript(const struct model *m, uint64_t sandbox);

@@ -125,6 +125,7 @@ struct transcript {
     size_t bytes;      /* text held */
     uint64_t rev;
     uint64_t last_offset; /* newest event key applied */
+    bool more_before;     /* the store has older items */
 };
 void transcript_init(struct transcript *t);
 void transcript_release(struct transcript *t);

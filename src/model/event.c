@@ -1,0 +1,95 @@
+/* Messages that change the model: making and freeing them. */
+#include <cct/model/event.h>
+
+#include <cct/util/xalloc.h>
+#include <stdlib.h>
+
+#include "model_priv.h"
+
+static void free_sandboxes(struct msg *m)
+{
+    struct ev_sandboxes *ev = (struct ev_sandboxes *)m;
+    for (size_t i = 0; i < ev->n; i++)
+        sandbox_release(&ev->v[i]);
+    free(ev->v);
+    free(ev);
+}
+
+static void free_items(struct msg *m)
+{
+    struct ev_items *ev = (struct ev_items *)m;
+    for (size_t i = 0; i < ev->n; i++)
+        item_release(&ev->v[i]);
+    free(ev->v);
+    free(ev->op);
+    free(ev);
+}
+
+static void free_message(struct msg *m)
+{
+    message_release(&((struct ev_message *)m)->msg);
+    free(m);
+}
+
+static void free_link(struct msg *m)
+{
+    struct ev_link *ev = (struct ev_link *)m;
+    free(ev->text);
+    free(ev->account);
+    free(ev);
+}
+
+static void free_event(struct msg *m)
+{
+    free(((struct ev_event *)m)->text);
+    free(m);
+}
+
+static void free_kill(struct msg *m)
+{
+    struct ev_kill *ev = (struct ev_kill *)m;
+    for (size_t i = 0; i < ev->n; i++) {
+        free(ev->v[i].sandbox_id);
+        free(ev->v[i].name);
+        free(ev->v[i].reason);
+    }
+    free(ev->v);
+    free(ev->project);
+    free(ev->account);
+    free(ev->text);
+    free(ev);
+}
+
+static void free_done(struct msg *m)
+{
+    struct ev_done *ev = (struct ev_done *)m;
+    free(ev->sandbox_id);
+    free(ev->text);
+    free(ev);
+}
+
+void *ev_new(enum ev_type t)
+{
+    static const struct {
+        size_t size;
+        void (*free_fn)(struct msg *);
+    } kinds[] = {
+        [EV_SANDBOXES] = {sizeof(struct ev_sandboxes), free_sandboxes},
+        [EV_ITEMS] = {sizeof(struct ev_items), free_items},
+        [EV_MESSAGE] = {sizeof(struct ev_message), free_message},
+        [EV_LINK] = {sizeof(struct ev_link), free_link},
+        [EV_EVENT] = {sizeof(struct ev_event), free_event},
+        [EV_KILL] = {sizeof(struct ev_kill), free_kill},
+        [EV_DONE] = {sizeof(struct ev_done), free_done},
+        [EV_LOADED] = {sizeof(struct msg), NULL},
+    };
+    if (t < EV_SANDBOXES || t > EV_LOADED)
+        BUG("no such event: %d", (int)t);
+    struct msg *m = xcalloc(1, kinds[t].size);
+    msg_init(m, t, kinds[t].size, kinds[t].free_fn);
+    if (t == EV_DONE) {
+        struct ev_done *d = (struct ev_done *)m;
+        d->exit_code = -1;
+    }
+    return m;
+}

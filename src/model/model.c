@@ -1,0 +1,289 @@
+/* The model: applying events on the main thread. */
+#include <cct/model/model.h>
+
+#include <cct/util/arr.h>
+#include <cct/util/map.h>
+#include <cct/util/str.h>
+#include <cct/util/thread.h>
+#include <cct/util/xalloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model_priv.h"
+
+enum { MAX_EVENTS = 500, MAX_MESSAGES = 2000 };
+
+struct model_priv {
+    struct map *index;       /* sandbox id -> position + 1 in sandboxes */
+    struct map *transcripts; /* sandbox id -> struct transcript */
+};
+
+struct model *model_new(void)
+{
+    struct model *m = xcalloc(1, sizeof(*m));
+    m->priv = xcalloc(1, sizeof(*m->priv));
+    m->priv->index = map_new();
+    m->priv->transcripts = map_new();
+    m->total_running = -1;
+    return m;
+}
+
+static void free_transcript(void *p)
+{
+    transcript_release(p);
+    free(p);
+}
+
+void model_free(struct model *m)
+{
+    if (!m)
+        return;
+    for (size_t i = 0; i < m->n_sandboxes; i++)
+        sandbox_release(&m->sandboxes[i]);
+    for (size_t i = 0; i < m->n_events; i++)
+        free(m->events[i].text);
+    for (size_t i = 0; i < m->n_messages; i++)
+        message_release(&m->messages[i]);
+    free(m->sandboxes);
+    free(m->events);
+    free(m->messages);
+    free(m->link_text);
+    free(m->account);
+    free(m->project);
+    if (m->kill)
+        msg_free(&m->kill->m);
+    map_free(m->priv->index, NULL);
+    map_free(m->priv->transcripts, free_transcript);
+    free(m->priv);
+    free(m);
+}
+
+static struct sandbox *row(const struct model *m, uint64_t id)
+{
+    uintptr_t at = (uintptr_t)map_get_id(m->priv->index, id);
+    return at ? &m->sandboxes[at - 1] : NULL;
+}
+
+const struct sandbox *model_sandbox(const struct model *m, uint64_t id)
+{
+    return row(m, id);
+}
+
+const struct transcript *model_transcript(const struct model *m, uint64_t sandbox)
+{
+    return map_get_id(m->priv->transcripts, sandbox);
+}
+
+static void reindex(struct model *m)
+{
+    map_free(m->priv->index, NULL);
+    m->priv->index = map_new();
+    for (size_t i = 0; i < m->n_sandboxes; i++)
+        map_put_id(m->priv->index, m->sandboxes[i].id, (void *)(uintptr_t)(i + 1));
+}
+
+static void put_sandbox(struct model *m, struct sandbox *s)
+{
+    struct sandbox *old = row(m, s->id);
+    if (old) {
+        uint64_t rev = old->rev;
+        sandbox_release(old);
+        *old = *s;
+        old->rev = rev + 1;
+    } else {
+        m->sandboxes = xrealloc(m->sandboxes, (m->n_sandboxes + 1) * sizeof(*m->sandboxes));
+        m->sandboxes[m->n_sandboxes] = *s;
+        m->sandboxes[m->n_sandboxes].rev = 1;
+        map_put_id(m->priv->index, s->id, (void *)(uintptr_t)(m->n_sandboxes + 1));
+        m->n_sandboxes++;
+    }
+    memset(s, 0, sizeof(*s));
+}
+
+static bool in_event(const struct ev_sandboxes *ev, uint64_t id)
+{
+    for (size_t i = 0; i < ev->n; i++)
+        if (ev->v[i].id == id)
+            return true;
+    return false;
+}
+
+/* A whole table: rows it does not name were forgotten. */
+static void drop_missing(struct model *m, const struct ev_sandboxes *ev)
+{
+    size_t keep = 0;
+    for (size_t i = 0; i < m->n_sandboxes; i++) {
+        if (in_event(ev, m->sandboxes[i].id)) {
+            m->sandboxes[keep++] = m->sandboxes[i];
+            continue;
+        }
+        struct transcript *t = map_del_id(m->priv->transcripts, m->sandboxes[i].id);
+        if (t)
+            free_transcript(t);
+        sandbox_release(&m->sandboxes[i]);
+    }
+    if (keep != m->n_sandboxes) {
+        m->n_sandboxes = keep;
+        reindex(m);
+    }
+}
+
+static void apply_sandboxes(struct model *m, struct ev_sandboxes *ev)
+{
+    if (ev->full)
+        drop_missing(m, ev);
+    for (size_t i = 0; i < ev->n; i++)
+        put_sandbox(m, &ev->v[i]);
+    m->sandboxes_rev++;
+}
+
+static void apply_items(struct model *m, struct ev_items *ev)
+{
+    struct transcript *t = map_get_id(m->priv->transcripts, ev->sandbox);
+    if (!t) {
+        t = xcalloc(1, sizeof(*t));
+        transcript_init(t);
+        map_put_id(m->priv->transcripts, ev->sandbox, t);
+    }
+    transcript_apply(t, ev);
+}
+
+static void apply_message(struct model *m, struct ev_message *ev)
+{
+    struct message *to = NULL;
+    for (size_t i = m->n_messages; !to && i-- > 0;)
+        if (m->messages[i].id == ev->msg.id)
+            to = &m->messages[i];
+    if (to) {
+        message_release(to);
+    } else {
+        if (m->n_messages == MAX_MESSAGES) {
+            message_release(&m->messages[0]);
+            memmove(m->messages, m->messages + 1, (MAX_MESSAGES - 1) * sizeof(*m->messages));
+            m->n_messages--;
+        }
+        m->messages = xrealloc(m->messages, (m->n_messages + 1) * sizeof(*m->messages));
+        to = &m->messages[m->n_messages++];
+    }
+    *to = ev->msg;
+    memset(&ev->msg, 0, sizeof(ev->msg));
+    m->messages_rev++;
+}
+
+static void apply_link(struct model *m, struct ev_link *ev)
+{
+    m->link = ev->state;
+    free(m->link_text);
+    m->link_text = xstrdup(ev->text);
+    if (ev->account) {
+        free(m->account);
+        m->account = xstrdup(ev->account);
+    }
+    m->local = ev->local;
+    m->unsafe = ev->unsafe;
+    m->server_offset_ms = ev->server_offset_ms;
+    m->total_running = ev->total_running;
+    m->link_rev++;
+}
+
+static void apply_event(struct model *m, struct ev_event *ev)
+{
+    if (!m->events)
+        m->events = xcalloc(MAX_EVENTS, sizeof(*m->events));
+    if (m->n_events == MAX_EVENTS) {
+        free(m->events[0].text);
+        memmove(m->events, m->events + 1, (MAX_EVENTS - 1) * sizeof(*m->events));
+        m->n_events--;
+    }
+    struct model_event *e = &m->events[m->n_events++];
+    e->time_ms = ev->time_ms;
+    e->level = ev->level;
+    e->sandbox = ev->sandbox;
+    e->text = ev->text;
+    ev->text = NULL;
+    m->events_rev++;
+}
+
+/* The event's memory becomes the model's: it is large and only the newest counts. */
+static void apply_kill(struct model *m, struct ev_kill *ev)
+{
+    struct ev_kill *k = ev_new(EV_KILL);
+    struct msg head = k->m;
+    *k = *ev;
+    k->m = head;
+    ev->project = ev->account = ev->text = NULL;
+    ev->v = NULL;
+    ev->n = 0;
+    if (m->kill)
+        msg_free(&m->kill->m);
+    m->kill = k;
+    m->kill_rev++;
+}
+
+void model_forget_kill(struct model *m)
+{
+    THREAD_ASSERT(THREAD_MAIN);
+    if (!m->kill)
+        return;
+    msg_free(&m->kill->m);
+    m->kill = NULL;
+    m->kill_rev++;
+    m->rev++;
+}
+
+void model_apply(struct model *m, struct msg *ev)
+{
+    THREAD_ASSERT(THREAD_MAIN);
+    struct msg *e = ev; /* payloads move into the model: the event is left empty */
+    switch (e->type) {
+    case EV_SANDBOXES:
+        apply_sandboxes(m, (struct ev_sandboxes *)e);
+        break;
+    case EV_ITEMS:
+        apply_items(m, (struct ev_items *)e);
+        break;
+    case EV_MESSAGE:
+        apply_message(m, (struct ev_message *)e);
+        break;
+    case EV_LINK:
+        apply_link(m, (struct ev_link *)e);
+        break;
+    case EV_EVENT:
+        apply_event(m, (struct ev_event *)e);
+        break;
+    case EV_KILL:
+        apply_kill(m, (struct ev_kill *)e);
+        break;
+    case EV_LOADED:
+        m->loaded = true;
+        m->sandboxes_rev++;
+        break;
+    default:
+        return;
+    }
+    m->rev++;
+}
+
+void model_counts(const struct model *m, size_t by_state[SB_STATE_COUNT], size_t *asks,
+                  size_t *working, size_t *idle)
+{
+    memset(by_state, 0, SB_STATE_COUNT * sizeof(*by_state));
+    *asks = *working = *idle = 0;
+    for (size_t i = 0; i < m->n_sandboxes; i++) {
+        const struct sandbox *s = &m->sandboxes[i];
+        by_state[s->state]++;
+        if (s->state != SB_RUNNING)
+            continue;
+        *asks += s->agent == AG_ASKS;
+        *working += s->agent == AG_WORKING || s->agent == AG_STARTING;
+        *idle += s->agent == AG_IDLE || s->agent == AG_EXITED;
+    }
+}
+
+double model_usd_per_hour(const struct model *m)
+{
+    double sum = 0;
+    for (size_t i = 0; i < m->n_sandboxes; i++)
+        sum += sandbox_usd_per_hour(&m->sandboxes[i]);
+    return sum;
+}

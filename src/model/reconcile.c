@@ -1,0 +1,196 @@
+/* The provider's list against our records. */
+#include <cct/model/reconcile.h>
+
+#include <cct/util/arr.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A sandbox that ended this close to its planned end timed out. */
+enum { END_SLACK_MS = 2000 };
+
+static const char *meta_get(const struct kv *meta, const char *key)
+{
+    for (; meta && meta->k; meta++)
+        if (strcmp(meta->k, key) == 0)
+            return meta->v;
+    return NULL;
+}
+
+static bool set_str(char **field, const char *value)
+{
+    if (str_eq(*field, value))
+        return false;
+    free(*field);
+    *field = xstrdup(value);
+    return true;
+}
+
+#define SET(field, value) ((field) != (value) ? ((field) = (value), true) : false)
+
+static bool same_meta(const struct kv *a, const struct kv *b)
+{
+    for (;; a++, b++) {
+        bool ea = !a || !a->k, eb = !b || !b->k;
+        if (ea || eb)
+            return ea && eb;
+        if (!str_eq(a->k, b->k) || !str_eq(a->v, b->v))
+            return false;
+    }
+}
+
+static void set_meta(struct sandbox *s, const struct kv *meta)
+{
+    struct sandbox tmp = {.meta = (struct kv *)meta}, copy;
+    sandbox_copy(&copy, &tmp);
+    struct kv *old = s->meta;
+    s->meta = copy.meta;
+    copy.meta = old;
+    sandbox_release(&copy);
+}
+
+static struct sandbox *find_row(struct sandbox_table *t, const struct listed *l)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (str_eq(t->v[i].sandbox_id, l->sandbox_id))
+            return &t->v[i];
+    /* the answer of this create has not come yet, or was lost: our mark proves it */
+    const char *mark = meta_get(l->meta, "cc-tui-mark");
+    for (size_t i = 0; mark && i < t->n; i++)
+        if (!t->v[i].sandbox_id && str_eq(t->v[i].mark, mark))
+            return &t->v[i];
+    return NULL;
+}
+
+static void fill_new(struct sandbox *s, const struct listed *l)
+{
+    const char *session = meta_get(l->meta, "cc-tui-session");
+    s->sandbox_id = xstrdup(l->sandbox_id);
+    s->foreign = !session;
+    s->session = xstrdup(session);
+    const char *name = meta_get(l->meta, "cc-tui-name");
+    s->name = xstrdup(name ? name : l->sandbox_id);
+    s->tool = xstrdup(meta_get(l->meta, "cc-tui-tool"));
+    s->project = xstrdup(meta_get(l->meta, "cc-tui-project"));
+    s->mark = xstrdup(meta_get(l->meta, "cc-tui-mark"));
+    s->agent = session ? AG_UNKNOWN : AG_NONE;
+    s->state = SB_RUNNING;
+    s->created_at = l->started_at;
+}
+
+/* State of a listed one. An error of ours stays an error: only its VM is up again. */
+static bool apply_state(struct sandbox *s, const struct listed *l)
+{
+    bool changed = false;
+    bool paused = str_eq(l->state_text, "paused");
+    if (s->state == SB_ERROR) {
+        changed |= SET(s->vm_up, !paused);
+    } else if (s->state == SB_CREATING && s->sandbox_id && s->pending) {
+        /* provisioning is still at work on it: it says when it runs */
+    } else {
+        enum sb_state st = paused ? SB_PAUSED : SB_RUNNING;
+        if (s->state == SB_KILLED)
+            changed |= SET(s->gone, GONE_NONE), s->ended_at = 0;
+        changed |= SET(s->state, st);
+        bool known = paused || str_eq(l->state_text, "running");
+        const char *odd = !known && l->state_text && *l->state_text ? l->state_text : NULL;
+        changed |= set_str(&s->reason, odd);
+    }
+    changed |= SET(s->unlisted, false);
+    return changed;
+}
+
+static bool apply_listed(struct sandbox *s, const struct listed *l, int64_t now)
+{
+    bool changed = false;
+    if (!s->sandbox_id)
+        changed |= set_str(&s->sandbox_id, l->sandbox_id);
+    changed |= apply_state(s, l);
+    changed |= SET(s->started_at, l->started_at);
+    changed |= SET(s->end_at, l->end_at);
+    if (l->cpu_count)
+        changed |= SET(s->cpu_count, l->cpu_count);
+    if (l->memory_mb)
+        changed |= SET(s->memory_mb, l->memory_mb);
+    if (l->disk_mb)
+        changed |= SET(s->disk_mb, l->disk_mb);
+    if (l->template_id)
+        changed |= set_str(&s->template_id, l->template_id);
+    if (l->alias)
+        changed |= set_str(&s->alias, l->alias);
+    changed |= SET(s->not_isolated, l->not_isolated);
+    if (!same_meta(s->meta, l->meta)) {
+        set_meta(s, l->meta);
+        changed = true;
+    }
+    s->seen_at = now; /* no change worth telling */
+    return changed;
+}
+
+void reconcile_gone(struct sandbox *s, enum sb_gone why, int64_t now)
+{
+    /* run time stops at the last sighting, or at the planned end if that was earlier */
+    int64_t end = why == GONE_HERE ? now : s->seen_at ? s->seen_at : now;
+    if (why == GONE_TIMEOUT && s->end_at && s->end_at <= now)
+        end = s->end_at;
+    s->vm_up = false;
+    s->pending = false;
+    s->unlisted = false;
+    s->ended_at = end;
+    if (s->state == SB_ERROR)
+        return; /* keeps its text */
+    s->state = SB_KILLED;
+    s->gone = why;
+    if (s->agent != AG_NONE)
+        s->agent = AG_EXITED;
+    free(s->reason);
+    s->reason = NULL;
+}
+
+/* What is absent from a complete list; one absence may be a slip of the service. */
+static bool apply_absent(struct sandbox *s, const struct reconcile_opts *o)
+{
+    bool up = s->state == SB_RUNNING || s->state == SB_PAUSED ||
+              (s->state == SB_ERROR && s->vm_up);
+    if (!up || !s->sandbox_id)
+        return false;
+    bool running = s->state != SB_PAUSED;
+    bool expired = running && s->end_at && o->now >= s->end_at - END_SLACK_MS;
+    if (s->pending || (expired && !o->suspicious_empty)) {
+        reconcile_gone(s, s->pending ? GONE_HERE : GONE_TIMEOUT, o->now);
+        return true;
+    }
+    if (!s->unlisted || o->suspicious_empty)
+        return SET(s->unlisted, true);
+    reconcile_gone(s, running && s->end_at > o->now && s->foreign == false ? GONE_EARLY
+                                                                            : GONE_ELSEWHERE,
+                   o->now);
+    return true;
+}
+
+void reconcile(struct sandbox_table *t, const struct listed *l, size_t n,
+               const struct reconcile_opts *o, reconcile_fn fn, void *ctx)
+{
+    size_t known = t->n;
+    bool *seen = xcalloc(known + 1, sizeof(*seen));
+    for (size_t i = 0; i < n; i++) {
+        if (!l[i].sandbox_id || !*l[i].sandbox_id)
+            continue;
+        struct sandbox *s = find_row(t, &l[i]);
+        bool is_new = !s;
+        if (is_new) {
+            s = ARR_PUSH(t);
+            fill_new(s, &l[i]);
+        } else if (s < t->v + known) {
+            seen[s - t->v] = true;
+        }
+        bool changed = apply_listed(s, &l[i], o->now);
+        if (is_new || changed)
+            fn(ctx, s, is_new);
+    }
+    for (size_t i = 0; i < known; i++)
+        if (!seen[i] && apply_absent(&t->v[i], o))
+            fn(ctx, &t->v[i], false);
+    free(seen);
+}
