@@ -49,7 +49,7 @@ FAULTD := $(if $(wildcard tests/faultd/*.c),$(B)/faultd)
 BINS := $(if $(wildcard src/main.c),$(B)/cc-tui) $(if $(wildcard src/local/main.c),$(B)/cc-tui-local)
 HELP_SRC := $(wildcard tests/lib/*.c)
 
-all: $(BINS) compile_commands.json
+all: $(B)/libcct.a $(BINS) compile_commands.json
 
 $(B)/cc-tui: $(call o,src/main.c) $(B)/libcct.a
 $(B)/cc-tui-local: $(call o,$(LOCAL_SRC)) $(call o,$(LOCAL_SHARED))
