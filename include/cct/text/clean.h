@@ -31,17 +31,24 @@ struct text_run {
 /* Streaming form: keeps state over calls (a sequence or a UTF-8 character cut by
  * a chunk border). Rules:
  *  - SGR (CSI ... m) changes the attribute; every other CSI, OSC, DCS, SOS, PM,
- *    APC, and C1 in 7 or 8 bit form (U+0080..9F too) vanishes with its payload;
- *    an unterminated sequence ends at LF or after 4096 bytes
+ *    APC, ESC k, and C1 in 7 or 8 bit form (U+0080..9F too) vanishes with its
+ *    payload; an unterminated sequence ends at LF or after 4096 bytes, a CSI also
+ *    at the first byte that cannot belong to it
  *  - NUL and other C0 vanish, DEL too; CR LF = LF; a lone CR moves to the line's
- *    begin, so what follows overwrites (progress bars); BS steps back one cell
+ *    begin, so what follows overwrites (progress bars); BS steps back one cell.
+ *    CSI K and CSI 2 K erase, CSI G is a CR; all this works on cells: half a wide
+ *    character overwritten leaves a space
  *  - TAB becomes spaces up to the next multiple of 8 cells
  *  - bidi controls U+061C 200E 200F 202A-202E 2066-2069, zero-width 200B 2060
- *    FEFF, line separators 2028 2029 and tags U+E0000-E007F show as "<U+202E>";
- *    ZWJ, ZWNJ and variation selectors vanish; interlinear marks FFF9-FFFB vanish
- *  - invalid bytes become U+FFFD; at most LIM_MARKS_PER_CELL combining marks stay
- *    on one cell; private use, unassigned and noncharacters become U+FFFD
- */
+ *    FEFF, line separators 2028 2029, tags U+E0000-E007F and the other invisible
+ *    characters (soft hyphen, fillers) show as "<U+202E>"; ZWJ, ZWNJ and variation
+ *    selectors vanish; interlinear marks FFF9-FFFB vanish
+ *  - a malformed character becomes one U+FFFD (overlong, surrogate, cut, 5 bytes);
+ *    at most LIM_MARKS_PER_CELL combining marks stay on one cell, a mark without
+ *    a cell gets U+25CC; private use, unassigned and noncharacters become U+FFFD
+ *  - a line longer than LIM_LINE_BYTES ends with " [cut]", the rest of it is
+ *    dropped; changes of attribute beyond 65536 on one line are ignored
+ * An attribute lasts over the line's end. Any slicing of the input gives the same. */
 struct clean;
 struct clean *clean_new(void);
 void clean_free(struct clean *c);
@@ -52,12 +59,13 @@ void clean_feed(struct clean *c, const char *s, size_t len, clean_line_fn fn, vo
 /* The unfinished line as it looks now (borrowed until the next call). */
 const char *clean_pending(struct clean *c, size_t *len, const struct text_run **runs,
                           size_t *n_runs);
-/* End of input: hand out what is pending. */
+/* End of input: hand out what is pending, if any; then c is as new. */
 void clean_flush(struct clean *c, clean_line_fn fn, void *ctx);
 
 /* Whole-text forms. `clean_text` keeps LF; runs may be NULL. `clean_line` makes
- * one line: LF, CR and TAB become a space, runs are dropped; at most max_cells
- * columns (0 = no limit), "..." when cut. Both append to out. */
+ * one line: LF, CR LF, CR and TAB become a space (line ends at the end go), BS
+ * vanishes, runs are dropped; at most max_cells columns (0 = no limit), "..." when
+ * cut. Both append to out; a full buffer says so itself (`over`). */
 struct text_runs {
     struct text_run *v;
     size_t n, cap;
