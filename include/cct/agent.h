@@ -9,9 +9,14 @@
 #include <cct/model/agent_event.h>
 #include <cct/util/buf.h>
 #include <cct/util/err.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* An event with nothing known but its kind. */
+#define AGENT_EVENT(k)                                                                         \
+    ((struct agent_event){.kind = (k), .exit_code = -1, .cost_usd = (double)NAN})
 
 void agent_event_release(struct agent_event *ev);
 /* Deep copy (strings duplicated). */
@@ -43,7 +48,7 @@ struct agent_adapter {
     bool pty;          /* runs on a pty (raw text tools) */
     void *(*state_new)(void);
     void (*state_free)(void *state);
-    /* One whole line (without its LF), or for raw tools any piece of text. */
+    /* One whole line (without its LF); with `pty` any piece of the stream. */
     void (*line)(void *state, struct agent_dec *d, const char *s, size_t len);
     /* The CLI ended: emit what is still open (tools -> unknown), a turn_end when
      * none came since the last turn_begin, then exit. May be NULL (default). */
@@ -77,7 +82,7 @@ uint64_t agent_dec_offset(const struct agent_dec *d);
 /* For adapters: fill kind and fields, place is added here. Strings borrowed. */
 void agent_dec_emit(struct agent_dec *d, struct agent_event *ev);
 
-/* Class of an error from status and text (spec/agents.md section 6). */
+/* Class of an error from its HTTP status (0 = unknown) and text (may be NULL). */
 enum agent_error_class agent_classify(int http_status, const char *text);
 
 #endif

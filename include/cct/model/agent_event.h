@@ -21,7 +21,15 @@ enum agent_outcome { AGENT_OK, AGENT_FAILED, AGENT_INTERRUPTED, AGENT_TRUNCATED 
 enum agent_error_class { AGENT_ERR_NONE, AGENT_ERR_AUTH, AGENT_ERR_RATE, AGENT_ERR_OVERLOAD,
                          AGENT_ERR_BILLING, AGENT_ERR_MODEL, AGENT_ERR_NETWORK, AGENT_ERR_OTHER };
 
-/* One event. Strings are owned by the event (NULL = not given), foreign and not
+/* What the kinds mean beyond their names:
+ * - SESSION comes with every announcement of the CLI, once per turn with claude;
+ *   the same id again is no new session.
+ * - RAW is one line without its end; final = the line ended there. A piece that
+ *   is not final is continued by the next RAW unless another kind follows.
+ * - NOTICE of a retry: text is the reason alone, the numbers are fields.
+ * - TURN_END has no text when all went well.
+ *
+ * One event. Strings are owned by the event (NULL = not given), foreign and not
  * yet cleaned for the screen: the model's edge does that (cct/text/clean.h). */
 struct agent_event {
     enum agent_kind kind;
@@ -43,7 +51,7 @@ struct agent_event {
     enum agent_text_mode mode;
     bool final;
     enum agent_tool_state state;
-    int exit_code;   /* tool, exit; -1 unknown */
+    int exit_code;   /* tool, exit, turn_end of a shell command; -1 unknown */
     int signal;      /* exit: 0 = none */
     enum agent_level level;
     int retry_attempt, retry_max;

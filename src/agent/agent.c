@@ -1,0 +1,281 @@
+/* The decoder's core: lines out of bytes, the place of every event, the end of
+ * the process, the table of adapters. */
+#include "agent_priv.h"
+
+#include <cct/util/limits.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Indexes of exit events: beyond what one line can hold, so that they sort after
+ * the last line and before a line that a later run appends. */
+#define EXIT_INDEX (1u << 24)
+#define KEEP_BYTES (1u << 20) /* a bigger line buffer is given back */
+
+struct agent_dec {
+    const struct agent_adapter *a;
+    void *state;
+    agent_event_fn fn;
+    void *ctx;
+    uint64_t start, pos; /* first byte fed, next unread byte */
+    uint64_t line_off, line_no, turn_off;
+    uint32_t index;
+    int64_t time_ms;
+    struct buf pend; /* begin of a line whose end has not come */
+    bool skipping;   /* that line is too long */
+    bool cut, busy, exit_place;
+};
+
+static const struct agent_adapter *const adapters[] = {&agent_claude, &agent_shell};
+
+const struct agent_adapter *agent_adapter_at(size_t i)
+{
+    return i < sizeof(adapters) / sizeof(adapters[0]) ? adapters[i] : NULL;
+}
+
+const struct agent_adapter *agent_adapter_find(const char *name)
+{
+    const struct agent_adapter *a;
+
+    for (size_t i = 0; (a = agent_adapter_at(i)); i++)
+        if (str_eq(a->name, name))
+            return a;
+    return NULL;
+}
+
+struct agent_dec *agent_dec_new(const struct agent_adapter *a, uint64_t offset,
+                                agent_event_fn fn, void *ctx)
+{
+    struct agent_dec *d = xcalloc(1, sizeof(*d));
+
+    d->a = a;
+    d->state = a->state_new();
+    d->fn = fn;
+    d->ctx = ctx;
+    d->start = d->pos = d->line_off = d->turn_off = offset;
+    d->line_no = 1;
+    buf_init(&d->pend, LIM_LINE_BYTES + 1);
+    return d;
+}
+
+void agent_dec_free(struct agent_dec *d)
+{
+    if (!d)
+        return;
+    d->a->state_free(d->state);
+    buf_release(&d->pend);
+    free(d);
+}
+
+uint64_t agent_dec_turn_offset(const struct agent_dec *d)
+{
+    return d->turn_off;
+}
+uint64_t agent_dec_offset(const struct agent_dec *d)
+{
+    return d->pos;
+}
+uint64_t agent_dec_start(const struct agent_dec *d)
+{
+    return d->start;
+}
+bool agent_dec_busy(const struct agent_dec *d)
+{
+    return d->busy;
+}
+bool agent_dec_cut(const struct agent_dec *d)
+{
+    return d->cut;
+}
+void agent_dec_set_time(struct agent_dec *d, int64_t ms)
+{
+    d->time_ms = ms;
+}
+void agent_dec_skip(struct agent_dec *d)
+{
+    d->index++;
+}
+
+void agent_dec_emit(struct agent_dec *d, struct agent_event *ev)
+{
+    ev->offset = d->line_off;
+    ev->index = d->index++;
+    ev->raw_line = d->line_no;
+    if (!ev->time_ms)
+        ev->time_ms = d->time_ms;
+    if (ev->kind == AGENT_TURN_BEGIN) {
+        d->busy = true;
+        d->turn_off = d->line_off;
+    } else if (ev->kind == AGENT_TURN_END) {
+        d->busy = false;
+    }
+    d->fn(d->ctx, ev);
+}
+
+void agent_dec_place(struct agent_dec *d, uint64_t offset)
+{
+    if (offset == d->line_off && !d->exit_place)
+        return;
+    if (offset != d->line_off)
+        d->line_no++;
+    d->line_off = offset;
+    d->index = 0;
+    d->time_ms = 0;
+    d->exit_place = false;
+}
+
+void agent_dec_place_exit(struct agent_dec *d)
+{
+    if (d->exit_place)
+        return;
+    /* the last byte read: no later line begins there */
+    d->line_off = d->pos > d->start ? d->pos - 1 : d->pos;
+    d->index = EXIT_INDEX;
+    d->time_ms = 0;
+    d->exit_place = true;
+}
+
+static void too_long(struct agent_dec *d)
+{
+    char text[128];
+    struct agent_event ev = AGENT_EVENT(AGENT_NOTICE);
+
+    snprintf(text, sizeof(text), "line too long: %.1f MB left out, the raw log has them",
+             (double)(d->pos - d->line_off) / 1e6);
+    ev.level = AGENT_WARN;
+    ev.text = text;
+    agent_dec_emit(d, &ev);
+}
+
+/* d->pos is already behind the line. */
+static void end_line(struct agent_dec *d, const char *s, size_t len)
+{
+    if (d->skipping)
+        too_long(d);
+    else
+        d->a->line(d->state, d, s, len);
+    d->skipping = false;
+    if (d->pend.cap > KEEP_BYTES)
+        buf_release(&d->pend);
+    else
+        buf_clear(&d->pend);
+    agent_dec_place(d, d->pos);
+}
+
+static void feed_lines(struct agent_dec *d, const char *data, size_t len)
+{
+    while (len) {
+        const char *nl = memchr(data, '\n', len);
+        size_t n = nl ? (size_t)(nl - data) : len;
+        size_t used = nl ? n + 1 : n;
+
+        if (!d->skipping && d->pend.len + n > LIM_LINE_BYTES) {
+            d->skipping = true;
+            buf_release(&d->pend);
+        }
+        /* a line that lies whole in `data` is read where it is */
+        if (!d->skipping && (!nl || d->pend.len))
+            buf_add(&d->pend, data, n);
+        d->pos += used;
+        if (nl) {
+            if (d->pend.len)
+                end_line(d, d->pend.p, d->pend.len);
+            else
+                end_line(d, data, n);
+        }
+        data += used;
+        len -= used;
+    }
+}
+
+void agent_dec_feed(struct agent_dec *d, const char *data, size_t len)
+{
+    if (!len)
+        return;
+    if (d->exit_place)
+        agent_dec_place(d, d->pos);
+    if (!d->a->pty) {
+        feed_lines(d, data, len);
+        return;
+    }
+    d->a->line(d->state, d, data, len);
+    d->pos += len;
+}
+
+void agent_dec_exit(struct agent_dec *d, int code, int sig, const char *stderr_tail)
+{
+    if (d->skipping || d->pend.len) {
+        d->cut = true;
+        end_line(d, d->pend.p, d->pend.len);
+        d->cut = false;
+    }
+    if (d->a->end)
+        d->a->end(d->state, d, code, sig, stderr_tail);
+    else
+        agent_end_default(d, code, sig, stderr_tail);
+}
+
+/* --- the end of the process -------------------------------------------------- */
+
+/* The last lines of stderr that say something, as a new string. */
+static char *last_words(const char *tail)
+{
+    const char *end, *p;
+    int lines = 0;
+
+    if (!tail)
+        return NULL;
+    end = tail + strlen(tail);
+    while (end > tail && strchr(" \r\n\t", end[-1]))
+        end--;
+    for (p = end; p > tail && end - p < 1000; p--)
+        if (p[-1] == '\n' && ++lines == 4)
+            break;
+    return end > p ? xstrndup(p, (size_t)(end - p)) : NULL;
+}
+
+static char *end_text(int code, int sig)
+{
+    const char *name = sig ? sigabbrev_np(sig) : NULL;
+
+    if (sig)
+        return xasprintf("the agent was ended by signal %d (SIG%s)", sig, name ? name : "?");
+    if (code > 0)
+        return xasprintf("the agent ended with status %d in the middle of a turn", code);
+    return xstrdup(code == 0 ? "the agent ended in the middle of a turn"
+                             : "the agent is gone, how it ended is not known");
+}
+
+void agent_end_default(struct agent_dec *d, int code, int sig, const char *stderr_tail)
+{
+    struct agent_event ev = AGENT_EVENT(AGENT_EXIT);
+    size_t len = stderr_tail ? strlen(stderr_tail) : 0;
+    size_t cut = len > LIM_STDERR_TAIL ? len - LIM_STDERR_TAIL : 0;
+    enum agent_error_class cls = AGENT_ERR_NONE;
+    char *words = last_words(stderr_tail);
+
+    agent_dec_place_exit(d);
+    if (code != 0 || sig)
+        cls = agent_classify(0, words);
+    if (d->busy) {
+        struct agent_event te = AGENT_EVENT(AGENT_TURN_END);
+
+        /* a caller that knows of one of these sent it: somebody wanted the end */
+        te.outcome = sig == SIGINT || sig == SIGTERM ? AGENT_INTERRUPTED : AGENT_FAILED;
+        te.error_class = te.outcome == AGENT_FAILED && !cls ? AGENT_ERR_OTHER : cls;
+        if (!words)
+            words = end_text(code, sig);
+        te.text = words;
+        agent_dec_emit(d, &te);
+    }
+    free(words);
+    ev.exit_code = code;
+    ev.signal = sig;
+    ev.error_class = cls;
+    if (len)
+        ev.text = (char *)stderr_tail + cut;
+    agent_dec_emit(d, &ev);
+}

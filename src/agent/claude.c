@@ -1,0 +1,452 @@
+/* Claude Code's stream-json. Fields are read by name, never by position; unknown
+ * types and fields are ignored.
+ *
+ * Text comes twice with partial messages: as deltas, then whole in an `assistant`
+ * line, which arrives before the block's content_block_stop. The key of both is
+ * message id + block index. Lines of subagents carry parent_tool_use_id and run
+ * beside the main ones, so the message at hand is kept per parent. */
+#include "claude_priv.h"
+
+#include <cct/util/arr.h>
+#include <cct/util/clock.h>
+#include <cct/util/limits.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_STREAMS 64 /* messages at hand: the main one and one per subagent */
+
+static void *claude_new(void)
+{
+    struct claude *c = xcalloc(1, sizeof(*c));
+
+    return c;
+}
+
+static void stream_clear(struct claude_stream *st)
+{
+    free(st->parent);
+    free(st->msg);
+}
+
+static void claude_free(void *state)
+{
+    struct claude *c = state;
+
+    for (size_t i = 0; i < c->streams.n; i++)
+        stream_clear(&c->streams.v[i]);
+    ARR_RELEASE(&c->streams);
+    claude_tools_free(c);
+    free(c->error);
+    buf_release(&c->id);
+    free(c);
+}
+
+/* The stream of a parent (NULL = main), last used at the end. */
+static struct claude_stream *stream_of(struct claude *c, const char *parent)
+{
+    struct claude_stream found = {0};
+    size_t i = c->streams.n;
+
+    while (i > 0 && !str_eq(c->streams.v[i - 1].parent, parent))
+        i--;
+    if (i == c->streams.n && i > 0)
+        return &c->streams.v[i - 1];
+    if (i > 0) {
+        found = c->streams.v[i - 1];
+        ARR_REMOVE(&c->streams, i - 1);
+    } else {
+        found.parent = xstrdup(parent);
+        found.open = -1;
+        if (c->streams.n == MAX_STREAMS) {
+            stream_clear(&c->streams.v[0]);
+            ARR_REMOVE(&c->streams, 0);
+        }
+    }
+    *ARR_PUSH(&c->streams) = found;
+    return &c->streams.v[c->streams.n - 1];
+}
+
+/* The stream of a parent, set to message `msg` (block 0 if it is a new one). */
+static struct claude_stream *stream_at(struct claude *c, const char *parent, const char *msg)
+{
+    struct claude_stream *st = stream_of(c, parent);
+
+    if (msg && !str_eq(st->msg, msg)) {
+        free(st->msg);
+        st->msg = xstrdup(msg);
+        st->next = 0;
+        st->open = -1;
+    }
+    return st;
+}
+
+static char *block_id(struct claude *c, const struct claude_stream *st, int64_t index)
+{
+    buf_clear(&c->id);
+    buf_addf(&c->id, "%s:%lld", st->msg ? st->msg : "", (long long)index);
+    return (char *)buf_str(&c->id);
+}
+
+static void begin_turn(struct claude *c, struct agent_dec *d)
+{
+    struct agent_event ev = AGENT_EVENT(AGENT_TURN_BEGIN);
+
+    if (agent_dec_busy(d))
+        return;
+    free(c->error);
+    c->error = NULL;
+    c->spoke = c->interrupted = false;
+    agent_dec_emit(d, &ev);
+}
+
+/* --- system lines --------------------------------------------------------------- */
+
+static void on_init(struct claude *c, struct agent_dec *d, const struct cJSON *j)
+{
+    struct agent_event ev = AGENT_EVENT(AGENT_SESSION);
+
+    ev.id = (char *)json_str(j, "session_id", NULL);
+    ev.name = (char *)json_str(j, "model", NULL);
+    ev.title = (char *)json_str(j, "claude_code_version", NULL);
+    agent_dec_emit(d, &ev);
+    begin_turn(c, d);
+}
+
+static void on_retry(struct agent_dec *d, const struct cJSON *j)
+{
+    struct agent_event ev = AGENT_EVENT(AGENT_NOTICE);
+    const char *what = json_str(j, "error", "error");
+
+    ev.level = AGENT_WARN;
+    ev.retry_attempt = (int)json_i64(j, "attempt", 0);
+    ev.retry_max = (int)json_i64(j, "max_retries", 0);
+    ev.retry_delay_ms = json_num(j, "retry_delay_ms", 0);
+    ev.http_status = (int)json_i64(j, "error_status", 0);
+    ev.error_class = claude_error_class(ev.http_status, what, NULL);
+    if (!ev.http_status && ev.error_class == AGENT_ERR_OTHER)
+        ev.error_class = AGENT_ERR_NETWORK;
+    ev.text = (char *)what;
+    agent_dec_emit(d, &ev);
+}
+
+static void on_system(struct claude *c, struct agent_dec *d, const struct cJSON *j)
+{
+    const char *sub = json_str(j, "subtype", "");
+
+    if (str_eq(sub, "init"))
+        on_init(c, d, j);
+    else if (str_eq(sub, "status") && str_eq(json_str(j, "status", NULL), "requesting"))
+        begin_turn(c, d);
+    else if (str_eq(sub, "api_retry"))
+        on_retry(d, j);
+    else if (str_eq(sub, "permission_denied"))
+        claude_denied(c, d, j, true);
+}
+
+/* --- what the model says ------------------------------------------------------------ */
+
+static void on_stream_event(struct claude *c, struct agent_dec *d, const struct cJSON *j)
+{
+    const struct cJSON *e = json_get(j, "event"), *delta;
+    const char *type = json_str(e, "type", ""), *dt, *text = NULL;
+    const char *parent = json_str(j, "parent_tool_use_id", NULL);
+    const char *msg = json_str(j, "api_message_id", NULL);
+    int64_t index = json_i64(e, "index", 0);
+    struct claude_stream *st;
+    struct agent_event ev = AGENT_EVENT(AGENT_TEXT);
+
+    if (str_eq(type, "message_start"))
+        msg = json_str(json_get(e, "message"), "id", msg);
+    st = stream_at(c, parent, msg);
+    if (index < 0 || index > INT32_MAX - 1)
+        return;
+    if (str_eq(type, "content_block_start")) {
+        st->open = (int)index;
+    } else if (str_eq(type, "content_block_stop")) {
+        st->open = -1;
+        if (st->next <= (int)index)
+            st->next = (int)index + 1;
+    } else if (str_eq(type, "content_block_delta")) {
+        delta = json_get(e, "delta");
+        dt = json_str(delta, "type", "");
+        if (str_eq(dt, "text_delta"))
+            text = json_str(delta, "text", NULL);
+        if (str_eq(dt, "thinking_delta")) {
+            ev.kind = AGENT_THINKING;
+            text = json_str(delta, "thinking", NULL);
+        }
+        if (!text || !*text)
+            return;
+        ev.id = block_id(c, st, index);
+        ev.text = (char *)text;
+        ev.parent = (char *)parent;
+        agent_dec_emit(d, &ev);
+    }
+}
+
+static void on_block(struct claude *c, struct agent_dec *d, const struct cJSON *b, char *id,
+                     const char *parent)
+{
+    const char *type = json_str(b, "type", "");
+    struct agent_event ev = AGENT_EVENT(AGENT_TEXT);
+
+    if (str_eq(type, "text")) {
+        ev.text = (char *)json_str(b, "text", "");
+        if (!parent)
+            c->spoke = true;
+    } else if (str_eq(type, "thinking")) {
+        ev.kind = AGENT_THINKING;
+        ev.text = (char *)json_str(b, "thinking", "");
+    } else {
+        if (str_ends(type, "tool_use"))
+            claude_tool_start(c, d, b, parent);
+        else if (str_ends(type, "tool_result"))
+            claude_tool_result(c, d, b, parent);
+        return;
+    }
+    ev.id = id;
+    ev.mode = AGENT_REPLACE;
+    ev.final = true;
+    ev.parent = (char *)parent;
+    agent_dec_emit(d, &ev);
+}
+
+static void on_assistant(struct claude *c, struct agent_dec *d, const struct cJSON *j)
+{
+    const struct cJSON *m = json_get(j, "message"), *content = json_get(m, "content");
+    const char *parent = json_str(j, "parent_tool_use_id", NULL), *error;
+    struct claude_stream *st;
+    int index;
+
+    if (str_eq(json_str(m, "model", NULL), "<synthetic>")) {
+        /* the CLI's own words about an error; the result repeats them */
+        error = json_str(j, "error", NULL);
+        if (!parent && error) {
+            free(c->error);
+            c->error = xstrdup(error);
+        }
+        return;
+    }
+    if (!json_is_array(content))
+        return;
+    st = stream_at(c, parent, json_str(m, "id", NULL));
+    for (const struct cJSON *b = json_first(content); b; b = json_next(b)) {
+        /* of the block that is being streamed, else the next one in order */
+        index = st->open >= 0 ? st->open : st->next;
+        st->open = -1;
+        if (st->next <= index)
+            st->next = index + 1;
+        on_block(c, d, b, block_id(c, st, index), parent);
+    }
+}
+
+/* --- what the user says, and tools answer -------------------------------------------- */
+
+static void on_user_text(struct claude *c, struct agent_dec *d, const struct cJSON *j,
+                         const char *text)
+{
+    bool echo = json_bool(j, "isReplay", false);
+    struct agent_event ev = AGENT_EVENT(echo ? AGENT_USER_ECHO : AGENT_NOTICE);
+
+    if (str_starts(text, "[Request interrupted by user")) {
+        c->interrupted = true;
+        return;
+    }
+    ev.text = (char *)text;
+    agent_dec_emit(d, &ev);
+}
+
+static void on_user(struct claude *c, struct agent_dec *d, const struct cJSON *j)
+{
+    const struct cJSON *content = json_path(j, "message.content");
+    const char *parent = json_str(j, "parent_tool_use_id", NULL);
+    bool hidden = parent || json_bool(j, "isSynthetic", false);
+    struct buf text = BUF_INIT;
+
+    if (json_is_string(content))
+        buf_adds(&text, json_str_of(content));
+    for (const struct cJSON *b = json_first(content); b; b = json_next(b)) {
+        const char *type = json_str(b, "type", "");
+
+        if (str_ends(type, "tool_result"))
+            claude_tool_result(c, d, b, parent);
+        if (!str_eq(type, "text"))
+            continue;
+        if (text.len)
+            buf_addc(&text, '\n');
+        buf_adds(&text, json_str(b, "text", ""));
+    }
+    if (text.len && !hidden)
+        on_user_text(c, d, j, buf_str(&text));
+    buf_release(&text);
+}
+
+/* --- questions and answers about control ----------------------------------------------- */
+
+static void on_control_request(struct claude *c, struct agent_dec *d, const struct cJSON *j)
+{
+    const struct cJSON *r = json_get(j, "request"), *input = json_get(r, "input");
+    struct agent_event ev = AGENT_EVENT(AGENT_ASK);
+    char *title;
+
+    (void)c;
+    if (!str_eq(json_str(r, "subtype", NULL), "can_use_tool"))
+        return;
+    title = claude_title(input, json_str(r, "description", NULL));
+    ev.id = (char *)json_str(j, "request_id", NULL);
+    ev.name = (char *)json_str(r, "tool_name", NULL);
+    ev.title = title;
+    ev.input = input ? json_text(input) : NULL;
+    agent_dec_emit(d, &ev);
+    free(ev.input);
+    free(title);
+}
+
+static void on_control_response(struct claude *c, struct agent_dec *d, const struct cJSON *j)
+{
+    const struct cJSON *r = json_get(j, "response");
+    struct agent_event ev = AGENT_EVENT(AGENT_NOTICE);
+
+    (void)c;
+    if (!str_eq(json_str(r, "subtype", NULL), "error"))
+        return;
+    ev.level = AGENT_WARN;
+    ev.text = (char *)json_str(r, "error", "the agent refused a request");
+    agent_dec_emit(d, &ev);
+}
+
+/* --- lines ----------------------------------------------------------------------------- */
+
+static const struct {
+    const char *type;
+    void (*fn)(struct claude *c, struct agent_dec *d, const struct cJSON *j);
+} types[] = {
+    /* most frequent first */
+    {"stream_event", on_stream_event},
+    {"assistant", on_assistant},
+    {"user", on_user},
+    {"system", on_system},
+    {"result", claude_result},
+    {"control_request", on_control_request},
+    {"control_response", on_control_response},
+};
+
+/* No JSON: shown as it is, but half an object at the end is only said to be one. */
+static void plain_line(struct agent_dec *d, const char *s, size_t len)
+{
+    bool half = agent_dec_cut(d) && *s == '{';
+    struct agent_event ev = AGENT_EVENT(half ? AGENT_NOTICE : AGENT_RAW);
+    char *copy = NULL;
+
+    if (half) {
+        ev.level = AGENT_WARN;
+        ev.text = (char *)"the output ends in the middle of a line";
+    } else {
+        copy = xstrndup(s, len);
+        for (size_t i = 0; i < len; i++)
+            if (!copy[i])
+                copy[i] = ' ';
+        ev.text = copy;
+        ev.final = true;
+    }
+    agent_dec_emit(d, &ev);
+    free(copy);
+}
+
+static void claude_line(void *state, struct agent_dec *d, const char *s, size_t len)
+{
+    struct err e = {0};
+    struct cJSON *j;
+    const char *type, *stamp;
+    int64_t ms;
+
+    while (len && strchr(" \t\r", s[len - 1]) && s[len - 1])
+        len--;
+    while (len && (*s == ' ' || *s == '\t'))
+        s++, len--;
+    if (!len)
+        return;
+    j = *s == '{' ? json_parse(s, len, &e) : NULL;
+    if (!j) {
+        plain_line(d, s, len);
+        return;
+    }
+    stamp = json_str(j, "timestamp", NULL);
+    if (stamp && clock_parse_rfc3339(stamp, &ms) == 0)
+        agent_dec_set_time(d, ms);
+    type = json_str(j, "type", "");
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        if (!str_eq(type, types[i].type))
+            continue;
+        types[i].fn(state, d, j);
+        break;
+    }
+    json_free(j);
+}
+
+static void claude_end(void *state, struct agent_dec *d, int code, int sig,
+                       const char *stderr_tail)
+{
+    struct claude *c = state;
+
+    agent_dec_place_exit(d);
+    claude_tools_close(c, d);
+    agent_end_default(d, code, sig, stderr_tail);
+    c->total_cost = 0; /* the next process counts from nothing */
+    c->total_known = true;
+}
+
+static int claude_message(const char *text, size_t len, struct buf *out, struct err *e)
+{
+    size_t at = out->len;
+
+    if (!len)
+        return err_set(e, ERR_INVALID, "an empty message cannot be sent");
+    if (len > LIM_MESSAGE_BYTES)
+        return err_set(e, ERR_LIMIT, "a message of %zu bytes cannot be sent: %u are the limit",
+                       len, LIM_MESSAGE_BYTES);
+    if (buf_adds(out, "{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":"
+                      "[{\"type\":\"text\",\"text\":") != 0 ||
+        buf_add_json(out, text, len) != 0 || buf_adds(out, "}]}}\n") != 0) {
+        buf_truncate(out, at);
+        return err_set(e, ERR_LIMIT, "a message cannot be sent: it is too long");
+    }
+    /* a line break too many would be a line that is no JSON, and claude ends at it */
+    if ((char *)memchr(out->p + at, '\n', out->len - at) != out->p + out->len - 1)
+        BUG("a message became more than one line");
+    return 0;
+}
+
+static int claude_interrupt(const char *request_id, struct buf *out)
+{
+    struct jw w;
+    size_t at = out->len;
+
+    jw_init(&w, out);
+    jw_obj(&w, NULL);
+    jw_str(&w, "type", "control_request");
+    jw_str(&w, "request_id", request_id);
+    jw_obj(&w, "request");
+    jw_str(&w, "subtype", "interrupt");
+    jw_end(&w);
+    jw_end(&w);
+    if (buf_addc(out, '\n') == 0 && !out->over)
+        return 0;
+    buf_truncate(out, at);
+    return ERR_LIMIT;
+}
+
+const struct agent_adapter agent_claude = {
+    .name = "claude",
+    .mode = AGENT_PERSISTENT,
+    .echoes = true,
+    .pty = false,
+    .state_new = claude_new,
+    .state_free = claude_free,
+    .line = claude_line,
+    .end = claude_end,
+    .encode_message = claude_message,
+    .encode_interrupt = claude_interrupt,
+};

@@ -1,0 +1,49 @@
+/* State of one claude decoder, shared by claude.c (lines, text) and
+ * claude_turn.c (tools, usage, the end of a turn). */
+#ifndef CCT_CLAUDE_PRIV_H
+#define CCT_CLAUDE_PRIV_H
+
+#include "agent_priv.h"
+
+#include <cct/util/arr.h>
+#include <cct/util/json.h>
+
+/* The message at hand of the main agent (parent NULL) or of a subagent. */
+struct claude_stream {
+    char *parent, *msg;
+    int next; /* index of the next block that is not being streamed */
+    int open; /* index of the block being streamed, -1 none */
+};
+
+struct claude_tool {
+    char *id, *name, *parent;
+    enum agent_tool_state state;
+};
+
+struct claude {
+    ARR(struct claude_stream) streams;
+    ARR(struct claude_tool) tools;
+    struct buf id;
+    char *error;      /* code of the CLI's last error message in this turn */
+    bool spoke;       /* text of the main agent came in this turn */
+    bool interrupted; /* the CLI said so in this turn */
+    bool total_known; /* total_cost is the process' total so far */
+    double total_cost;
+};
+
+/* A tool_use block, a tool_result block, a refusal (system line or an entry of
+ * permission_denials), all still running at the end. */
+void claude_tool_start(struct claude *c, struct agent_dec *d, const struct cJSON *block,
+                       const char *parent);
+void claude_tool_result(struct claude *c, struct agent_dec *d, const struct cJSON *block,
+                        const char *parent);
+void claude_denied(struct claude *c, struct agent_dec *d, const struct cJSON *j, bool notice);
+void claude_tools_close(struct claude *c, struct agent_dec *d);
+void claude_tools_free(struct claude *c);
+void claude_result(struct claude *c, struct agent_dec *d, const struct cJSON *j);
+/* One line that says what a tool does; new string or NULL. */
+char *claude_title(const struct cJSON *input, const char *fallback);
+/* Class from the status, else from the CLI's error code, else from the text. */
+enum agent_error_class claude_error_class(int status, const char *code, const char *text);
+
+#endif

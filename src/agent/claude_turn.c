@@ -1,0 +1,338 @@
+/* Claude Code's stream, second half: tools, usage, and how a turn ended. */
+#include "claude_priv.h"
+
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_TOOLS 1024 /* calls remembered; the oldest goes */
+#define TITLE_BYTES 200
+
+/* --- tools ------------------------------------------------------------------------ */
+
+static void tool_clear(struct claude_tool *t)
+{
+    free(t->id);
+    free(t->name);
+    free(t->parent);
+}
+
+void claude_tools_free(struct claude *c)
+{
+    for (size_t i = 0; i < c->tools.n; i++)
+        tool_clear(&c->tools.v[i]);
+    ARR_RELEASE(&c->tools);
+}
+
+/* The record of a call; a new one when it is not known. */
+static struct claude_tool *tool_at(struct claude *c, const char *id)
+{
+    struct claude_tool *t;
+
+    for (size_t i = c->tools.n; i > 0; i--)
+        if (strcmp(c->tools.v[i - 1].id, id) == 0)
+            return &c->tools.v[i - 1];
+    if (c->tools.n == MAX_TOOLS) {
+        tool_clear(&c->tools.v[0]);
+        ARR_REMOVE(&c->tools, 0);
+    }
+    t = ARR_PUSH(&c->tools);
+    t->id = xstrdup(id);
+    t->state = AGENT_TOOL_RUNNING;
+    return t;
+}
+
+static void tool_set(struct claude_tool *t, const char *name, const char *parent)
+{
+    if (name) {
+        free(t->name);
+        t->name = xstrdup(name);
+    }
+    if (parent) {
+        free(t->parent);
+        t->parent = xstrdup(parent);
+    }
+}
+
+static void emit_tool(struct agent_dec *d, const struct claude_tool *t, struct agent_event *ev)
+{
+    ev->id = t->id;
+    ev->name = t->name;
+    ev->parent = t->parent;
+    ev->state = t->state;
+    agent_dec_emit(d, ev);
+}
+
+char *claude_title(const struct cJSON *input, const char *fallback)
+{
+    static const char *const keys[] = {"command", "file_path",   "notebook_path",
+                                       "pattern", "path",        "url",
+                                       "query",   "description", "prompt"};
+    const char *s = NULL;
+    size_t n;
+
+    for (size_t i = 0; !s && i < sizeof(keys) / sizeof(keys[0]); i++)
+        s = json_str(input, keys[i], NULL);
+    if (!s)
+        s = fallback;
+    if (!s)
+        return NULL;
+    n = strcspn(s, "\r\n");
+    if (n > TITLE_BYTES) {
+        n = TITLE_BYTES;
+        while (n && ((unsigned char)s[n] & 0xC0) == 0x80)
+            n--;
+    }
+    return s[n] ? xasprintf("%.*s…", (int)n, s) : xstrdup(s);
+}
+
+void claude_tool_start(struct claude *c, struct agent_dec *d, const struct cJSON *block,
+                       const char *parent)
+{
+    const char *id = json_str(block, "id", NULL);
+    const struct cJSON *input = json_get(block, "input");
+    struct agent_event ev = AGENT_EVENT(AGENT_TOOL);
+    struct claude_tool *t;
+
+    if (!id)
+        return;
+    t = tool_at(c, id);
+    tool_set(t, json_str(block, "name", NULL), parent);
+    ev.title = claude_title(input, NULL);
+    ev.input = input ? json_text(input) : NULL;
+    emit_tool(d, t, &ev);
+    free(ev.title);
+    free(ev.input);
+}
+
+/* Content of a result: a string, or blocks of which the text is kept. */
+static char *result_text(const struct cJSON *content)
+{
+    struct buf b = BUF_INIT;
+
+    if (json_is_string(content))
+        return xstrdup(json_str_of(content));
+    for (const struct cJSON *k = json_first(content); k; k = json_next(k)) {
+        const char *text = json_str(k, "text", NULL);
+
+        if (b.len)
+            buf_addc(&b, '\n');
+        if (text)
+            buf_adds(&b, text);
+        else
+            buf_addf(&b, "[%s]", json_str(k, "type", "data"));
+    }
+    return buf_detach(&b, NULL);
+}
+
+/* A failing command's output begins with its status. */
+static int exit_code_of(const char *output)
+{
+    int code = -1, used = 0;
+
+    if (sscanf(output, "Exit code %3d%n", &code, &used) != 1)
+        return -1;
+    return output[used] == '\n' || output[used] == 0 ? code : -1;
+}
+
+void claude_tool_result(struct claude *c, struct agent_dec *d, const struct cJSON *block,
+                        const char *parent)
+{
+    const char *id = json_str(block, "tool_use_id", NULL);
+    bool failed = json_bool(block, "is_error", false);
+    struct agent_event ev = AGENT_EVENT(AGENT_TOOL);
+    struct claude_tool *t;
+
+    if (!id)
+        return;
+    t = tool_at(c, id);
+    tool_set(t, NULL, parent);
+    if (t->state != AGENT_TOOL_DENIED)
+        t->state = failed ? AGENT_TOOL_FAILED : AGENT_TOOL_OK;
+    ev.output = result_text(json_get(block, "content"));
+    if (failed)
+        ev.exit_code = exit_code_of(ev.output);
+    emit_tool(d, t, &ev);
+    free(ev.output);
+}
+
+void claude_denied(struct claude *c, struct agent_dec *d, const struct cJSON *j, bool notice)
+{
+    const char *id = json_str(j, "tool_use_id", NULL), *message = json_str(j, "message", NULL);
+    const char *name = json_str(j, "tool_name", NULL);
+    struct agent_event tool = AGENT_EVENT(AGENT_TOOL), ev = AGENT_EVENT(AGENT_NOTICE);
+    struct claude_tool *t = id ? tool_at(c, id) : NULL;
+
+    if (t && t->state != AGENT_TOOL_DENIED) {
+        t->state = AGENT_TOOL_DENIED;
+        tool_set(t, name, NULL);
+        tool.output = (char *)message;
+        emit_tool(d, t, &tool);
+    }
+    if (!notice)
+        return;
+    ev.level = AGENT_WARN;
+    ev.text = xasprintf("%s was denied: %s", name ? name : "a tool",
+                        message ? message : "no permission");
+    agent_dec_emit(d, &ev);
+    free(ev.text);
+}
+
+void claude_tools_close(struct claude *c, struct agent_dec *d)
+{
+    for (size_t i = 0; i < c->tools.n; i++) {
+        struct agent_event ev = AGENT_EVENT(AGENT_TOOL);
+
+        if (c->tools.v[i].state != AGENT_TOOL_RUNNING)
+            continue;
+        c->tools.v[i].state = AGENT_TOOL_UNKNOWN;
+        emit_tool(d, &c->tools.v[i], &ev);
+    }
+}
+
+/* --- usage ---------------------------------------------------------------------------- */
+
+/* Tokens and cost per model since the last result; false when it names none. */
+static bool usage_by_model(const struct cJSON *models, struct agent_event *ev)
+{
+    const struct cJSON *m = json_first(models);
+
+    ev->cost_usd = 0;
+    if (!m)
+        return false;
+    for (; m; m = json_next(m)) {
+        ev->in_tokens += json_i64(m, "inputTokens", 0);
+        ev->cache_read += json_i64(m, "cacheReadInputTokens", 0);
+        ev->cache_write += json_i64(m, "cacheCreationInputTokens", 0);
+        ev->out_tokens += json_i64(m, "outputTokens", 0);
+        ev->cost_usd += json_num(m, "costUSD", (double)NAN);
+    }
+    return true;
+}
+
+static void emit_usage(struct claude *c, struct agent_dec *d, const struct cJSON *j)
+{
+    const struct cJSON *models = json_get(j, "model_usage_since_last_result");
+    const struct cJSON *u = json_get(j, "usage");
+    double total = json_num(j, "total_cost_usd", (double)NAN);
+    struct agent_event ev = AGENT_EVENT(AGENT_USAGE);
+    bool by_model = json_is_object(models);
+
+    ev.scope = AGENT_SCOPE_TURN;
+    if (!by_model || !usage_by_model(models, &ev)) {
+        ev.in_tokens = json_i64(u, "input_tokens", 0);
+        ev.cache_read = json_i64(u, "cache_read_input_tokens", 0);
+        ev.cache_write = json_i64(u, "cache_creation_input_tokens", 0);
+        ev.out_tokens = json_i64(u, "output_tokens", 0);
+    }
+    /* The total is the process': a decoder that began in the middle of it does not
+     * know what went before, and no cost is better than a wrong one. */
+    if (agent_dec_start(d) == 0)
+        c->total_known = true;
+    if (!by_model && c->total_known)
+        ev.cost_usd = fmax(0, total - c->total_cost);
+    if (isfinite(total)) {
+        c->total_cost = total;
+        c->total_known = true;
+    } else if (!by_model) {
+        ev.cost_usd = (double)NAN;
+    }
+    agent_dec_emit(d, &ev);
+}
+
+/* --- the end of a turn ------------------------------------------------------------------ */
+
+enum agent_error_class claude_error_class(int status, const char *code, const char *text)
+{
+    static const struct {
+        const char *code;
+        enum agent_error_class cls;
+    } codes[] = {
+        {"authentication_failed", AGENT_ERR_AUTH}, {"oauth_org_not_allowed", AGENT_ERR_AUTH},
+        {"billing_error", AGENT_ERR_BILLING},      {"rate_limit", AGENT_ERR_RATE},
+        {"overloaded", AGENT_ERR_OVERLOAD},        {"model_not_found", AGENT_ERR_MODEL},
+    };
+    enum agent_error_class cls = status ? agent_classify(status, text) : AGENT_ERR_OTHER;
+
+    for (size_t i = 0; cls == AGENT_ERR_OTHER && i < sizeof(codes) / sizeof(codes[0]); i++)
+        if (str_eq(code, codes[i].code))
+            cls = codes[i].cls;
+    return cls == AGENT_ERR_OTHER && !status ? agent_classify(0, text) : cls;
+}
+
+/* The words of a failed result, as a new string. */
+static char *error_text(const struct cJSON *j)
+{
+    const char *s = json_str(j, "result", NULL);
+    struct buf b = BUF_INIT;
+
+    if (s && *s)
+        return xstrdup(s);
+    for (const struct cJSON *k = json_first(json_get(j, "errors")); k; k = json_next(k)) {
+        if (!json_is_string(k))
+            continue;
+        if (b.len)
+            buf_adds(&b, "; ");
+        buf_adds(&b, json_str_of(k));
+    }
+    if (!b.len) {
+        s = json_str(json_get(j, "error"), "message", NULL);
+        buf_adds(&b, s ? s : json_str(j, "subtype", "the turn failed"));
+    }
+    return buf_detach(&b, NULL);
+}
+
+static enum agent_outcome outcome_of(const struct claude *c, const struct cJSON *j)
+{
+    const char *sub = json_str(j, "subtype", ""), *stop = json_str(j, "stop_reason", NULL);
+    bool failed = json_bool(j, "is_error", false) || str_starts(sub, "error");
+
+    if (str_starts(json_str(j, "terminal_reason", ""), "aborted"))
+        return AGENT_INTERRUPTED;
+    if (failed && c->interrupted)
+        return AGENT_INTERRUPTED;
+    if (str_eq(c->error, "max_output_tokens") || str_eq(stop, "max_tokens"))
+        return AGENT_TRUNCATED;
+    return failed ? AGENT_FAILED : AGENT_OK;
+}
+
+/* A built-in command answers in the result alone. */
+static void speak_result(struct agent_dec *d, const struct cJSON *j)
+{
+    struct agent_event ev = AGENT_EVENT(AGENT_TEXT);
+    const char *uuid = json_str(j, "uuid", "");
+
+    ev.text = (char *)json_str(j, "result", "");
+    if (!*ev.text)
+        return;
+    ev.id = xasprintf("result:%s", uuid);
+    ev.mode = AGENT_REPLACE;
+    ev.final = true;
+    agent_dec_emit(d, &ev);
+    free(ev.id);
+}
+
+void claude_result(struct claude *c, struct agent_dec *d, const struct cJSON *j)
+{
+    struct agent_event ev = AGENT_EVENT(AGENT_TURN_END);
+    const struct cJSON *k = json_first(json_get(j, "permission_denials"));
+
+    ev.outcome = outcome_of(c, j);
+    if (ev.outcome == AGENT_OK && !c->spoke)
+        speak_result(d, j);
+    for (; k; k = json_next(k))
+        claude_denied(c, d, k, false);
+    claude_tools_close(c, d);
+    emit_usage(c, d, j);
+    ev.http_status = (int)json_i64(j, "api_error_status", 0);
+    if (ev.outcome == AGENT_FAILED || ev.outcome == AGENT_TRUNCATED) {
+        ev.text = error_text(j);
+        ev.error_class = ev.outcome == AGENT_TRUNCATED
+                             ? AGENT_ERR_OTHER
+                             : claude_error_class(ev.http_status, c->error, ev.text);
+    }
+    agent_dec_emit(d, &ev);
+    free(ev.text);
+}

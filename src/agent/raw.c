@@ -1,0 +1,249 @@
+/* The shell tool: a terminal's text, line by line. A shell that marks its commands
+ * with OSC 133 gives turns: C = output of a command begins, D;STATUS = it ended.
+ * The marks themselves are not part of the text.
+ *
+ * Nothing depends on how the bytes were cut: a line is shown when it is complete,
+ * its unfinished rest at a mark or at the end. */
+#include "agent_priv.h"
+
+#include <cct/util/limits.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PIECE_BYTES (64u << 10) /* a longer line is shown in pieces of this size */
+#define ESC '\033'
+#define BEL '\007'
+
+enum raw_in { IN_TEXT, IN_ESC, IN_OSC, IN_OSC_ESC };
+
+struct raw {
+    enum raw_in in;
+    struct buf line;   /* text of the current line that is not emitted yet */
+    uint64_t line_off; /* where that line begins */
+    bool begun;        /* line_off is set */
+    bool shown;        /* a piece of this line is out already */
+    size_t osc_len;
+    char osc[64]; /* what follows ESC ] while it may be a mark */
+};
+
+static void *raw_new(void)
+{
+    return xcalloc(1, sizeof(struct raw));
+}
+
+static void raw_free(void *state)
+{
+    struct raw *r = state;
+
+    buf_release(&r->line);
+    free(r);
+}
+
+static void emit_text(struct raw *r, struct agent_dec *d, bool final)
+{
+    struct agent_event ev = AGENT_EVENT(AGENT_RAW);
+
+    if (final && r->line.len && r->line.p[r->line.len - 1] == '\r')
+        buf_truncate(&r->line, r->line.len - 1);
+    if (r->line.len || (final && !r->shown)) {
+        ev.text = (char *)buf_str(&r->line);
+        ev.final = final;
+        agent_dec_emit(d, &ev);
+        r->shown = true;
+    }
+    buf_clear(&r->line);
+}
+
+/* Emit a full piece, cut in front of a UTF-8 sequence that may go on. */
+static void emit_piece(struct raw *r, struct agent_dec *d)
+{
+    size_t n = r->line.len, back = 0;
+    char tail[4];
+
+    while (back < 3 && ((unsigned char)r->line.p[n - 1 - back] & 0xC0) == 0x80)
+        back++;
+    if ((unsigned char)r->line.p[n - 1 - back] >= 0xC0)
+        back++;
+    else
+        back = 0;
+    memcpy(tail, r->line.p + n - back, back);
+    buf_truncate(&r->line, n - back);
+    emit_text(r, d, false);
+    buf_add(&r->line, tail, back);
+}
+
+/* NUL bytes are padding on a terminal and would end a C string: they go. */
+static void add_text(struct raw *r, struct agent_dec *d, const char *s, size_t len)
+{
+    while (len) {
+        size_t room = PIECE_BYTES - r->line.len, n = len < room ? len : room;
+        const char *nul = memchr(s, 0, n);
+
+        if (nul)
+            n = (size_t)(nul - s);
+        buf_add(&r->line, s, n);
+        if (r->line.len == PIECE_BYTES)
+            emit_piece(r, d);
+        if (nul)
+            n++;
+        s += n;
+        len -= n;
+    }
+}
+
+static void turn_end(struct agent_dec *d, const char *arg)
+{
+    struct agent_event ev = AGENT_EVENT(AGENT_TURN_END);
+    char text[32], num[12] = "";
+    int64_t code;
+
+    if (*arg == ';')
+        snprintf(num, sizeof(num), "%.*s", (int)strcspn(arg + 1, ";"), arg + 1);
+    if (str_to_i64(num, 0, 255, &code))
+        ev.exit_code = (int)code;
+    if (ev.exit_code > 0) {
+        snprintf(text, sizeof(text), "exit status %d", ev.exit_code);
+        ev.text = text;
+        /* 130 is what a shell says of a command ended by Ctrl-C */
+        ev.outcome = ev.exit_code == 130 ? AGENT_INTERRUPTED : AGENT_FAILED;
+        ev.error_class = ev.outcome == AGENT_FAILED ? AGENT_ERR_OTHER : AGENT_ERR_NONE;
+    }
+    agent_dec_emit(d, &ev);
+}
+
+static void end_mark(struct raw *r, struct agent_dec *d)
+{
+    char what = r->osc_len > 4 ? r->osc[4] : 0;
+    struct agent_event ev = AGENT_EVENT(AGENT_TURN_BEGIN);
+
+    r->osc[r->osc_len] = 0;
+    r->in = IN_TEXT;
+    if (what != 'C' && what != 'D')
+        return; /* prompt marks */
+    emit_text(r, d, false);
+    if ((what == 'C') == agent_dec_busy(d))
+        agent_dec_skip(d);
+    else if (what == 'C')
+        agent_dec_emit(d, &ev);
+    else
+        turn_end(d, r->osc + 5);
+}
+
+/* What was held back is no mark: it is text. */
+static void not_a_mark(struct raw *r, struct agent_dec *d)
+{
+    bool esc = r->in == IN_OSC_ESC;
+
+    add_text(r, d, r->in == IN_ESC ? "\033" : "\033]", r->in == IN_ESC ? 1 : 2);
+    if (r->in != IN_ESC)
+        add_text(r, d, r->osc, r->osc_len);
+    if (esc)
+        add_text(r, d, "\033", 1);
+    r->in = IN_TEXT;
+}
+
+/* One byte inside a possible mark; false = it has to be read as text again. */
+static bool escape_byte(struct raw *r, struct agent_dec *d, char c)
+{
+    if (r->in == IN_ESC && c == ']') {
+        r->in = IN_OSC;
+        r->osc_len = 0;
+        return true;
+    }
+    if (r->in == IN_OSC && c == ESC && r->osc_len > 4) {
+        r->in = IN_OSC_ESC;
+        return true;
+    }
+    if ((r->in == IN_OSC && c == BEL && r->osc_len > 4) || (r->in == IN_OSC_ESC && c == '\\')) {
+        end_mark(r, d);
+        return true;
+    }
+    if (r->in == IN_OSC && (unsigned char)c >= ' ' && r->osc_len < sizeof(r->osc) - 1 &&
+        (r->osc_len >= 4 || c == "133;"[r->osc_len])) {
+        r->osc[r->osc_len++] = c;
+        return true;
+    }
+    not_a_mark(r, d);
+    return false;
+}
+
+static void raw_feed(void *state, struct agent_dec *d, const char *s, size_t len)
+{
+    struct raw *r = state;
+    uint64_t base = agent_dec_offset(d);
+    size_t i = 0;
+
+    if (!r->begun)
+        r->line_off = base;
+    r->begun = true;
+    agent_dec_place(d, r->line_off);
+    while (i < len) {
+        size_t n = i;
+
+        if (r->in != IN_TEXT && escape_byte(r, d, s[i])) {
+            i++;
+            continue;
+        }
+        while (n < len && s[n] != '\n' && s[n] != ESC)
+            n++;
+        add_text(r, d, s + i, n - i);
+        i = n;
+        if (i == len)
+            break;
+        if (s[i] == ESC) {
+            r->in = IN_ESC;
+        } else {
+            emit_text(r, d, true);
+            r->line_off = base + i + 1;
+            r->shown = false;
+            agent_dec_place(d, r->line_off);
+        }
+        i++;
+    }
+}
+
+static void raw_end(void *state, struct agent_dec *d, int code, int sig,
+                    const char *stderr_tail)
+{
+    struct raw *r = state;
+
+    if (r->in != IN_TEXT)
+        not_a_mark(r, d);
+    emit_text(r, d, false);
+    r->begun = r->shown = false;
+    agent_end_default(d, code, sig, stderr_tail);
+}
+
+/* Commands travel as one line of base64, so that one of many lines is one message. */
+static int raw_encode(const char *text, size_t len, struct buf *out, struct err *e)
+{
+    char *b64;
+    int rc;
+
+    if (len > LIM_MESSAGE_BYTES)
+        return err_set(e, ERR_LIMIT, "a command of %zu bytes cannot be sent: %u are the limit",
+                       len, LIM_MESSAGE_BYTES);
+    b64 = b64_encode(text, len);
+    rc = buf_adds(out, b64);
+    free(b64);
+    if (rc == 0)
+        rc = buf_addc(out, '\n');
+    return rc == 0 ? 0
+                   : err_set(e, ERR_LIMIT, "a command cannot be sent: the message is too long");
+}
+
+const struct agent_adapter agent_shell = {
+    .name = "shell",
+    .mode = AGENT_PERSISTENT,
+    .echoes = false,
+    .pty = true,
+    .state_new = raw_new,
+    .state_free = raw_free,
+    .line = raw_feed,
+    .end = raw_end,
+    .encode_message = raw_encode,
+    .encode_interrupt = NULL,
+};
