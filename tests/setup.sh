@@ -7,7 +7,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 need="gcc make pkg-config libncurses-dev libcjson-dev libsodium-dev libsqlite3-dev
- libevent-dev libseccomp-dev libcurl4-openssl-dev ca-certificates"
+ libevent-dev libseccomp-dev zlib1g-dev libcurl4-openssl-dev ca-certificates"
 case " $* " in
 *" test "*|*" e2e "*|*" bench "*|*" check "*)
     need="$need libcmocka-dev libvterm-dev procps" ;;

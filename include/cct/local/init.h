@@ -20,9 +20,9 @@
 
 #define INIT_CONFIG_FD 3
 #define INIT_LISTEN_FD 4
-#define INIT_BINARY_DIR "/run/cc"            /* bound read-only in the sandbox */
+#define INIT_BINARY_DIR "/run/cc" /* bound read-only in the sandbox */
 #define INIT_BINARY INIT_BINARY_DIR "/cc-tui-local"
-#define INIT_ENVD_VERSION "0.6.13"           /* spec/e2b-api.md 17 */
+#define INIT_ENVD_VERSION "0.6.13" /* spec/e2b-api.md 17 */
 
 /* Subcommand `sandbox-init`; returns the exit status. Single-threaded. */
 int init_main(void);

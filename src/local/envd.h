@@ -1,0 +1,111 @@
+/* The sandbox's init from the inside: one event loop, one thread, one struct.
+ * Shared by init*.c (start, routes, control) and envd_*.c (processes, files). */
+#ifndef LOCAL_ENVD_H
+#define LOCAL_ENVD_H
+
+#include <cct/local/connect_json.h>
+#include <cct/util/json.h>
+#include <event2/event.h>
+#include <event2/http.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define ENVD_BODY_MAX (256u << 20)  /* one request body; evhttp holds it whole */
+#define ENVD_UNSENT_MAX (1u << 20)  /* waiting for one reader: stop producing */
+#define ENVD_PIPE_CHUNK (32u << 10) /* most of one stdout or stderr event */
+#define ENVD_PTY_CHUNK (16u << 10)  /* most of one pty event */
+#define ENVD_STDIN_MAX (4u << 20)   /* input waiting for one process */
+#define ENVD_PATH "/run/cc/bin:/usr/local/bin:/usr/local/sbin:/usr/bin:/usr/sbin:/bin:/sbin"
+
+struct proc;
+struct cJSON;
+
+struct envd {
+    struct event_base *base;
+    struct evhttp *http;
+    char *sandbox_id, *token, *user, *home, *workdir;
+    struct cJSON *config; /* owner of env */
+    const struct cJSON *env;
+    bool isolated;
+    int log_fd;          /* -1: no log */
+    int64_t started_ms;  /* wall */
+    int64_t deadline_ms; /* wall; 0 = none */
+    int64_t paused_mono; /* 0 = running */
+    struct event *dead_man;
+    struct proc *procs;          /* newest first */
+    size_t nprocs;               /* running ones */
+    int64_t cpu_mono, cpu_ticks; /* last sample of /metrics */
+    double cpu_pct;
+};
+
+/* init_http.c: answers. Each ends the request. */
+void envd_reply_json(struct evhttp_request *req, int status, struct buf *body);
+void envd_reply_empty(struct evhttp_request *req, int status);
+/* {"code":status,"message":...}: the form of the REST part and of the 401. */
+void envd_reply_error(struct evhttp_request *req, int status, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+void envd_rpc_error(struct evhttp_request *req, enum connect_code code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* A server stream that fails before its first message. */
+void envd_stream_error(struct evhttp_request *req, enum connect_code code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+const char *envd_header(struct evhttp_request *req, const char *name);
+/* Decoded query parameter as new memory; NULL when absent. *bad is set for a
+ * NUL byte inside it. */
+char *envd_query(struct evhttp_request *req, const char *name, bool *bad);
+/* The user a request is for: query `username`, else Basic auth, else the
+ * sandbox's own. False when nobody here has that name. */
+bool envd_user(struct envd *e, struct evhttp_request *req, char *dst, size_t size);
+bool envd_user_known(const struct envd *e, const char *name);
+/* The route table's entry; also checks token, content type and time-out. */
+void envd_route(struct evhttp_request *req, void *envd);
+/* A line for the provider's log, when there is one. */
+void envd_log(struct envd *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* init_tree.c: every process below the init. Signals all of them; with
+ * namespaces that is kill(-1), without a walk of /proc. Returns how many (walk
+ * only). */
+size_t envd_tree_signal(struct envd *e, int sig);
+/* Sum of CPU ticks and resident bytes of the tree, and the number of processes
+ * (the init not counted). */
+void envd_tree_usage(struct envd *e, int64_t *ticks, int64_t *rss, size_t *n);
+
+/* init_metrics.c */
+void envd_metrics(struct envd *e, struct evhttp_request *req);
+void envd_stats(struct envd *e, struct evhttp_request *req);
+
+/* envd_process*.c: `in` is the parsed message; handlers answer the request.
+ * timeout_ms < 0 means none. */
+void envd_process_rpc(struct envd *e, struct evhttp_request *req, const char *method,
+                      const struct cJSON *in);
+void envd_process_start(struct envd *e, struct evhttp_request *req, const struct cJSON *in,
+                        int64_t timeout_ms);
+void envd_process_connect(struct envd *e, struct evhttp_request *req, const struct cJSON *in,
+                          int64_t timeout_ms);
+void envd_process_stream_input(struct envd *e, struct evhttp_request *req, const char *body,
+                               size_t len);
+/* A child was reaped. */
+void envd_process_reaped(struct envd *e, pid_t pid, int status);
+/* Time-outs do not run while paused: call with the length of the pause. */
+void envd_process_shift(struct envd *e, int64_t pause_ms);
+void envd_process_free_all(struct envd *e);
+
+/* envd_fs*.c */
+void envd_fs_rpc(struct envd *e, struct evhttp_request *req, const char *method,
+                 const struct cJSON *in);
+/* Absolute form of a request's path: absolute as it is, "~/x" and "x" below the
+ * home. `.` and `..` are resolved by name. NULL for an empty one. */
+char *envd_fs_path(const struct envd *e, const char *path);
+/* mkdir -p of the path's parents; 0 or -1 with errno. */
+int envd_fs_make_parents(const char *path);
+/* One EntryInfo as a JSON object; 0 or -1 with errno. */
+int envd_fs_entry(struct envd *e, struct jw *w, const char *name, const char *path);
+
+/* envd_files*.c */
+void envd_files_get(struct envd *e, struct evhttp_request *req);
+void envd_files_post(struct envd *e, struct evhttp_request *req);
+/* True when the query carries a signature that allows `op` on `path`. */
+bool envd_files_signed(struct envd *e, struct evhttp_request *req, const char *op);
+
+#endif

@@ -1,0 +1,164 @@
+/* Ranges, multipart heads, signatures: see the header. */
+#include <cct/local/files_parse.h>
+#include <cct/secrets/digest.h>
+#include <cct/util/buf.h>
+#include <cct/util/str.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* Digits at *p as a number; false without a digit or past 18 of them. */
+static bool digits(const char **p, int64_t *out)
+{
+    int n = 0;
+    for (*out = 0; **p >= '0' && **p <= '9'; (*p)++, n++) {
+        if (n >= 18)
+            return false;
+        *out = *out * 10 + (**p - '0');
+    }
+    return n > 0;
+}
+
+enum range_kind files_range(const char *header, int64_t size, int64_t *first, int64_t *last)
+{
+    int64_t a, b;
+    if (header == NULL || strncasecmp(header, "bytes=", 6) != 0)
+        return RANGE_ALL;
+    const char *p = header + 6;
+    if (*p == '-') { /* the last n bytes */
+        p++;
+        if (!digits(&p, &b) || *p != '\0')
+            return RANGE_ALL;
+        if (b == 0 || size == 0)
+            return RANGE_OUTSIDE;
+        *first = b < size ? size - b : 0;
+        *last = size - 1;
+        return RANGE_PART;
+    }
+    if (!digits(&p, &a) || *p != '-')
+        return RANGE_ALL;
+    p++;
+    if (*p == '\0')
+        b = size - 1;
+    else if (!digits(&p, &b) || *p != '\0' || b < a)
+        return RANGE_ALL;
+    if (a >= size)
+        return RANGE_OUTSIDE;
+    *first = a;
+    *last = b < size ? b : size - 1;
+    return RANGE_PART;
+}
+
+/* Where the value after ";name=" starts, outside of quotes; NULL when absent. */
+static const char *parameter_find(const char *p, const char *end, const char *name)
+{
+    size_t n = strlen(name);
+    bool quoted = false;
+    for (; p < end; p++) {
+        if (*p == '"')
+            quoted = !quoted;
+        else if (*p == '\\' && quoted)
+            p++;
+        else if (*p == ';' && !quoted) {
+            const char *q = p + 1;
+            while (q < end && (*q == ' ' || *q == '\t'))
+                q++;
+            if ((size_t)(end - q) > n && strncasecmp(q, name, n) == 0 && q[n] == '=')
+                return q + n + 1;
+        }
+    }
+    return NULL;
+}
+
+/* The value, quoted or not, backslash escapes undone; *cut when it does not fit. */
+static bool parameter(const char *p, const char *end, const char *name, char *dst, size_t size,
+                      bool *cut)
+{
+    size_t out = 0;
+    dst[0] = '\0';
+    p = parameter_find(p, end, name);
+    if (p == NULL)
+        return false;
+    bool quoted = p < end && *p == '"';
+    for (p += quoted; p < end; p++) {
+        if (quoted ? *p == '"' : *p == ';' || *p == ' ' || *p == '\t')
+            break;
+        if (quoted && *p == '\\' && p + 1 < end && (p[1] == '"' || p[1] == '\\'))
+            p++;
+        if (out + 1 >= size || *p == '\0') {
+            *cut = true;
+            break;
+        }
+        dst[out++] = *p;
+    }
+    dst[out] = '\0';
+    return true;
+}
+
+bool files_boundary(const char *content_type, char *dst, size_t size)
+{
+    bool cut = false;
+    if (content_type == NULL || strncasecmp(content_type, "multipart/form-data", 19) != 0)
+        return false;
+    return parameter(content_type + 19, content_type + strlen(content_type), "boundary", dst,
+                     size < 71 ? size : 71, &cut) &&
+           !cut && dst[0] != '\0';
+}
+
+/* Browsers and FormData escape only the quote and line ends in a filename. */
+static void undo_percent(char *s)
+{
+    char *out = s;
+    for (; *s != '\0'; s++) {
+        if (strncasecmp(s, "%22", 3) == 0)
+            *out++ = '"', s += 2;
+        else if (strncasecmp(s, "%0D", 3) == 0)
+            *out++ = '\r', s += 2;
+        else if (strncasecmp(s, "%0A", 3) == 0)
+            *out++ = '\n', s += 2;
+        else
+            *out++ = *s;
+    }
+    *out = '\0';
+}
+
+void files_part_head(const char *head, size_t len, struct files_part *part)
+{
+    static const char want[] = "content-disposition:";
+    const char *end = head + len;
+    memset(part, 0, sizeof(*part));
+    while (head < end) {
+        const char *nl = memchr(head, '\n', (size_t)(end - head));
+        const char *stop = nl != NULL ? nl : end;
+        if (stop > head && stop[-1] == '\r')
+            stop--;
+        if ((size_t)(stop - head) > sizeof(want) - 1 &&
+            strncasecmp(head, want, sizeof(want) - 1) == 0) {
+            parameter(head, stop, "name", part->name, sizeof(part->name), &part->cut);
+            parameter(head, stop, "filename", part->filename, sizeof(part->filename),
+                      &part->cut);
+            undo_percent(part->filename);
+        }
+        if (nl == NULL)
+            break;
+        head = nl + 1;
+    }
+}
+
+char *files_signature(const char *path, const char *op, const char *user, const char *token,
+                      const char *expiration)
+{
+    struct buf b = BUF_INIT, out = BUF_INIT;
+    unsigned char hash[32];
+    buf_addf(&b, "%s:%s:%s:%s", path, op, user, token);
+    if (expiration != NULL)
+        buf_addf(&b, ":%s", expiration);
+    digest_sha256(hash, b.p, b.len);
+    char *b64 = b64_encode(hash, sizeof(hash));
+    b64[strcspn(b64, "=")] = '\0';
+    buf_adds(&out, "v1_");
+    buf_adds(&out, b64);
+    free(b64);
+    buf_release(&b);
+    return buf_detach(&out, NULL);
+}

@@ -1,0 +1,223 @@
+/* The sandbox's PID 1: reads its configuration, serves envd's data plane on the
+ * inherited socket, reaps every child, and ends everything at its deadline even
+ * when the provider never speaks again. As an ordinary process (isolated:false)
+ * it does the same for the processes below it. */
+#include "envd.h"
+#include <cct/local/init.h>
+#include <cct/secrets/digest.h>
+#include <cct/util/buf.h>
+#include <cct/util/clock.h>
+#include <cct/util/fs.h>
+#include <cct/util/xalloc.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CONFIG_MAX (1u << 20)
+#define HEAD_MAX (64u << 10)
+#define DEAD_MAN_STEP_MS 5000 /* the wall clock may jump: look again this often */
+
+void envd_log(struct envd *e, const char *fmt, ...)
+{
+    if (e->log_fd < 0)
+        return;
+    struct buf b = BUF_INIT_MAX(4096);
+    va_list ap;
+    va_start(ap, fmt);
+    buf_addf(&b, "init %s: ", e->sandbox_id);
+    buf_addv(&b, fmt, ap);
+    buf_addc(&b, '\n');
+    va_end(ap);
+    if (write(e->log_fd, buf_str(&b), b.len) < 0)
+        e->log_fd = -1; /* the provider is gone, and with it its log */
+    buf_release(&b);
+}
+
+static struct cJSON *config_read(struct err *err)
+{
+    struct buf b = BUF_INIT_MAX(CONFIG_MAX);
+    struct cJSON *j = NULL;
+    for (;;) {
+        char tmp[4096];
+        ssize_t n = read(INIT_CONFIG_FD, tmp, sizeof(tmp));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) {
+            err_sys(err, ERR_IO, "cannot read the configuration from descriptor %d",
+                    INIT_CONFIG_FD);
+            goto out;
+        }
+        if (n == 0)
+            break;
+        if (buf_add(&b, tmp, (size_t)n) != 0) {
+            err_set(err, ERR_LIMIT, "the configuration is larger than %u bytes", CONFIG_MAX);
+            goto out;
+        }
+    }
+    j = json_parse(buf_str(&b), b.len, err);
+out:
+    close(INIT_CONFIG_FD);
+    buf_release(&b);
+    return j;
+}
+
+/* Fields of the configuration that are used all the time. */
+static void config_apply(struct envd *e)
+{
+    const struct cJSON *c = e->config;
+    e->sandbox_id = xstrdup(json_str(c, "sandboxID", ""));
+    e->token = xstrdup(json_str(c, "token", ""));
+    e->user = xstrdup(json_str(c, "user", "user"));
+    e->home = xstrdup(json_str(c, "home", "/home/user"));
+    e->workdir = xstrdup(json_str(c, "workdir", e->home));
+    e->env = json_get(c, "envVars");
+    /* Outside a pid namespace kill(-1) would reach the whole machine. */
+    e->isolated = json_bool(c, "isolated", true) && getpid() == 1;
+    e->deadline_ms = json_i64(c, "deadline", 0);
+    e->log_fd = (int)json_i64(c, "logFd", -1);
+    if (e->log_fd >= 0)
+        fcntl(e->log_fd, F_SETFD, FD_CLOEXEC);
+}
+
+/* The provider may have left anything blocked or ignored. */
+static void signals_reset(void)
+{
+    struct sigaction sa = {.sa_handler = SIG_DFL};
+    for (int s = 1; s < NSIG; s++)
+        if (s != SIGKILL && s != SIGSTOP)
+            sigaction(s, &sa, NULL); /* reserved numbers fail, which is fine */
+    sa.sa_handler = SIG_IGN;
+    sigaction(SIGPIPE, &sa, NULL);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void on_child(evutil_socket_t fd, short what, void *arg)
+{
+    struct envd *e = arg;
+    int status;
+    pid_t pid;
+    (void)fd;
+    (void)what;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+        envd_process_reaped(e, pid, status);
+}
+
+static void on_term(evutil_socket_t fd, short what, void *arg)
+{
+    struct envd *e = arg;
+    (void)fd;
+    (void)what;
+    event_base_loopbreak(e->base);
+}
+
+static void on_dead_man(evutil_socket_t fd, short what, void *arg)
+{
+    struct envd *e = arg;
+    (void)fd;
+    (void)what;
+    int64_t left = DEAD_MAN_STEP_MS;
+    if (e->deadline_ms > 0 && e->deadline_ms - clock_wall_ms() < left)
+        left = e->deadline_ms - clock_wall_ms();
+    if (left <= 0) {
+        envd_log(e, "deadline passed, ending the sandbox");
+        event_base_loopbreak(e->base);
+        return;
+    }
+    struct timeval tv = {left / 1000, (left % 1000) * 1000};
+    event_add(e->dead_man, &tv);
+}
+
+static int serve(struct envd *e)
+{
+    e->http = evhttp_new(e->base);
+    if (e->http == NULL)
+        return -1;
+    evhttp_set_max_headers_size(e->http, HEAD_MAX);
+    evhttp_set_max_body_size(e->http, ENVD_BODY_MAX);
+    evhttp_set_default_content_type(e->http, NULL);
+    evhttp_set_allowed_methods(e->http, EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD |
+                                            EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE |
+                                            EVHTTP_REQ_PATCH | EVHTTP_REQ_OPTIONS);
+    evhttp_set_gencb(e->http, envd_route, e);
+    evutil_make_socket_nonblocking(INIT_LISTEN_FD);
+    evutil_make_socket_closeonexec(INIT_LISTEN_FD);
+    return evhttp_accept_socket(e->http, INIT_LISTEN_FD);
+}
+
+static int run(struct envd *e)
+{
+    struct event *chld = evsignal_new(e->base, SIGCHLD, on_child, e);
+    struct event *term = evsignal_new(e->base, SIGTERM, on_term, e);
+    struct event *intr = evsignal_new(e->base, SIGINT, on_term, e);
+    int rc = 1;
+    e->dead_man = evtimer_new(e->base, on_dead_man, e);
+    if (event_add(chld, NULL) != 0 || event_add(term, NULL) != 0 ||
+        event_add(intr, NULL) != 0 || serve(e) != 0) {
+        envd_log(e, "cannot serve on descriptor %d: %s", INIT_LISTEN_FD, strerror(errno));
+        goto out;
+    }
+    on_dead_man(-1, 0, e);
+    event_base_dispatch(e->base);
+    rc = 0;
+out:
+    envd_tree_signal(e, SIGKILL);
+    envd_process_free_all(e);
+    if (e->http != NULL)
+        evhttp_free(e->http);
+    event_free(chld);
+    event_free(term);
+    event_free(intr);
+    event_free(e->dead_man);
+    return rc;
+}
+
+int init_main(void)
+{
+    struct envd e = {.log_fd = -1, .started_ms = clock_wall_ms()};
+    struct err err = {0};
+    int rc = 1;
+
+    prctl(PR_SET_DUMPABLE, 0);
+    prctl(PR_SET_NAME, "sandbox-init");
+    signals_reset();
+    close_range(INIT_LISTEN_FD + 1, ~0u, CLOSE_RANGE_CLOEXEC); /* whatever was left open */
+    e.config = config_read(&err);
+    if (e.config == NULL) {
+        fprintf(stderr, "sandbox-init: %s\n", err.text);
+        close(INIT_LISTEN_FD);
+        return 1;
+    }
+    config_apply(&e);
+    if (digest_init() != 0) {
+        envd_log(&e, "libsodium does not start");
+        goto out;
+    }
+    fs_raise_nofile();
+    if (!e.isolated)
+        prctl(PR_SET_CHILD_SUBREAPER, 1);
+    e.base = event_base_new();
+    if (e.base == NULL) {
+        envd_log(&e, "libevent does not start: %s", strerror(errno));
+        goto out;
+    }
+    rc = run(&e);
+    event_base_free(e.base);
+out:
+    json_free(e.config);
+    free(e.sandbox_id);
+    free(e.token);
+    free(e.user);
+    free(e.home);
+    free(e.workdir);
+    return rc;
+}

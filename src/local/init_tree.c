@@ -1,0 +1,126 @@
+/* Every process below the init: how to signal and how to count them. In a pid
+ * namespace that is everybody; without one the init is a subreaper, so whatever
+ * it or its children started still leads back to it by parent ids. */
+#include "envd.h"
+#include <cct/util/arr.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define TREE_ROUNDS 16 /* a fork may slip between reading and killing: look again */
+
+struct entry {
+    pid_t pid, ppid;
+    int64_t ticks, rss_pages;
+    char state;
+    bool below;
+};
+struct tree {
+    ARR(struct entry) a;
+};
+
+/* /proc/PID/stat: the name may hold anything, so fields count from the last ')'. */
+static bool stat_read(const char *pid, struct entry *en)
+{
+    char path[64], text[1024];
+    snprintf(path, sizeof(path), "/proc/%s/stat", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t n = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    if (n <= 0)
+        return false;
+    text[n] = '\0';
+    const char *p = strrchr(text, ')');
+    long long ut, st, cut, cst, rss;
+    int ppid;
+    if (p == NULL ||
+        sscanf(p + 1,
+               " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lld %lld %lld %lld %*d %*d %*d %*d "
+               "%*u %*u %lld",
+               &en->state, &ppid, &ut, &st, &cut, &cst, &rss) != 7)
+        return false;
+    en->pid = (pid_t)strtol(pid, NULL, 10);
+    en->ppid = ppid;
+    en->ticks = ut + st + cut + cst;
+    en->rss_pages = rss;
+    return true;
+}
+
+static void tree_read(struct envd *e, struct tree *all)
+{
+    DIR *d = opendir("/proc");
+    if (d == NULL) {
+        envd_log(e, "cannot read /proc: %s", strerror(errno));
+        return;
+    }
+    struct dirent *de;
+    while ((de = readdir(d)) != NULL) {
+        struct entry en = {0};
+        if (de->d_name[0] >= '1' && de->d_name[0] <= '9' && stat_read(de->d_name, &en))
+            *ARR_PUSH(&all->a) = en;
+    }
+    closedir(d);
+    pid_t self = getpid();
+    bool more = true;
+    while (more) { /* as deep as the tree is, usually 3 rounds */
+        more = false;
+        for (size_t i = 0; i < all->a.n; i++) {
+            struct entry *en = &all->a.v[i];
+            if (en->below || en->pid == self)
+                continue;
+            bool below = e->isolated || en->ppid == self;
+            for (size_t k = 0; !below && k < all->a.n; k++)
+                below = all->a.v[k].below && all->a.v[k].pid == en->ppid;
+            if (below)
+                en->below = more = true;
+        }
+    }
+}
+
+size_t envd_tree_signal(struct envd *e, int sig)
+{
+    if (e->isolated) {
+        kill(-1, sig); /* ESRCH: nobody there */
+        return 0;
+    }
+    size_t sent = 0;
+    for (int round = 0; round < TREE_ROUNDS; round++) {
+        struct tree all = {ARR_INIT};
+        size_t fresh = 0;
+        tree_read(e, &all);
+        for (size_t i = 0; i < all.a.n; i++) {
+            struct entry *en = &all.a.v[i];
+            bool done = en->state == 'Z' || (sig == SIGSTOP && en->state == 'T');
+            if (en->below && !done && kill(en->pid, sig) == 0)
+                fresh++;
+        }
+        ARR_RELEASE(&all.a);
+        sent += fresh;
+        if (fresh == 0 || sig == SIGCONT)
+            break;
+    }
+    return sent;
+}
+
+void envd_tree_usage(struct envd *e, int64_t *ticks, int64_t *rss, size_t *n)
+{
+    struct tree all = {ARR_INIT};
+    *ticks = *rss = 0;
+    *n = 0;
+    tree_read(e, &all);
+    for (size_t i = 0; i < all.a.n; i++) {
+        if (!all.a.v[i].below)
+            continue;
+        *ticks += all.a.v[i].ticks;
+        *rss += all.a.v[i].rss_pages * sysconf(_SC_PAGESIZE);
+        if (all.a.v[i].state != 'Z')
+            (*n)++;
+    }
+    ARR_RELEASE(&all.a);
+}
