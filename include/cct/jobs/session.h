@@ -6,15 +6,18 @@
 
 #include <cct/jobs/core.h>
 
-/* Session of a row of ours; created when missing. The target (base URL, token) comes
- * from create's answer, or by e2b_get (never by connect). */
+/* Session of a row of ours; created when missing, NULL for a row that is unknown or has
+ * no session (foreign). It is in jobs.sessions until session_free(). The target (base
+ * URL, token) comes from create's answer, or by e2b_get (never by connect). */
 struct session *session_of(struct jobs *j, uint64_t row);
-void session_free(struct session *s); /* closes streams; the agent lives on */
+/* Closes streams; the agent lives on. Not from inside a callback of the session. */
+void session_free(struct session *s);
 
-/* Provision steps 4 (DESIGN.md 1): after the VM is up: upload runner, start it, send
- * the first prompt. done_fn once, err says which step failed on what. Env values may
- * be secret: copied to locked memory until used, never written to the sandbox's files.
- * The create answer's token is taken from `vm`. */
+/* Provision step 4 (DESIGN.md 1): after the VM is up: upload runner, start it, send
+ * the first prompt (committed first, like any message). fn once: err NULL when the CLI
+ * runs and the prompt lies in its inbox, else which step failed on what. fn may be NULL.
+ * Env values may be secret: copied to locked memory until used, never written to the
+ * sandbox's files. The create answer's token is taken from `vm`. */
 struct session_start {
     const char *tool, *command; /* command: shell tool's own CLI, or NULL */
     const char *prompt;         /* or NULL */
@@ -40,10 +43,13 @@ void session_relay(struct session *s);
 /* Report the end of the turn that answers message `id` to req_id (send --wait). */
 void session_wait_turn(struct session *s, uint64_t message, uint64_t req_id);
 void session_interrupt(struct session *s, uint64_t req_id);
-void session_restart(struct session *s, uint64_t req_id);
+/* A new CLI in the same folder, with its own resume where it has one. `env` as in
+ * session_start: the dead one took its keys along. */
+void session_restart(struct session *s, const struct kv *env, uint64_t req_id);
 
-/* Raw bytes / event JSON for `logs`: delivered as EV_CHUNK messages with req_id, then
- * EV_DONE. */
+/* Raw bytes / event JSON (one object and LF each) for `logs`, as they become durable:
+ * EV_CHUNK messages with req_id, then EV_DONE: at the present end, or with follow when
+ * the session ended. */
 struct ev_chunk {
     struct msg m; /* type EV_CHUNK */
     char *data;
