@@ -21,10 +21,18 @@ void arr_grow(void **v, size_t *cap, size_t need, size_t size)
     *cap = want;
 }
 
-void arr_shift(void *at, size_t tail, size_t size)
+void *arr_insert(void **v, size_t *cap, size_t *n, size_t i, size_t size)
 {
-    memmove((char *)at + size, at, tail * size);
+    if (i > *n)
+        BUG("element %zu inserted into %zu", i, *n);
+    arr_grow(v, cap, *n + 1, size);
+    void *p;
+    memcpy(&p, v, sizeof(p));
+    char *at = (char *)p + i * size;
+    memmove(at + size, at, (*n - i) * size);
     memset(at, 0, size);
+    ++*n;
+    return at;
 }
 
 void arr_remove(void *v, size_t *n, size_t i, size_t size)

@@ -51,12 +51,15 @@ static int unit_at(const struct pass *p, size_t at)
     return v;
 }
 
-/* At a backslash inside a string. What is malformed is left for cJSON to refuse. */
-static void escape(struct pass *p)
+/* At a backslash inside a string. A \u without four digits ends the pass here:
+ * cJSON would take it for NUL. Other odd escapes are left for cJSON to refuse. */
+static bool escape(struct pass *p)
 {
     int unit = unit_at(p, p->i);
 
     if (unit < 0) {
+        if (p->len - p->i > 1 && p->text[p->i + 1] == 'u')
+            return false;
         p->i += 2;
     } else if (unit >= 0xD800 && unit <= 0xDBFF) {
         int low = unit_at(p, p->i + 6);
@@ -69,6 +72,7 @@ static void escape(struct pass *p)
     } else {
         p->i += 6;
     }
+    return true;
 }
 
 /* Bytes of a string that need no look: eight at a time while none of them is a
@@ -91,7 +95,8 @@ static size_t plain_run(const char *s, size_t len)
     return i;
 }
 
-/* From behind the opening quote to behind the closing one; false at the end. */
+/* From behind the opening quote to behind the closing one; false when there is
+ * none, or at an escape that is none. */
 static bool string(struct pass *p)
 {
     while (p->i < p->len) {
@@ -104,7 +109,8 @@ static bool string(struct pass *p)
             return true;
         }
         if (c == '\\') {
-            escape(p);
+            if (!escape(p))
+                return false;
         } else if (c >= 0x80) {
             uint32_t cp;
             size_t n = utf8_decode(p->text + p->i, p->len - p->i, &cp);
@@ -129,7 +135,9 @@ static int walk(struct pass *p, struct err *e)
         switch (p->text[p->i++]) {
         case '"':
             if (!string(p))
-                return err_set(e, ERR_PROTO, "JSON ends inside a string");
+                return err_set(e, ERR_PROTO,
+                               "JSON has a string that is broken at byte %zu of %zu",
+                               p->i < p->len ? p->i : p->len, p->len);
             break;
         case '{':
         case '[':

@@ -26,9 +26,9 @@ const struct cJSON *json_path(const struct cJSON *j, const char *path);
 /* String member, else `def`. Borrowed. json_str_of: the item itself. */
 const char *json_str(const struct cJSON *j, const char *name, const char *def);
 const char *json_str_of(const struct cJSON *item);
-/* Number member that is finite and within range, else def. Numbers above 2^53
- * are refused for i64. A decimal string is accepted where `or_string` says so
- * (protobuf's 64-bit integers). */
+/* Number member that is finite and within range, else def. Numbers from 2^53
+ * up are refused for i64, as a double no longer tells them apart. A decimal string is accepted
+ * where `or_string` says so (protobuf's 64-bit integers). */
 int64_t json_i64(const struct cJSON *j, const char *name, int64_t def);
 int64_t json_i64s(const struct cJSON *j, const char *name, int64_t def);
 double json_num(const struct cJSON *j, const char *name, double def);
@@ -57,7 +57,7 @@ struct jw {
 void jw_init(struct jw *w, struct buf *b);
 void jw_obj(struct jw *w, const char *name); /* name NULL inside arrays, at top */
 void jw_arr(struct jw *w, const char *name);
-void jw_end(struct jw *w);                   /* closes the innermost */
+void jw_end(struct jw *w);                                  /* closes the innermost */
 void jw_str(struct jw *w, const char *name, const char *s); /* NULL -> null */
 void jw_strn(struct jw *w, const char *name, const char *s, size_t len);
 void jw_i64(struct jw *w, const char *name, int64_t v);

@@ -21,8 +21,9 @@ void log_add(enum log_level level, const char *fmt, ...) __attribute__((format(p
 #define log_info(...) log_add(LOG_INFO, __VA_ARGS__)
 #define log_warn(...) log_add(LOG_WARN, __VA_ARGS__)
 #define log_error(...) log_add(LOG_ERROR, __VA_ARGS__)
-/* Register a value that must never appear; kept as a salted copy in memory that
- * is not dumped. Values shorter than 8 bytes are ignored. At most 64. */
+/* Register a value that must never appear; kept as a masked copy in memory that
+ * is locked and not dumped (a refused lock is said in the log). Values shorter
+ * than 8 bytes are ignored. At most 64; one more is said in the log. */
 void log_redact_value(const char *value, size_t len);
 /* Replace registered values in text[0..len) in place by '*'; the new length is
  * the same. Used for any text that leaves the program. */

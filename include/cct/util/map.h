@@ -1,6 +1,6 @@
 /* Hash map from a string or a 64-bit id to a pointer; keys are copied, values
- * borrowed. One owner, not thread-safe. Order of iteration is insertion order
- * as long as nothing was removed. */
+ * borrowed and never NULL. One owner, not thread-safe. Order of iteration is
+ * insertion order. Text and ids may stand in one map; they do not meet. */
 #ifndef CCT_UTIL_MAP_H
 #define CCT_UTIL_MAP_H
 
@@ -10,8 +10,8 @@
 struct map;
 
 struct map *map_new(void);
-void map_free(struct map *m, void (*free_value)(void *)); /* callback may be NULL */
-void *map_get(const struct map *m, const char *key);      /* NULL when absent */
+void map_free(struct map *m, void (*free_value)(void *));   /* callback may be NULL */
+void *map_get(const struct map *m, const char *key);        /* NULL when absent */
 void *map_put(struct map *m, const char *key, void *value); /* returns the old value */
 void *map_del(struct map *m, const char *key);
 void *map_get_id(const struct map *m, uint64_t id);

@@ -25,7 +25,7 @@ void msg_free(struct msg *m); /* NULL is fine */
 
 struct mq;
 struct mq *mq_new(size_t max_bytes);
-void mq_free(struct mq *q); /* frees what was never read */
+void mq_free(struct mq *q); /* frees what was never read; posters are gone by then */
 /* Post; never blocks. False only after mq_close() (the message is freed). The
  * byte bound is advisory: see mq_full(). Wakes only on empty -> non-empty. */
 bool mq_post(struct mq *q, enum mq_lane lane, struct msg *take);
@@ -37,7 +37,8 @@ int mq_fd(const struct mq *q);
 /* Clear the wake, then take everything: urgent lane first, each in order.
  * Returns a list linked by `next`, or NULL. Reader only. */
 struct msg *mq_take(struct mq *q);
-/* Block until something waits or ms passed (-1 = for ever). Reader only. */
+/* Block until something waits or ms passed (-1 = for ever). False: time is over,
+ * or the queue was closed and nothing is left. Reader only. */
 bool mq_wait(struct mq *q, int ms);
 /* No more posts; wakes the reader. */
 void mq_close(struct mq *q);
