@@ -118,8 +118,9 @@ static int enter(int dir, const char *name, bool last, const char *path, struct 
         bool made = mkdirat(dir, name, 0700) == 0;
         if (!made && errno != EEXIST)
             return err_sys(e, 0, "cannot make the folder '%s'", path);
-        if (made) /* a strict umask may have taken our own bits */
-            (void)fchmodat(dir, name, 0700, 0);
+        /* a strict umask may have taken our own bits */
+        if (made && fchmodat(dir, name, 0700, 0) != 0)
+            return err_sys(e, 0, "cannot make the folder '%s' private", path);
         fd = openat(dir, name, flags);
     }
     if (fd < 0 && last && (errno == ELOOP || errno == ENOTDIR))

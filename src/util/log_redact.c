@@ -26,6 +26,7 @@ struct needle {
     unsigned char *p;
     size_t len;
     bool base64;
+    unsigned char first; /* unmasked: what most places in a text fail at */
 };
 
 static struct {
@@ -76,8 +77,8 @@ static void add_needle(const char *text, size_t len, bool base64, bool *unlocked
 
     for (size_t i = 0; i < len; i++)
         p[i] = (unsigned char)text[i] ^ red.pad[i % PAD];
-    *n = (struct needle){p, len, base64};
     unsigned char c = (unsigned char)text[0];
+    *n = (struct needle){p, len, base64, base64 ? (unsigned char)b64_class(c) : c};
     red.first[c] = true;
     if (base64 && c == '+')
         red.first['-'] = true;
@@ -179,8 +180,12 @@ static void redact_values(char *text, size_t len)
         if (!red.first[(unsigned char)text[i]])
             continue;
         size_t longest = 0;
+        unsigned char c = (unsigned char)text[i], class = (unsigned char)b64_class(c);
         for (size_t k = 0; k < red.n; k++) {
-            size_t m = match(&red.needles[k], text + i, len - i);
+            const struct needle *n = &red.needles[k];
+            if (n->base64 ? n->first != class : n->first != c && c != '%')
+                continue;
+            size_t m = match(n, text + i, len - i);
             longest = m > longest ? m : longest;
         }
         if (longest > 0) {
@@ -238,7 +243,7 @@ static size_t named_value(const char *text, size_t len, size_t *start)
     for (size_t k = 0; k < sizeof(secret_names) / sizeof(secret_names[0]); k++) {
         const char *name = secret_names[k].name;
         size_t i = strlen(name);
-        if (len <= i || strncasecmp(text, name, i) != 0)
+        if (len <= i || (text[1] | 0x20) != name[1] || strncasecmp(text, name, i) != 0)
             continue;
         while (i < len && (text[i] == '"' || text[i] == '\'' || text[i] == ' '))
             i++;

@@ -49,7 +49,8 @@ __attribute__((noreturn)) static void die_text(char *text, size_t len)
 }
 
 /* Formats into the caller's storage: nothing is allocated on the way out. */
-static size_t add_text(char *dst, size_t size, size_t used, const char *fmt, va_list ap)
+__attribute__((format(printf, 4, 0))) static size_t
+add_text(char *dst, size_t size, size_t used, const char *fmt, va_list ap)
 {
     int n = vsnprintf(dst + used, size - used, fmt, ap);
     if (n < 0)

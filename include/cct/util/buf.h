@@ -7,25 +7,31 @@
 #include <stddef.h>
 
 struct buf {
-    char *p;     /* bytes; p[len] is always NUL once anything was added */
+    char *p; /* bytes; p[len] is always NUL once anything was added */
     size_t len;
     size_t cap;
-    size_t max;  /* adding beyond it fails; 0 means no maximum */
-    bool over;   /* an addition was refused since the last clear */
+    size_t max; /* adding beyond it fails; 0 means no maximum */
+    bool over;  /* an addition was refused since the last clear */
 };
 
-#define BUF_INIT {NULL, 0, 0, 0, false}
-#define BUF_INIT_MAX(m) {NULL, 0, 0, (m), false}
+#define BUF_INIT             \
+    {                        \
+        NULL, 0, 0, 0, false \
+    }
+#define BUF_INIT_MAX(m)        \
+    {                          \
+        NULL, 0, 0, (m), false \
+    }
 
 void buf_init(struct buf *b, size_t max);
-void buf_release(struct buf *b);          /* frees; b is empty and usable again */
-void buf_clear(struct buf *b);            /* len = 0, memory kept */
+void buf_release(struct buf *b); /* frees; b is empty and usable again */
+void buf_clear(struct buf *b);   /* len = 0, memory kept */
 /* Append; 0, or ERR_LIMIT with `over` set and nothing added. */
 int buf_add(struct buf *b, const void *data, size_t len);
 int buf_addc(struct buf *b, char c);
 int buf_adds(struct buf *b, const char *s);
 int buf_addf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-int buf_addv(struct buf *b, const char *fmt, va_list ap);
+int buf_addv(struct buf *b, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 /* Make room for `n` more bytes and return where they go; NULL over the maximum.
  * The caller then raises `len` by what it wrote. */
 char *buf_reserve(struct buf *b, size_t n);
