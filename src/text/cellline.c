@@ -35,7 +35,7 @@ void cellline_clear(struct cellline *l)
         cellline_release(l);
         return;
     }
-    l->head = l->tail = l->col = 0;
+    l->head = l->tail = l->col = l->mark_end = 0;
     l->half = l->cut = false;
     l->head_runs.n = l->tail_runs.n = 0;
 }
@@ -151,7 +151,13 @@ static size_t unit_before(const struct cellline *l, unsigned *w, unsigned *marks
 static void eat_cells(struct cellline *l, size_t w)
 {
     while (w > 0 && l->tail > 0) {
+        const char *t = tail_at(l);
         unsigned uw;
+        if ((t[0] & 0x80) == 0 && (l->tail == 1 || (t[1] & 0x80) == 0)) {
+            l->tail--;
+            w--;
+            continue;
+        }
         l->tail -= unit_after(l, &uw);
         if (uw > w) {
             l->tail++;
@@ -213,8 +219,8 @@ bool cellline_char(struct cellline *l, const char *s, size_t n, unsigned w,
         return false;
     split_half(l);
     set_head_attr(l, a);
-    memcpy(l->p + l->head, s, n);
-    l->head += n;
+    for (size_t i = 0; i < n; i++) /* at most 4: no call */
+        l->p[l->head++] = s[i];
     l->col += w;
     if (l->tail)
         eat_cells(l, w);
@@ -228,16 +234,20 @@ bool cellline_mark(struct cellline *l, const char *s, size_t n, const struct tex
         /* a mark needs something to sit on, or it would sit on a border */
         if (!cellline_char(l, DOTTED_CIRCLE, sizeof(DOTTED_CIRCLE) - 1, 1, a))
             return false;
-    } else {
-        unsigned w, marks;
-        unit_before(l, &w, &marks);
-        if (marks >= LIM_MARKS_PER_CELL)
-            return true;
+        l->marks = 0;
+    } else if (l->mark_end != l->head) {
+        unsigned w;
+        unit_before(l, &w, &l->marks);
     }
+    l->mark_end = l->head;
+    if (l->marks >= LIM_MARKS_PER_CELL)
+        return true;
     if (!make_room(l, n))
         return false;
     memcpy(l->p + l->head, s, n);
     l->head += n;
+    l->mark_end = l->head;
+    l->marks++;
     return true;
 }
 
@@ -284,6 +294,7 @@ static void move_back(struct cellline *l, size_t at)
     memmove(tail_at(l) - n, l->p + at, n);
     l->tail += n;
     l->head = at;
+    l->mark_end = 0;
 }
 
 void cellline_home(struct cellline *l)

@@ -23,7 +23,9 @@ struct run_vec {
 struct cellline {
     char *p; /* [0,head) is before the cursor, the last `tail` bytes after */
     size_t cap, head, tail;
-    size_t col;               /* cells before the cursor */
+    size_t col;      /* cells before the cursor */
+    size_t mark_end; /* `marks` are on the cell that ends here; 0 = not known */
+    unsigned marks;
     bool half;                /* the cursor is inside the wide character after it */
     bool cut;                 /* the line met its limit; a mark is shown at its end */
     struct run_vec head_runs; /* `at` from the line's begin; default attribute before */

@@ -17,6 +17,7 @@
 
 #define SEQ_BYTES 4096u /* an unterminated sequence ends here */
 #define CP_REPLACE 0xFFFDu
+#define REPLACEMENT "\xEF\xBF\xBD"
 enum { BS = 0x08, TAB = 0x09, LF = 0x0A, CR = 0x0D, CAN = 0x18, SUB = 0x1A, ESC = 0x1B };
 enum { C1_DCS = 0x90, C1_SOS = 0x98, C1_CSI = 0x9B, C1_ST, C1_OSC, C1_PM, C1_APC };
 
@@ -74,27 +75,26 @@ static void end_line(struct clean *c)
     cellline_clear(&c->line);
 }
 
-static void put_printable(struct clean *c, uint32_t cp)
+/* A character from U+00A0 on, s its n bytes. */
+static void put_printable(struct clean *c, uint32_t cp, const char *s, size_t n)
 {
-    char s[16];
-    size_t n;
+    char shown[16];
     enum cp_class cls = width_class(cp);
     switch (cls) {
     case CP_DROP:
         break;
     case CP_SHOW:
-        n = (size_t)snprintf(s, sizeof(s), "<U+%04X>", (unsigned)cp);
-        cellline_ascii(&c->line, s, n, &c->attr);
+        n = (size_t)snprintf(shown, sizeof(shown), "<U+%04X>", (unsigned)cp);
+        cellline_ascii(&c->line, shown, n, &c->attr);
         break;
     case CP_ZERO:
-        n = utf8_encode(s, cp);
         cellline_mark(&c->line, s, n, &c->attr);
         break;
+    case CP_BAD:
+        cellline_char(&c->line, REPLACEMENT, 3, width_cells(width_class(CP_REPLACE)), &c->attr);
+        break;
     default:
-        if (cls == CP_BAD)
-            cp = CP_REPLACE;
-        n = utf8_encode(s, cp);
-        cellline_char(&c->line, s, n, (unsigned)text_cp_width(cp), &c->attr);
+        cellline_char(&c->line, s, n, width_cells(cls), &c->attr);
     }
 }
 
@@ -124,7 +124,8 @@ static void begin_c1(struct clean *c, uint32_t cp)
 static void put_text(struct clean *c, uint32_t cp)
 {
     if (cp >= 0xA0) {
-        put_printable(c, cp);
+        char s[4];
+        put_printable(c, cp, s, utf8_encode(s, cp));
     } else if (cp >= 0x80) {
         begin_c1(c, cp);
     } else if (cp >= 0x20) {
@@ -294,6 +295,47 @@ static bool hand_through(struct clean *c, const char *s, size_t n)
     return true;
 }
 
+/* A short whole colour sequence at s (ESC is there): its bytes, or 0. */
+static size_t feed_color(struct clean *c, const char *s, size_t len)
+{
+    enum { SHORT = 40 };
+    size_t n = 2;
+    if (len < 3 || s[1] != '[')
+        return 0;
+    while (n < len && n < SHORT && s[n] >= '0' && s[n] <= ';')
+        n++;
+    if (n == len || s[n] != 'm')
+        return 0;
+    sgr_begin(&c->params);
+    for (size_t i = 2; i < n; i++)
+        sgr_feed(&c->params, s[i]);
+    sgr_apply(&c->params, &c->attr);
+    return n + 1;
+}
+
+/* What most input is made of, without the byte machine: plain runs, whole
+ * characters, colours, CR LF. Only between sequences; bytes used, 0 = none of these. */
+static size_t feed_fast(struct clean *c, const char *s, size_t len)
+{
+    uint32_t cp;
+    size_t n = scan_plain(s, len);
+    if (n > 0) {
+        c->after_cr = false;
+        if (n < len && hand_through(c, s, n))
+            return n + 1;
+        cellline_ascii(&c->line, s, n, &c->attr);
+    } else if ((n = scan_char(s, len, &cp)) > 0) {
+        c->after_cr = false;
+        put_printable(c, cp, s, n);
+    } else if (s[0] == ESC) {
+        n = feed_color(c, s, len);
+    } else if (len >= 2 && s[0] == '\r' && s[1] == '\n' && !c->one_line) {
+        end_line(c);
+        n = 2;
+    }
+    return n;
+}
+
 void clean_feed(struct clean *c, const char *s, size_t len, clean_line_fn fn, void *ctx)
 {
     const char *end = s + len;
@@ -308,16 +350,10 @@ void clean_feed(struct clean *c, const char *s, size_t len, clean_line_fn fn, vo
                 break;
         }
         if (c->parse == P_TEXT && c->u8_n == 0) {
-            size_t n = scan_plain(s, (size_t)(end - s));
-            if (n > 0) {
-                if (s + n < end && hand_through(c, s, n))
-                    n++;
-                else
-                    cellline_ascii(&c->line, s, n, &c->attr);
-                c->after_cr = false;
-                s += n;
+            size_t n = feed_fast(c, s, (size_t)(end - s));
+            s += n;
+            if (n > 0)
                 continue;
-            }
         }
         feed_byte(c, (unsigned char)*s++);
     }

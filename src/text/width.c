@@ -18,6 +18,8 @@ void text_ambiguous_wide(bool on)
 enum cp_class width_class(uint32_t cp)
 {
     size_t lo = 0, hi = width_table_n - 1;
+    if (cp < 0x800)
+        return (enum cp_class)(width_low[cp >> 1] >> (cp & 1) * 4 & 7);
     if (cp < 0x20000) {
         lo = width_pages[cp >> 8];
         hi = (size_t)width_pages[(cp >> 8) + 1] + 1;
@@ -34,11 +36,9 @@ enum cp_class width_class(uint32_t cp)
     return (enum cp_class)(width_table[lo] & 7);
 }
 
-int text_cp_width(uint32_t cp)
+unsigned width_cells(enum cp_class cls)
 {
-    if (cp < 0xA0)
-        return 1;
-    switch (width_class(cp)) {
+    switch (cls) {
     case CP_ZERO:
     case CP_SHOW:
     case CP_DROP:
@@ -52,11 +52,16 @@ int text_cp_width(uint32_t cp)
     }
 }
 
+int text_cp_width(uint32_t cp)
+{
+    return cp < 0xA0 ? 1 : (int)width_cells(width_class(cp));
+}
+
 /* Like utf8_decode, but always goes on: a cut character is one bad byte. */
 static size_t decode(const char *s, size_t len, uint32_t *cp)
 {
-    size_t n = utf8_decode(s, len, cp);
-    if (n > 0)
+    size_t n = scan_char(s, len, cp);
+    if (n > 0 || (n = utf8_decode(s, len, cp)) > 0)
         return n;
     *cp = UTF8_BAD;
     return 1;

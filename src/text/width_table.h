@@ -23,6 +23,11 @@ extern const size_t width_table_n;
 /* For each 256 code points below U+20000: the entry that covers the first. */
 extern const uint16_t width_pages[512 + 1];
 
+/* The class of each code point below U+0800, two to a byte, the lower one low. */
+extern const unsigned char width_low[1024];
+
 enum cp_class width_class(uint32_t cp);
+/* Cells of a class, by the setting for ambiguous width. */
+unsigned width_cells(enum cp_class cls);
 
 #endif
