@@ -344,10 +344,10 @@ static void plain_line(struct agent_dec *d, const char *s, size_t len)
         ev.level = AGENT_WARN;
         ev.text = (char *)"the output ends in the middle of a line";
     } else {
-        copy = xstrndup(s, len);
+        copy = xmalloc(len + 1);
         for (size_t i = 0; i < len; i++)
-            if (!copy[i])
-                copy[i] = ' ';
+            copy[i] = s[i] ? s[i] : ' ';
+        copy[len] = 0;
         ev.text = copy;
         ev.final = true;
     }

@@ -27,4 +27,8 @@ char *tape_texts(const struct tape *t, enum agent_kind kind);
 /* Last state of every tool as "name:state:exit", joined by ' '. New string. */
 char *tape_tools(const struct tape *t);
 
+/* Whether two JSON line texts are the same but for line numbers ("raw"), which a
+ * resumed decoder counts anew. */
+bool tape_same_but_line(const char *a, const char *b);
+
 #endif

@@ -1,0 +1,235 @@
+/* The shell tool's text: lines, command marks, and that slicing changes nothing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "../lib/tape.h"
+
+#include <cct/util/limits.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct agent_adapter *shell(void)
+{
+    return agent_adapter_find("shell");
+}
+
+/* Events as one short text: "text" for an ended line, "text~" for a piece, <C> a
+ * turn's begin, <D outcome status> its end, <X code> the exit. */
+static char *story(const struct tape *t)
+{
+    struct buf b = BUF_INIT;
+
+    for (size_t i = 0; i < t->ev.n; i++) {
+        const struct agent_event *ev = &t->ev.v[i];
+
+        if (ev->kind == AGENT_RAW)
+            buf_addf(&b, "[%s%s]", ev->text, ev->final ? "" : "~");
+        else if (ev->kind == AGENT_TURN_BEGIN)
+            buf_adds(&b, "<C>");
+        else if (ev->kind == AGENT_TURN_END)
+            buf_addf(&b, "<D %s %d>", agent_outcome_name(ev->outcome), ev->exit_code);
+        else
+            buf_addf(&b, "<X %d>", ev->exit_code);
+    }
+    return buf_detach(&b, NULL);
+}
+
+static void check(const char *in, size_t len, int code, const char *want)
+{
+    static const size_t chunks[] = {1 << 20, 1, 2, 3, 7, 4096};
+    struct tape t[6];
+
+    for (size_t i = 0; i < 6; i++) {
+        char *got;
+
+        tape_run(&t[i], shell(), in, len, chunks[i], code, 0, NULL);
+        got = story(&t[i]);
+        assert_string_equal(got, want);
+        assert_string_equal(buf_str(&t[i].json), buf_str(&t[0].json));
+        free(got);
+    }
+    for (size_t i = 0; i < 6; i++)
+        tape_release(&t[i]);
+}
+
+#define S(x) x, sizeof(x) - 1
+#define C "\033]133;C\a"
+
+static void test_lines(void **state)
+{
+    (void)state;
+    check(S("one\r\ntwo\n\n\r\n  four  \n"), TAPE_NO_EXIT, "[one][two][][][  four  ]");
+    check(S("no end"), TAPE_NO_EXIT, "");
+    check(S("no end"), 0, "[no end~]<X 0>");
+    check(S("a\0b\0\n"), TAPE_NO_EXIT, "[ab]");
+    check(S("10%\r20%\r\n"), TAPE_NO_EXIT, "[10%\r20%]");
+    check(S(""), 3, "<X 3>");
+}
+
+static void test_marks(void **state)
+{
+    (void)state;
+    check(S("$ " C "hello\r\n\033]133;D;0\a$ "), TAPE_NO_EXIT, "[$ ~]<C>[hello]<D ok 0>");
+    check(S(C "no newline\033]133;D;3\033\\$ " C "x\n\033]133;D;130\a"), TAPE_NO_EXIT,
+          "<C>[no newline~]<D failed 3>[$ ~]<C>[x]<D interrupted 130>");
+    /* a line that ended with a mark is not followed by an empty one */
+    check(S(C "x\033]133;D;0\a\r\ny\n"), TAPE_NO_EXIT, "<C>[x~]<D ok 0>[y]");
+    /* prompt marks and more parameters; no status; a status that is none */
+    check(S("\033]133;A\a\033]133;P;k=i\a$ \033]133;B\als\n" C "\033]133;D\a"), TAPE_NO_EXIT,
+          "[$ ls]<C><D ok -1>");
+    check(S("\033]133;C;cmdline=ls\a\033]133;D;1;aid=9\a" C "\033]133;D;many\a"), TAPE_NO_EXIT,
+          "<C><D failed 1><C><D ok -1>");
+    /* an end without a begin, a begin inside a turn */
+    check(S("\033]133;D;0\a" C C "a\n"), TAPE_NO_EXIT, "<C>[a]");
+    /* the process ends inside a turn */
+    check(S(C "working\n...\033]133;D"), 137,
+          "<C>[working][...\033]133;D~]<D failed -1><X 137>");
+}
+
+/* What only looks like a mark stays text, to be cleaned like all foreign text. */
+static void test_other_sequences(void **state)
+{
+    (void)state;
+    check(S("\033[31mred\033[0m\n"), TAPE_NO_EXIT, "[\033[31mred\033[0m]");
+    check(S("\033]0;title\aok\n"), TAPE_NO_EXIT, "[\033]0;title\aok]");
+    check(S("\033]1337;C\aok\n"), TAPE_NO_EXIT, "[\033]1337;C\aok]");
+    check(S("\033]133\a\033]133;\a\n"), TAPE_NO_EXIT, "[\033]133\a\033]133;\a]");
+    check(S("\033\033]\033]133;C\033x\nend\n"), TAPE_NO_EXIT,
+          "[\033\033]\033]133;C\033x][end]");
+    check(S("\033]133;C\n\033"), 0, "[\033]133;C][\033~]<X 0>");
+    check(S("\033]133;C\033\033]133;C\aa\n"), TAPE_NO_EXIT, "[\033]133;C\033~]<C>[a]");
+    check(S("\033]133;C;"
+            "0123456789012345678901234567890123456789012345678901234567890123456789\a\n"),
+          TAPE_NO_EXIT,
+          "[\033]133;C;"
+          "0123456789012345678901234567890123456789012345678901234567890123456789\a]");
+}
+
+/* A line without end comes in pieces that are whole UTF-8. */
+static void test_endless_line(void **state)
+{
+    struct buf b = BUF_INIT;
+    struct tape t, one;
+    size_t sum = 0;
+
+    (void)state;
+    buf_addc(&b, 'x');
+    while (b.len < 200000)
+        buf_adds(&b, "\xE2\x82\xAC");
+    buf_addc(&b, '\n');
+    tape_run(&t, shell(), b.p, b.len, 4096, TAPE_NO_EXIT, 0, NULL);
+    assert_int_equal(t.ev.n, 4);
+    for (size_t i = 0; i < t.ev.n; i++) {
+        size_t n = strlen(t.ev.v[i].text);
+
+        sum += n;
+        assert_int_equal(t.ev.v[i].final, i == 3);
+        assert_int_equal((unsigned char)t.ev.v[i].text[n - 1], 0xAC);
+    }
+    assert_int_equal(sum, b.len - 1);
+    tape_run(&one, shell(), b.p, b.len, 1, TAPE_NO_EXIT, 0, NULL);
+    assert_string_equal(buf_str(&one.json), buf_str(&t.json));
+    tape_release(&t);
+    tape_release(&one);
+    buf_release(&b);
+}
+
+static void on_event(void *ctx, const struct agent_event *ev)
+{
+    agent_event_to_json(ev, ctx);
+    buf_addc(ctx, '\n');
+}
+
+/* One that resumes where the last turn began gives every event the same key. */
+static void test_resume(void **state)
+{
+    static const char in[] = C "one\n\033]133;D;0\a$ " C "two\n\033]133;D;1\a$ ";
+    struct buf all = BUF_INIT, rest = BUF_INIT;
+    struct agent_dec *d = agent_dec_new(shell(), 0, on_event, &all);
+    size_t begin;
+    const char *p;
+
+    (void)state;
+    agent_dec_feed(d, in, sizeof(in) - 1);
+    begin = (size_t)agent_dec_turn_offset(d);
+    assert_int_equal(begin, strchr(in, '\n') + 1 - in);
+    agent_dec_free(d);
+    d = agent_dec_new(shell(), begin, on_event, &rest);
+    agent_dec_feed(d, in + begin, sizeof(in) - 1 - begin);
+    agent_dec_free(d);
+    /* the turn's end of before is not repeated, what follows it is the same */
+    p = strstr(buf_str(&all), "{\"kind\":\"raw\",\"offset\":12,\"index\":1");
+    assert_non_null(p);
+    assert_int_equal(tape_same_but_line(p, buf_str(&rest)), 1);
+    buf_release(&all);
+    buf_release(&rest);
+}
+
+/* A second process in the same log begins a line of its own. */
+static void test_two_runs(void **state)
+{
+    struct buf out = BUF_INIT;
+    struct agent_dec *d = agent_dec_new(shell(), 0, on_event, &out);
+
+    (void)state;
+    agent_dec_feed(d, "a\nb", 3);
+    agent_dec_exit(d, 0, 0, NULL);
+    agent_dec_feed(d, "c\n", 2);
+    agent_dec_exit(d, 1, 0, NULL);
+    agent_dec_free(d);
+    assert_string_equal(
+        buf_str(&out),
+        "{\"kind\":\"raw\",\"offset\":0,\"index\":0,\"raw\":1,\"text\":\"a\",\"final\":true}\n"
+        "{\"kind\":\"raw\",\"offset\":2,\"index\":0,\"raw\":2,\"text\":\"b\",\"final\":false}\n"
+        "{\"kind\":\"exit\",\"offset\":2,\"index\":16777216,\"raw\":2,\"code\":0,\"signal\":0,"
+        "\"error_class\":\"none\"}\n"
+        "{\"kind\":\"raw\",\"offset\":3,\"index\":0,\"raw\":3,\"text\":\"c\",\"final\":true}\n"
+        "{\"kind\":\"exit\",\"offset\":4,\"index\":16777216,\"raw\":4,\"code\":1,\"signal\":0,"
+        "\"error_class\":\"other\"}\n");
+    buf_release(&out);
+}
+
+static void test_encode(void **state)
+{
+    static const char cmd[] = "for i in 1 2; do\n\techo \"$i\"\ndone # é\0x";
+    struct buf b = BUF_INIT;
+    struct err e = {0};
+    char *back;
+    size_t len;
+
+    (void)state;
+    assert_true(shell()->pty && !shell()->echoes);
+    assert_null(shell()->encode_interrupt);
+    assert_int_equal(shell()->encode_message("ls", 2, &b, &e), 0);
+    assert_string_equal(buf_str(&b), "bHM=\n");
+    buf_clear(&b);
+    assert_int_equal(shell()->encode_message(cmd, sizeof(cmd) - 1, &b, &e), 0);
+    assert_ptr_equal(memchr(b.p, '\n', b.len), b.p + b.len - 1);
+    back = b64_decode(b.p, b.len - 1, &len);
+    assert_int_equal(len, sizeof(cmd) - 1);
+    assert_memory_equal(back, cmd, len);
+    free(back);
+    back = xcalloc(1, LIM_MESSAGE_BYTES + 1);
+    assert_int_equal(shell()->encode_message(back, LIM_MESSAGE_BYTES + 1, &b, &e), ERR_LIMIT);
+    free(back);
+    buf_release(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lines),           cmocka_unit_test(test_marks),
+        cmocka_unit_test(test_other_sequences), cmocka_unit_test(test_endless_line),
+        cmocka_unit_test(test_resume),          cmocka_unit_test(test_two_runs),
+        cmocka_unit_test(test_encode),
+    };
+
+    return cmocka_run_group_tests_name("agent_raw", tests, NULL, NULL);
+}
