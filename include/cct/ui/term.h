@@ -4,39 +4,60 @@
 
 #include <cct/ui/canvas.h>
 #include <cct/ui/keymap.h>
-#include <cct/util/buf.h>
 #include <cct/util/err.h>
 
 struct term_opts {
     bool ascii, no_color;
     const struct theme *theme; /* borrowed, must live */
 };
-/* newterm on the controlling tty's stdin/stdout. ERR_UNSUPPORTED with a sentence: not
- * a terminal, TERM=dumb or unset (what to use instead). A missing terminfo entry
- * falls back to xterm-256color, told in *note (static, or NULL). Installs crash
- * handlers that restore the modes by write() only. */
+/* Take stdin and stdout over. ERR_UNSUPPORTED with a sentence: not a terminal, TERM unset
+ * or dumb (and what to use instead). A missing terminfo entry falls back to
+ * xterm-256color, told in *note (static, or NULL). Installs crash handlers that restore
+ * the modes with async-safe calls only. */
 int term_open(const struct term_opts *o, const char **note, struct err *e);
-void term_close(void);             /* restore every mode; safe twice */
-void term_suspend(void);           /* ^Z: restore, SIGTSTP, come back */
+void term_close(void);   /* restore every mode; safe twice */
+void term_suspend(void); /* ^Z: restore, stop the process group, come back, redraw */
 void term_size(int *h, int *w);
-/* The size from the kernel again (after SIGWINCH). */
+/* Ask the kernel for the size again (after SIGWINCH). */
 void term_resized(void);
 void term_theme(const struct theme *t);
-/* Show a canvas: only cells that changed go out, one write per frame, inside mode
- * 2026 when the terminal said it knows it. False: the tty is gone. */
+/* Show a canvas: only cells that changed go out, one write a frame, inside mode 2026 where
+ * the terminal said it knows it. False: the tty is gone. */
 bool term_flush(const struct canvas *c);
-void term_redraw(void);            /* next flush sends everything */
-/* Next key, 0 when none waits; never blocks. With K_PASTE the text is in *paste
- * (borrowed until the next call). */
+void term_redraw(void);  /* the next flush sends everything */
+/* Frames wait in the kernel because the line is slow (the last frame is not out yet). */
+bool term_backed_up(void);
+
+/* Next key, 0 when none waits; never blocks. With K_PASTE the text is in *paste (borrowed
+ * until the next call); K_HANGUP: the tty is gone. */
 key_code term_key(const char **paste, size_t *len);
+/* ms until a lone ESC counts as the Esc key; -1 when none is pending. */
+int term_key_wait(void);
 bool term_is_utf8(void);
 int term_colors(void);
 void term_bell(void);
+
 /* Counters since start, for the benchmarks. */
 struct term_stats {
     uint64_t frames, bytes, writes;
     int64_t max_frame_us;
 };
 void term_stats(struct term_stats *s);
+
+/* --- the byte decoder behind term_key(), by itself so that it can be tested ----- */
+struct key_decoder;
+struct key_decoder *key_decoder_new(int esc_delay_ms);
+void key_decoder_free(struct key_decoder *d);
+/* What this terminal sends for a special key, from terminfo (NULL seq is fine). */
+void key_decoder_learn(struct key_decoder *d, const char *seq, key_code k);
+void key_decoder_feed(struct key_decoder *d, const char *bytes, size_t len, int64_t now_ms);
+/* Next whole key, 0 = none. Unknown sequences are swallowed; answers to queries are kept
+ * apart (key_decoder_sync). After a lone Esc decided by time, bytes within 150 ms that
+ * complete a sequence are dropped with it. */
+key_code key_decoder_next(struct key_decoder *d, int64_t now_ms, const char **paste,
+                          size_t *len);
+int key_decoder_wait(const struct key_decoder *d, int64_t now_ms);
+/* 0 no answer yet, 1 the terminal knows mode 2026, -1 it does not. */
+int key_decoder_sync(const struct key_decoder *d);
 
 #endif

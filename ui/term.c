@@ -1,0 +1,476 @@
+/* The terminal: curses for terminfo, modes and the diff of cells; our own reading of
+ * keys. Curses writes into a memory file, so that a frame leaves in one write. */
+#include <cct/ui/term.h>
+
+#include <cct/util/clock.h>
+#include <cct/util/xalloc.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <term.h>
+#include <termios.h>
+#include <unistd.h>
+#include <wchar.h>
+
+#include <curses.h>
+
+/* Everything we may have switched on, off again: mouse, focus, paste, synchronized
+ * output, alternate screen; cursor and attributes as they were. */
+static const char reset_modes[] = "\033[?1000l\033[?1002l\033[?1003l\033[?1006l\033[?1004l"
+                                  "\033[?2004l\033[?2026l\033[0m\033[?25h\033[?1049l\r";
+static const char set_modes[] = "\033[?2004h\033[?1004h\033[?2026$p";
+static const char sync_begin[] = "\033[?2026h", sync_end[] = "\033[?2026l";
+
+static struct {
+    bool open, ascii, color, utf8, full;
+    int tty;               /* the terminal */
+    int mem;               /* memory file that curses writes to during a frame */
+    int out;               /* descriptor number curses was given */
+    FILE *outf;
+    SCREEN *screen;
+    struct termios saved;
+    bool saved_ok;
+    const struct theme *theme;
+    struct canvas shown;   /* what curses has been told */
+    struct buf frame;      /* bytes not yet written */
+    bool gone;
+    struct key_decoder *keys;
+    struct term_stats stats;
+} T = {.tty = -1, .mem = -1, .out = -1};
+
+/* --- ending in every case ----------------------------------------------------- */
+
+static void restore_now(void)
+{
+    /* async-signal-safe: also called by the crash handler of any thread */
+    ssize_t n = write(STDOUT_FILENO, reset_modes, sizeof(reset_modes) - 1);
+    (void)n;
+    if (T.saved_ok)
+        tcsetattr(STDIN_FILENO, TCSANOW, &T.saved);
+}
+
+static void on_crash(int sig)
+{
+    restore_now();
+    signal(sig, SIG_DFL);
+    raise(sig);
+}
+
+static void catch_crashes(void)
+{
+    static char stack[64 << 10];
+    stack_t ss = {.ss_sp = stack, .ss_size = sizeof(stack)};
+    sigaltstack(&ss, NULL);
+    static const int sigs[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS};
+    struct sigaction sa = {.sa_handler = on_crash, .sa_flags = SA_ONSTACK | SA_RESETHAND};
+    sigemptyset(&sa.sa_mask);
+    for (size_t i = 0; i < sizeof(sigs) / sizeof(sigs[0]); i++)
+        sigaction(sigs[i], &sa, NULL);
+}
+
+/* --- opening -------------------------------------------------------------------- */
+
+static void learn_keys(void)
+{
+    static const struct {
+        const char *cap;
+        key_code key;
+    } caps[] = {{"kcuu1", K_UP},   {"kcud1", K_DOWN},  {"kcub1", K_LEFT},  {"kcuf1", K_RIGHT},
+                {"khome", K_HOME}, {"kend", K_END},    {"kpp", K_PGUP},    {"knp", K_PGDN},
+                {"kdch1", K_DELETE}, {"kich1", K_INSERT}, {"kcbt", K_BACKTAB}, {"kf1", K_F1},
+                {"kf2", K_F1 + 1}, {"kf3", K_F1 + 2},  {"kf4", K_F1 + 3},  {"kf5", K_F1 + 4},
+                {"kf6", K_F1 + 5}, {"kf7", K_F1 + 6},  {"kf8", K_F1 + 7},  {"kf9", K_F1 + 8},
+                {"kf10", K_F1 + 9}, {"kf11", K_F1 + 10}, {"kf12", K_F1 + 11}};
+    for (size_t i = 0; i < sizeof(caps) / sizeof(caps[0]); i++) {
+        const char *seq = tigetstr(caps[i].cap);
+        if (seq && seq != (const char *)-1)
+            key_decoder_learn(T.keys, seq, caps[i].key);
+    }
+}
+
+static int refuse(struct err *e, const char *why)
+{
+    return err_set(e, ERR_UNSUPPORTED,
+                   "cannot open the screen: %s; use a subcommand instead, such as "
+                   "'cc-tui ls' or 'cc-tui --help'",
+                   why);
+}
+
+static int open_screen(const char **note, struct err *e)
+{
+    const char *term = getenv("TERM");
+    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+        return refuse(e, "standard input and output are not a terminal");
+    if (!term || !*term)
+        return refuse(e, "TERM is not set");
+    if (strcmp(term, "dumb") == 0)
+        return refuse(e, "TERM is 'dumb', which cannot place text");
+    T.tty = dup(STDOUT_FILENO);
+    T.out = dup(STDOUT_FILENO);
+    T.mem = memfd_create("frame", MFD_CLOEXEC);
+    if (T.tty < 0 || T.out < 0 || T.mem < 0)
+        return err_sys(e, ERR_IO, "cannot open the screen");
+    fcntl(T.tty, F_SETFD, FD_CLOEXEC);
+    fcntl(T.out, F_SETFD, FD_CLOEXEC);
+    T.outf = fdopen(T.out, "w");
+    T.saved_ok = tcgetattr(STDIN_FILENO, &T.saved) == 0;
+    use_tioctl(TRUE);
+    T.screen = newterm(NULL, T.outf, stdin);
+    if (!T.screen) {
+        *note = "this system does not know the terminal type TERM names: xterm-256color is "
+                "assumed";
+        T.screen = newterm("xterm-256color", T.outf, stdin);
+    }
+    if (!T.screen)
+        return refuse(e, "no terminfo entry for TERM nor for xterm-256color (install "
+                         "ncurses-base)");
+    return 0;
+}
+
+int term_open(const struct term_opts *o, const char **note, struct err *e)
+{
+    *note = NULL;
+    int rc = open_screen(note, e);
+    if (rc) {
+        term_close();
+        return rc;
+    }
+    T.open = true;
+    catch_crashes();
+    die_set_hook(restore_now);
+    set_term(T.screen);
+    raw();
+    noecho();
+    nonl();
+    typeahead(-1);
+    leaveok(stdscr, FALSE);
+    T.utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+    T.ascii = o->ascii || !T.utf8;
+    T.color = !o->no_color && has_colors();
+    if (T.color) {
+        start_color();
+        use_default_colors();
+    }
+    T.theme = o->theme;
+    bool slow = getenv("SSH_CONNECTION") != NULL;
+    T.keys = key_decoder_new(slow ? 100 : 25);
+    learn_keys();
+    canvas_init(&T.shown);
+    T.full = true;
+    if (write(T.tty, set_modes, sizeof(set_modes) - 1) < 0)
+        T.gone = true;
+    return 0;
+}
+
+void term_close(void)
+{
+    if (T.open) {
+        T.open = false;
+        fcntl(T.tty, F_SETFL, fcntl(T.tty, F_GETFL) & ~O_NONBLOCK);
+        if (!T.gone && T.frame.len) {
+            ssize_t n = write(T.tty, T.frame.p, T.frame.len);
+            (void)n;
+        }
+        if (!T.gone)
+            endwin();
+        restore_now();
+        die_set_hook(NULL);
+    }
+    if (T.screen)
+        delscreen(T.screen);
+    if (T.outf)
+        fclose(T.outf);
+    else if (T.out >= 0)
+        close(T.out);
+    if (T.tty >= 0)
+        close(T.tty);
+    if (T.mem >= 0)
+        close(T.mem);
+    canvas_release(&T.shown);
+    buf_release(&T.frame);
+    key_decoder_free(T.keys);
+    T.screen = NULL;
+    T.outf = NULL;
+    T.keys = NULL;
+    T.out = T.tty = T.mem = -1;
+}
+
+void term_suspend(void)
+{
+    endwin();
+    restore_now();
+    /* the whole foreground job stops, as the shell's ^Z would do it */
+    signal(SIGTSTP, SIG_DFL);
+    sigset_t set, old;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTSTP);
+    pthread_sigmask(SIG_UNBLOCK, &set, &old);
+    kill(0, SIGTSTP);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (write(T.tty, set_modes, sizeof(set_modes) - 1) < 0)
+        T.gone = true;
+    reset_prog_mode();
+    term_resized();
+    term_redraw();
+}
+
+void term_size(int *h, int *w)
+{
+    struct winsize ws;
+    if (ioctl(T.tty, TIOCGWINSZ, &ws) == 0 && ws.ws_row > 0 && ws.ws_col > 0) {
+        *h = ws.ws_row > 1000 ? 1000 : ws.ws_row;
+        *w = ws.ws_col > 1000 ? 1000 : ws.ws_col;
+        return;
+    }
+    *h = LINES > 0 ? LINES : 24;
+    *w = COLS > 0 ? COLS : 80;
+}
+
+void term_resized(void)
+{
+    int h, w;
+    term_size(&h, &w);
+    if (h != LINES || w != COLS)
+        resizeterm(h, w);
+}
+
+void term_theme(const struct theme *t)
+{
+    T.theme = t;
+    T.full = true;
+}
+
+void term_redraw(void)
+{
+    T.full = true;
+}
+
+/* --- drawing ---------------------------------------------------------------------- */
+
+static int curses_color(uint32_t c)
+{
+    if (c == TEXT_COLOR_DEFAULT || !T.color)
+        return -1;
+    int n = c & TEXT_COLOR_RGB ? (COLORS >= 256 ? theme_to_256(c) : theme_to_16(c))
+            : (int)c < COLORS  ? (int)c
+                               : theme_to_16(c);
+    return n < COLORS ? n : n % 8;
+}
+
+static attr_t curses_attrs(uint16_t flags)
+{
+    attr_t a = A_NORMAL;
+    a |= flags & TEXT_BOLD ? A_BOLD : 0;
+    a |= flags & TEXT_DIM ? A_DIM : 0;
+    a |= flags & TEXT_UNDERLINE ? A_UNDERLINE : 0;
+    a |= flags & TEXT_REVERSE ? A_REVERSE : 0;
+#ifdef A_ITALIC
+    a |= flags & TEXT_ITALIC ? A_ITALIC : 0;
+#endif
+    return a;
+}
+
+/* The cell's text for curses; what the C library sees with another width than we do is
+ * replaced, so that both count the same columns. */
+static void cell_text(const struct cell *c, int width, wchar_t *out)
+{
+    mbstate_t st = {0};
+    const char *s = c->ch;
+    size_t n = mbsrtowcs(out, &s, CCHARW_MAX, &st);
+    out[n == (size_t)-1 ? 0 : n < CCHARW_MAX ? n : CCHARW_MAX - 1] = 0;
+    bool ok = n != (size_t)-1 && n > 0 && wcwidth(out[0]) == width;
+    for (size_t i = 1; ok && i < n && out[i]; i++)
+        ok = wcwidth(out[i]) == 0;
+    if (!ok) {
+        out[0] = L'?';
+        out[1] = 0;
+    }
+}
+
+static void put_cell(int y, int x, const struct cell *c, bool wide)
+{
+    struct theme_style st = {TEXT_COLOR_DEFAULT, TEXT_COLOR_DEFAULT, 0};
+    if (T.theme && c->role < ROLE_COUNT)
+        st = T.theme->roles[c->role];
+    uint32_t fg = c->fg != TEXT_COLOR_DEFAULT ? c->fg : st.fg;
+    uint32_t bg = c->bg != TEXT_COLOR_DEFAULT ? c->bg : st.bg;
+    int f = curses_color(fg), b = curses_color(bg);
+    int pair = T.color && (f >= 0 || b >= 0) ? alloc_pair(f, b) : 0;
+    wchar_t text[CCHARW_MAX + 1];
+    cchar_t cc;
+    cell_text(c, wide ? 2 : 1, text);
+    if (setcchar(&cc, text, curses_attrs(st.flags | c->flags), 0, pair > 0 ? &pair : NULL) == OK)
+        mvadd_wch(y, x, &cc);
+    if (wide && text[0] == L'?') { /* a replaced wide one: fill its right half */
+        text[0] = L' ';
+        setcchar(&cc, text, A_NORMAL, 0, NULL);
+        mvadd_wch(y, x + 1, &cc);
+    }
+}
+
+static void tell_curses(const struct canvas *c)
+{
+    if (T.shown.h != c->h || T.shown.w != c->w) {
+        canvas_resize(&T.shown, c->h, c->w);
+        T.full = true;
+    }
+    if (T.full) {
+        clearok(curscr, TRUE);
+        erase();
+    }
+    int h = c->h < LINES ? c->h : LINES, w = c->w < COLS ? c->w : COLS;
+    for (int y = 0; y < h; y++) {
+        const struct cell *now = c->cells + (size_t)y * (size_t)c->w;
+        struct cell *old = T.shown.cells + (size_t)y * (size_t)c->w;
+        for (int x = 0; x < w; x++) {
+            bool wide = x + 1 < w && now[x + 1].ch[0] == 0;
+            if (T.full || !cell_equal(&now[x], &old[x]) ||
+                (wide && !cell_equal(&now[x + 1], &old[x + 1])))
+                if (now[x].ch[0])
+                    put_cell(y, x, &now[x], wide);
+        }
+        memcpy(old, now, (size_t)c->w * sizeof(*old));
+    }
+    T.full = false;
+    bool cursor = c->cursor_y >= 0 && c->cursor_y < h && c->cursor_x >= 0 && c->cursor_x < w;
+    curs_set(cursor ? 1 : 0);
+    if (cursor)
+        move(c->cursor_y, c->cursor_x);
+}
+
+/* While a frame is made, curses writes into the memory file. */
+static bool capture_begin(void)
+{
+    if (ftruncate(T.mem, 0) != 0 || lseek(T.mem, 0, SEEK_SET) != 0)
+        return false;
+    return dup2(T.mem, T.out) >= 0;
+}
+
+static void capture_end(void)
+{
+    fflush(T.outf);
+    off_t n = lseek(T.mem, 0, SEEK_CUR);
+    dup2(T.tty, T.out);
+    fcntl(T.out, F_SETFD, FD_CLOEXEC);
+    if (n <= 0)
+        return;
+    bool sync = key_decoder_sync(T.keys) > 0;
+    if (sync)
+        buf_add(&T.frame, sync_begin, sizeof(sync_begin) - 1);
+    char *room = buf_reserve(&T.frame, (size_t)n);
+    ssize_t got = room ? pread(T.mem, room, (size_t)n, 0) : 0;
+    if (got > 0)
+        T.frame.len += (size_t)got;
+    if (sync)
+        buf_add(&T.frame, sync_end, sizeof(sync_end) - 1);
+    T.stats.frames++;
+}
+
+/* Write what waits, without blocking for longer than a stuck line deserves. */
+static void write_frame(void)
+{
+    int flags = fcntl(T.tty, F_GETFL);
+    fcntl(T.tty, F_SETFL, flags | O_NONBLOCK);
+    while (T.frame.len && !T.gone) {
+        ssize_t n = write(T.tty, T.frame.p, T.frame.len);
+        if (n > 0) {
+            T.stats.bytes += (uint64_t)n;
+            T.stats.writes++;
+            buf_consume(&T.frame, (size_t)n);
+        } else if (n < 0 && errno == EINTR) {
+            continue;
+        } else if (n < 0 && errno == EAGAIN) {
+            break;
+        } else {
+            T.gone = true;
+        }
+    }
+    fcntl(T.tty, F_SETFL, flags);
+}
+
+bool term_backed_up(void)
+{
+    if (T.frame.len)
+        write_frame();
+    return T.frame.len > 0;
+}
+
+bool term_flush(const struct canvas *c)
+{
+    if (T.gone || !T.open)
+        return false;
+    if (term_backed_up())
+        return !T.gone;
+    int64_t t0 = clock_mono_ms();
+    if (!capture_begin()) {
+        T.gone = true;
+        return false;
+    }
+    tell_curses(c);
+    wnoutrefresh(stdscr);
+    doupdate();
+    capture_end();
+    write_frame();
+    int64_t us = (clock_mono_ms() - t0) * 1000;
+    if (us > T.stats.max_frame_us)
+        T.stats.max_frame_us = us;
+    return !T.gone;
+}
+
+/* --- keys ---------------------------------------------------------------------------- */
+
+key_code term_key(const char **paste, size_t *len)
+{
+    int64_t now = clock_mono_ms();
+    key_code k = key_decoder_next(T.keys, now, paste, len);
+    if (k)
+        return k;
+    struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
+    if (poll(&p, 1, 0) <= 0)
+        return 0;
+    char bytes[4096];
+    ssize_t n = read(STDIN_FILENO, bytes, sizeof(bytes));
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
+        return 0;
+    if (n <= 0) {
+        T.gone = true;
+        return K_HANGUP;
+    }
+    key_decoder_feed(T.keys, bytes, (size_t)n, now);
+    return key_decoder_next(T.keys, now, paste, len);
+}
+
+int term_key_wait(void)
+{
+    return key_decoder_wait(T.keys, clock_mono_ms());
+}
+
+bool term_is_utf8(void)
+{
+    return T.utf8 && !T.ascii;
+}
+
+int term_colors(void)
+{
+    return T.color ? COLORS : 0;
+}
+
+void term_bell(void)
+{
+    ssize_t n = write(T.tty, "\007", 1);
+    if (n < 0 && errno == EIO)
+        T.gone = true;
+}
+
+void term_stats(struct term_stats *s)
+{
+    *s = T.stats;
+}
