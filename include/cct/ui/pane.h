@@ -39,6 +39,8 @@ struct pane {
     bool visible;
     uint64_t seen_rev;
 };
+/* Rows the input wants at width w (1 and more); its draft is per sandbox. */
+int pane_input_rows(struct ui *ui, int w);
 extern const struct pane_ops pane_list, pane_output, pane_input, pane_details, pane_events;
 
 /* Overlays: on top, get keys first; `modal` ones swallow everything else. */

@@ -38,8 +38,14 @@ struct ui {
     char status[256];     /* one line; cleared by the next key */
     int status_level;     /* 0 info 1 warn 2 bad */
     int64_t now;          /* wall ms of this frame, set by the loop or a test */
-    bool dirty, layout_dirty;
+    enum pane_id before_input; /* focus to go back to */
+    int64_t last_ctrl_c;
+    bool tiny;            /* too small to draw anything but a request for room */
+    const char *quit_note;/* said after the screen is closed, or NULL */
+    bool redraw, suspend; /* asked for by a key; the loop does it */
 };
+
+enum { UI_MIN_H = 10, UI_MIN_W = 40, UI_LIST_ONLY_W = 60, UI_COLUMNS_W = 100, UI_WIDE_W = 160 };
 
 /* Without a terminal, for tests: give sizes, keys and times, look at the canvas. */
 void ui_init(struct ui *ui, struct app *app, const struct ui_opts *o);

@@ -1,0 +1,214 @@
+/* The whole picture: header, panes with their rules, overlays, hints, status. */
+#include <cct/ui/ui.h>
+
+#include <cct/text/width.h>
+#include <cct/util/buf.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *link_words(const struct model *m)
+{
+    switch (m->link) {
+    case LINK_CONNECTING:
+        return "connecting";
+    case LINK_OK:
+        return m->local ? "local ok" : "e2b ok";
+    case LINK_SLOW:
+        return "slow";
+    case LINK_DOWN:
+        return "no link";
+    case LINK_AUTH:
+        return "key refused";
+    case LINK_LIMITED:
+        return "rate limited";
+    }
+    return "?";
+}
+
+static enum theme_role link_role(const struct model *m)
+{
+    if (m->link == LINK_OK)
+        return ROLE_STATUS;
+    return m->link == LINK_CONNECTING ? ROLE_HINT
+           : m->link == LINK_SLOW     ? ROLE_STATUS_WARN
+                                      : ROLE_STATUS_BAD;
+}
+
+/* One piece of the header; returns where the next one starts. */
+static int piece(struct ui *ui, int x, enum theme_role role, const char *glyph, size_t n,
+                 const char *word)
+{
+    if (n == 0)
+        return x;
+    bool wide = ui->canvas.w >= UI_COLUMNS_W;
+    return x + canvas_textf(&ui->canvas, 0, x, -1, role, "%s%s%zu%s%s", glyph,
+                            wide ? " " : "", n, wide ? " " : "", wide ? word : "") +
+           (wide ? 3 : 1);
+}
+
+static void draw_header(struct ui *ui)
+{
+    struct canvas *c = &ui->canvas;
+    const struct model *m = ui->model;
+    size_t st[SB_STATE_COUNT], asks, working, idle;
+    model_counts(m, st, &asks, &working, &idle);
+    canvas_fill(c, (struct rect){0, 0, 1, c->w}, ROLE_HEADER, " ");
+    int x = 1 + canvas_text(c, 0, 1, -1, ROLE_HEADER, "cc-tui");
+    x += 2 + canvas_textf(c, 0, x + 2, 24, ROLE_TITLE, "%s", m->project ? m->project : "") + 2;
+    x = piece(ui, x, ROLE_ASKS, "?", asks, "asks you");
+    x = piece(ui, x, ROLE_WORKING, "*", working, "working");
+    x = piece(ui, x, ROLE_IDLE, ".", idle, "idle");
+    x = piece(ui, x, ROLE_PAUSED, "=", st[SB_PAUSED], "paused");
+    x = piece(ui, x, ROLE_CREATING, "~", st[SB_CREATING], "creating");
+    x = piece(ui, x, ROLE_ERROR, "!", st[SB_ERROR], "error");
+    char money[32];
+    snprintf(money, sizeof(money), "$%.2f/h", model_usd_per_hour(m));
+    x += 2 + canvas_text(c, 0, x + 2, -1, ROLE_HEADER, m->local ? "local, free" : money);
+    if (m->unsafe)
+        canvas_text(c, 0, x + 2, -1, ROLE_DANGER, "NOT ISOLATED");
+    const char *words = link_words(m);
+    int w = (int)strlen(words);
+    canvas_text(c, 0, c->w - w - 1, w, link_role(m), words);
+}
+
+static void draw_rule(struct ui *ui, struct pane *p)
+{
+    struct canvas *c = &ui->canvas;
+    enum pane_id id = (enum pane_id)(p - ui->panes);
+    if (p->r.y < 2 && id == PANE_LIST)
+        return; /* right below the header */
+    bool focused = ui->focus == id;
+    const char *title = p->ops->title ? p->ops->title(ui, p->state) : p->ops->name;
+    const char *note = p->ops->note ? p->ops->note(ui, p->state) : NULL;
+    canvas_rule(c, p->r.y - 1, p->r.x, p->r.w, focused ? ROLE_RULE_FOCUS : ROLE_RULE, title,
+                note, focused);
+}
+
+/* One rule between columns where panes stand side by side. */
+static void draw_column_rules(struct ui *ui)
+{
+    struct canvas *c = &ui->canvas;
+    for (int i = 0; i < PANE_COUNT; i++) {
+        const struct rect *r = &ui->panes[i].r;
+        int x = r->x + r->w;
+        if (ui->panes[i].visible && x < c->w - 1)
+            canvas_fill(c, (struct rect){r->y - 1, x, r->h + 1, 1}, ROLE_RULE, "|");
+    }
+}
+
+static void draw_panes(struct ui *ui)
+{
+    for (int i = 0; i < PANE_COUNT; i++) {
+        struct pane *p = &ui->panes[i];
+        if (!p->visible)
+            continue;
+        draw_rule(ui, p);
+        struct rect old = canvas_clip(&ui->canvas, p->r);
+        p->ops->draw(ui, p->state, &ui->canvas, p->r, (int)ui->focus == i, ui->now);
+        canvas_unclip(&ui->canvas, old);
+    }
+    draw_column_rules(ui);
+}
+
+static void add_hint(struct ui *ui, struct buf *b, enum action a, int room)
+{
+    const char *hint = action_hint(a), *keys = keymap_keys(ui->keys, a);
+    size_t n = strcspn(keys, " ");
+    if (!*hint || !n)
+        return;
+    char text[64];
+    if (strncmp(hint, keys, n) == 0) /* "/ find" names its key already */
+        snprintf(text, sizeof(text), " %s ", hint);
+    else
+        snprintf(text, sizeof(text), " %.*s %s ", (int)n, keys, hint);
+    if ((int)(b->len + strlen(text)) <= room)
+        buf_adds(b, text);
+}
+
+/* What the keys do here; the least needed fall off first, help never does. */
+static void draw_hints(struct ui *ui, int y)
+{
+    static const enum action nav[] = {ACT_OPEN, ACT_INPUT, ACT_NEW, ACT_KILL, ACT_KILL_ALL,
+                                      ACT_SET_TIME, ACT_SEARCH, ACT_DETAILS, ACT_ZOOM,
+                                      ACT_NEXT_ASKING, ACT_QUIT};
+    static const enum action out[] = {ACT_INPUT, ACT_FOLD, ACT_FOLLOW, ACT_SEARCH, ACT_ZOOM,
+                                      ACT_KILL, ACT_KILL_ALL, ACT_NEW, ACT_QUIT};
+    static const enum action in[] = {ACT_SEND, ACT_NEWLINE, ACT_LEAVE};
+    static const enum action form[] = {ACT_FIELD_NEXT, ACT_SUBMIT, ACT_FORM_CANCEL};
+    enum key_scope scope = ui->n_overlays ? ui->overlays[ui->n_overlays - 1].ops->scope
+                                          : ui->panes[ui->focus].ops->scope;
+    const enum action *v = scope == SCOPE_INPUT ? in : scope == SCOPE_FORM ? form
+                           : scope == SCOPE_OUTPUT ? out : nav;
+    size_t n = scope == SCOPE_INPUT    ? sizeof(in) / sizeof(in[0])
+               : scope == SCOPE_FORM   ? sizeof(form) / sizeof(form[0])
+               : scope == SCOPE_OUTPUT ? sizeof(out) / sizeof(out[0])
+                                       : sizeof(nav) / sizeof(nav[0]);
+    if (scope == SCOPE_DIALOG)
+        n = 0;
+    struct buf b = BUF_INIT;
+    bool help = scope != SCOPE_INPUT && scope != SCOPE_FORM && scope != SCOPE_DIALOG;
+    for (size_t i = 0; i < n; i++)
+        add_hint(ui, &b, v[i], ui->canvas.w - (help ? 9 : 0));
+    if (help)
+        add_hint(ui, &b, ACT_HELP, ui->canvas.w);
+    canvas_text(&ui->canvas, y, 0, -1, ROLE_HINT, buf_str(&b));
+    buf_release(&b);
+}
+
+static const char *default_status(struct ui *ui, char *dst, size_t size)
+{
+    const struct model *m = ui->model;
+    if (m->link != LINK_OK && m->link_text)
+        return m->link_text;
+    size_t st[SB_STATE_COUNT], asks, working, idle;
+    model_counts(m, st, &asks, &working, &idle);
+    if (asks) {
+        snprintf(dst, size, "%zu ask%s you: press ] to jump", asks, asks == 1 ? "s" : "");
+        return dst;
+    }
+    return m->account ? m->account : "";
+}
+
+static void draw_status(struct ui *ui, int y)
+{
+    struct canvas *c = &ui->canvas;
+    const char *mode = ui->n_overlays ? "ASK" : ui->mode == UI_INPUT ? "INPUT" : "NAV";
+    if (ui->n_overlays && ui->overlays[ui->n_overlays - 1].ops->scope == SCOPE_FORM)
+        mode = "FORM";
+    char text[256];
+    enum theme_role role = ROLE_STATUS;
+    const char *say = ui->status;
+    if (*say) {
+        role = ui->status_level == 2   ? ROLE_STATUS_BAD
+               : ui->status_level == 1 ? ROLE_STATUS_WARN
+                                       : ROLE_STATUS;
+    } else {
+        say = default_status(ui, text, sizeof(text));
+        if (ui->model->link != LINK_OK && ui->model->link != LINK_CONNECTING)
+            role = link_role(ui->model);
+    }
+    canvas_text(c, y, 1, c->w - 9, role, say);
+    canvas_right(c, y, c->w - 8, 7, ROLE_TITLE, mode);
+}
+
+void ui_draw(struct ui *ui, int64_t now)
+{
+    struct canvas *c = &ui->canvas;
+    ui->now = now;
+    canvas_erase(c, ROLE_TEXT);
+    if (c->h < 1 || c->w < 1)
+        return;
+    if (ui->tiny) {
+        canvas_textf(c, c->h / 2, 0, c->w, ROLE_STATUS_WARN, "needs %dx%d", UI_MIN_W, UI_MIN_H);
+        return;
+    }
+    draw_header(ui);
+    draw_panes(ui);
+    draw_hints(ui, c->h - 2);
+    draw_status(ui, c->h - 1);
+    for (int i = 0; i < ui->n_overlays; i++) {
+        c->cursor_y = c->cursor_x = -1;
+        ui->overlays[i].ops->draw(ui, ui->overlays[i].state, c,
+                                  (struct rect){1, 0, c->h - 3, c->w}, now);
+    }
+}

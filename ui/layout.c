@@ -1,0 +1,101 @@
+/* Where panes go at each size: list only, stacked, two columns, three areas. Each pane has
+ * its rule in the row above it, but for the list of the stacked form, whose rule is the
+ * header line. */
+#include <cct/ui/ui.h>
+
+#include <string.h>
+
+static int clamp(int v, int lo, int hi)
+{
+    return v < lo ? lo : v > hi ? hi : v;
+}
+
+static void place(struct ui *ui, enum pane_id p, int y, int x, int h, int w)
+{
+    ui->panes[p].r = (struct rect){y, x, h > 0 ? h : 0, w > 0 ? w : 0};
+    ui->panes[p].visible = h > 0 && w > 0;
+}
+
+static int input_rows(struct ui *ui, int h, int w)
+{
+    return clamp(pane_input_rows(ui, w), 1, h / 4 > 1 ? h / 4 : 1);
+}
+
+/* Output with the input below it, both with a rule, in the given area. */
+static void place_talk(struct ui *ui, int y, int x, int h, int w)
+{
+    int rows = input_rows(ui, h, w);
+    place(ui, PANE_INPUT, y + h - rows, x, rows, w);
+    place(ui, PANE_OUTPUT, y + 1, x, h - rows - 2, w);
+}
+
+static bool talks(enum pane_id p)
+{
+    return p == PANE_OUTPUT || p == PANE_INPUT;
+}
+
+/* One pane alone (zoom, or a narrow screen). */
+static void place_alone(struct ui *ui, int top, int h, int w)
+{
+    if (talks(ui->focus))
+        place_talk(ui, top, 0, h, w);
+    else
+        place(ui, ui->focus, top + 1, 0, h - 1, w);
+}
+
+static void place_stacked(struct ui *ui, int top, int h, int w)
+{
+    if (ui->focus == PANE_EVENTS || ui->focus == PANE_DETAILS) {
+        int list = clamp(h / 2, 3, 12);
+        place(ui, PANE_LIST, top, 0, list, w);
+        place(ui, ui->focus, top + list + 1, 0, h - list - 1, w);
+        return;
+    }
+    int want = (int)ui->model->n_sandboxes + 1;
+    int list = clamp(want, 3, clamp(h * 2 / 5, 3, 12));
+    place(ui, PANE_LIST, top, 0, list, w);
+    place_talk(ui, top + list, 0, h - list, w);
+}
+
+static void place_columns(struct ui *ui, int top, int h, int w)
+{
+    int left = clamp(w * 2 / 5, 44, 60);
+    int events = clamp(h / 5, 3, 9), details = clamp(h / 4, 4, 9);
+    int list = h - events - details - 3;
+    place(ui, PANE_LIST, top + 1, 0, list, left);
+    place(ui, PANE_DETAILS, top + 2 + list, 0, details, left);
+    place(ui, PANE_EVENTS, top + 3 + list + details, 0, events, left);
+    place_talk(ui, top, left + 1, h, w - left - 1);
+}
+
+static void place_wide(struct ui *ui, int top, int h, int w)
+{
+    int list = clamp((int)ui->model->n_sandboxes + 1, 4, h / 4);
+    int right = clamp(w * 2 / 5, 60, 90), below = h - list - 1;
+    int details = clamp(below / 3, 5, 14);
+    place(ui, PANE_LIST, top + 1, 0, list, w);
+    place_talk(ui, top + 1 + list, 0, below, w - right - 1);
+    place(ui, PANE_DETAILS, top + 2 + list, w - right, details, right);
+    place(ui, PANE_EVENTS, top + 3 + list + details, w - right, below - details - 2, right);
+}
+
+void ui_layout(struct ui *ui, int h, int w)
+{
+    for (int i = 0; i < PANE_COUNT; i++) {
+        ui->panes[i].visible = false;
+        memset(&ui->panes[i].r, 0, sizeof(ui->panes[i].r));
+    }
+    ui->tiny = h < UI_MIN_H || w < UI_MIN_W;
+    if (ui->tiny)
+        return;
+    /* row 0 is the header; the last two are hints and status */
+    int top = 1, room = h - 3;
+    if (ui->zoom || w < UI_LIST_ONLY_W)
+        place_alone(ui, top, room, w);
+    else if (w < UI_COLUMNS_W || h < 20)
+        place_stacked(ui, top, room, w);
+    else if (w < UI_WIDE_W || h < 30)
+        place_columns(ui, top, room, w);
+    else
+        place_wide(ui, top, room, w);
+}

@@ -1,0 +1,248 @@
+/* The event loop: terminal, queue from the threads, signals. Sleeps until one of them has
+ * something; draws at most max_fps frames a second, the first one after a pause at once. */
+#include <cct/ui/ui.h>
+
+#include <cct/util/clock.h>
+#include <cct/util/fs.h>
+#include <cct/util/log.h>
+#include <cct/util/thread.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+enum { FIRST_ROWS_MS = 8, DRAIN_MS = 8, FPS_LOCAL = 30, FPS_SSH = 10, RETRY_WRITE_MS = 20,
+       KEYS_PER_TURN = 256, RESIZE_MS = 50 };
+
+struct loop {
+    struct ui *ui;
+    int sigfd;
+    int64_t last_frame; /* mono ms */
+    int frame_ms;
+    bool dirty;         /* something visible may differ */
+    bool stop;
+    int status;
+    int64_t resize_at;  /* a burst of sizes is drawn once; 0 = none */
+    uint64_t wakes;
+};
+
+/* main blocked these before any thread started; here they are read. */
+static int open_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    static const int sigs[] = {SIGWINCH, SIGTERM, SIGINT, SIGHUP, SIGCONT, SIGQUIT};
+    for (size_t i = 0; i < sizeof(sigs) / sizeof(sigs[0]); i++)
+        sigaddset(&set, sigs[i]);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+static void read_signals(struct loop *l)
+{
+    struct signalfd_siginfo si;
+    while (read(l->sigfd, &si, sizeof(si)) == (ssize_t)sizeof(si)) {
+        switch (si.ssi_signo) {
+        case SIGWINCH:
+            if (!l->resize_at)
+                l->resize_at = clock_mono_ms();
+            break;
+        case SIGCONT:
+            term_redraw();
+            l->resize_at = clock_mono_ms();
+            break;
+        default:
+            l->stop = true;
+            l->status = 128 + (int)si.ssi_signo;
+        }
+    }
+}
+
+static void resize(struct loop *l)
+{
+    int h, w;
+    l->resize_at = 0;
+    term_resized();
+    term_size(&h, &w);
+    ui_resize(l->ui, h, w);
+    l->dirty = true;
+}
+
+static void read_keys(struct loop *l)
+{
+    const char *paste;
+    size_t len;
+    for (int i = 0; i < KEYS_PER_TURN && !l->stop; i++) {
+        key_code k = term_key(&paste, &len);
+        if (!k)
+            break;
+        if (k == K_HANGUP) {
+            l->stop = true;
+            l->status = 129;
+            break;
+        }
+        l->ui->now = clock_wall_ms();
+        int r = ui_key(l->ui, k, paste, len);
+        l->dirty |= r != UI_IGNORED;
+        if (r & UI_QUIT)
+            l->stop = true;
+    }
+    if (l->ui->redraw) {
+        l->ui->redraw = false;
+        term_redraw();
+        l->dirty = true;
+    }
+    if (l->ui->suspend) {
+        l->ui->suspend = false;
+        term_suspend();
+        resize(l);
+    }
+}
+
+static void paint(struct loop *l, int64_t now)
+{
+    ui_draw(l->ui, clock_wall_ms());
+    if (!term_flush(&l->ui->canvas)) {
+        l->stop = true;
+        l->status = 129;
+    }
+    l->dirty = false;
+    l->last_frame = now;
+}
+
+static int min_wait(int a, int64_t b)
+{
+    if (b < 0)
+        b = 0;
+    return a < 0 || b < a ? (int)b : a;
+}
+
+/* How long nothing needs to be done; -1 = until woken. */
+static int wait_ms(struct loop *l, int64_t now)
+{
+    int ms = term_key_wait();
+    if (l->resize_at)
+        ms = min_wait(ms, l->resize_at + RESIZE_MS - now);
+    if (l->dirty)
+        ms = min_wait(ms, l->last_frame + l->frame_ms - now);
+    if (term_backed_up())
+        ms = min_wait(ms, RETRY_WRITE_MS);
+    int64_t wall = clock_wall_ms(), next = ui_next_change(l->ui, wall);
+    if (next)
+        ms = min_wait(ms, next - wall + 1);
+    return ms;
+}
+
+static void turn(struct loop *l)
+{
+    struct pollfd p[3] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                          {.fd = app_fd(l->ui->app), .events = POLLIN},
+                          {.fd = l->sigfd, .events = POLLIN}};
+    int64_t minute = clock_wall_ms() / 60000;
+    int n = poll(p, 3, wait_ms(l, clock_mono_ms()));
+    l->wakes++;
+    if (n < 0 && errno != EINTR) {
+        l->stop = true;
+        l->status = 1;
+        return;
+    }
+    if (p[2].revents)
+        read_signals(l);
+    if (p[0].revents & (POLLHUP | POLLERR | POLLNVAL)) {
+        l->stop = true;
+        l->status = 129;
+        return;
+    }
+    read_keys(l); /* also when poll ran out: a lone Esc is decided by time */
+    if (p[1].revents && app_drain(l->ui->app, DRAIN_MS))
+        l->dirty |= ui_update(l->ui);
+    if (clock_wall_ms() / 60000 != minute)
+        l->dirty = true;
+    int64_t now = clock_mono_ms();
+    if (l->resize_at && now - l->resize_at >= RESIZE_MS)
+        resize(l);
+    if (l->dirty && !l->stop && now - l->last_frame >= l->frame_ms && !term_backed_up())
+        paint(l, now);
+}
+
+/* Stored rows are there within a few milliseconds as a rule: the first picture has them. */
+static void await_rows(struct ui *ui)
+{
+    int64_t end = clock_mono_ms() + FIRST_ROWS_MS;
+    while (!ui->model->loaded) {
+        int64_t left = end - clock_mono_ms();
+        struct pollfd p = {.fd = app_fd(ui->app), .events = POLLIN};
+        if (left <= 0 || poll(&p, 1, (int)left) <= 0)
+            break;
+        app_drain(ui->app, 0);
+    }
+    ui_update(ui);
+}
+
+static void write_bench(const struct loop *l, const char *path)
+{
+    struct term_stats s;
+    term_stats(&s);
+    char text[256];
+    int n = snprintf(text, sizeof(text),
+                     "frames %llu\nbytes %llu\nwrites %llu\nmax_frame_us %lld\nwakes %llu\n",
+                     (unsigned long long)s.frames, (unsigned long long)s.bytes,
+                     (unsigned long long)s.writes, (long long)s.max_frame_us,
+                     (unsigned long long)l->wakes);
+    struct err e = {0};
+    if (fs_write_private(path, text, (size_t)n, &e))
+        log_error("%s", e.text);
+}
+
+static void say_goodbye(const struct model *m)
+{
+    size_t st[SB_STATE_COUNT], asks, working, idle;
+    model_counts(m, st, &asks, &working, &idle);
+    size_t up = st[SB_RUNNING] + st[SB_CREATING];
+    if (up)
+        printf("%zu sandbox%s still running ($%.2f/h); 'cc-tui' shows them again, "
+               "'cc-tui kill --all --yes' ends them\n",
+               up, up == 1 ? " is" : "es are", m->local ? 0.0 : model_usd_per_hour(m));
+}
+
+int ui_run(struct app *app, const struct ui_opts *o)
+{
+    struct ui ui;
+    struct loop l = {.ui = &ui};
+    struct err e = {0};
+    const char *note;
+    struct ui_opts opts = *o;
+    struct term_opts to = {.ascii = o->ascii, .no_color = o->no_color, .theme = o->theme};
+    l.sigfd = open_signals();
+    if (term_open(&to, &note, &e)) {
+        fprintf(stderr, "cc-tui: %s\n", e.text);
+        close(l.sigfd);
+        return 2;
+    }
+    opts.ascii |= !term_is_utf8();
+    int fps = o->max_fps ? o->max_fps : getenv("SSH_CONNECTION") ? FPS_SSH : FPS_LOCAL;
+    l.frame_ms = 1000 / fps;
+    ui_init(&ui, app, &opts);
+    if (note)
+        ui_status(&ui, 1, "%s", note);
+    resize(&l);
+    await_rows(&ui);
+    paint(&l, clock_mono_ms());
+    if (app_go_online(app, &e))
+        ui_status(&ui, 2, "%s", e.text);
+    l.dirty = true;
+    while (!l.stop)
+        turn(&l);
+    bool tty_lost = l.status == 129;
+    term_close();
+    if (o->bench_frames)
+        write_bench(&l, o->bench_frames);
+    if (!tty_lost)
+        say_goodbye(ui.model);
+    ui_release(&ui);
+    close(l.sigfd);
+    return l.status;
+}

@@ -1,0 +1,380 @@
+/* The screen without a terminal: panes, focus, overlays, keys, status. */
+#include <cct/ui/ui.h>
+
+#include <cct/util/clock.h>
+#include <cct/util/str.h>
+#include <cct/util/thread.h>
+#include <cct/util/xalloc.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CTRL_C_TWICE_MS = 1000, MINUTE_MS = 60000 };
+
+static const struct pane_ops *const pane_table[PANE_COUNT] = {
+    [PANE_LIST] = &pane_list,       [PANE_OUTPUT] = &pane_output, [PANE_INPUT] = &pane_input,
+    [PANE_DETAILS] = &pane_details, [PANE_EVENTS] = &pane_events,
+};
+
+void ui_init(struct ui *ui, struct app *app, const struct ui_opts *o)
+{
+    memset(ui, 0, sizeof(*ui));
+    ui->app = app;
+    ui->model = app_model(app);
+    ui->opts = *o;
+    if (ui->opts.warn_left_ms == 0)
+        ui->opts.warn_left_ms = 15 * MINUTE_MS;
+    ui->keys = keymap_new();
+    canvas_init(&ui->canvas);
+    ui->canvas.ascii = o->ascii;
+    for (int i = 0; i < PANE_COUNT; i++) {
+        ui->panes[i].ops = pane_table[i];
+        ui->panes[i].state = pane_table[i]->open(ui);
+    }
+    ui->now = clock_wall_ms();
+}
+
+void ui_release(struct ui *ui)
+{
+    while (ui->n_overlays)
+        ui_overlay_pop(ui);
+    for (int i = 0; i < PANE_COUNT; i++)
+        ui->panes[i].ops->close(ui->panes[i].state);
+    keymap_free(ui->keys);
+    canvas_release(&ui->canvas);
+}
+
+void ui_resize(struct ui *ui, int h, int w)
+{
+    canvas_resize(&ui->canvas, h, w);
+    ui->canvas.ascii = ui->opts.ascii;
+    ui_layout(ui, ui->canvas.h, ui->canvas.w);
+}
+
+static void relayout(struct ui *ui)
+{
+    ui_layout(ui, ui->canvas.h, ui->canvas.w);
+}
+
+void ui_status(struct ui *ui, int level, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(ui->status, sizeof(ui->status), fmt, ap);
+    va_end(ap);
+    ui->status_level = level;
+}
+
+void ui_overlay_push(struct ui *ui, const struct overlay_ops *ops, void *state)
+{
+    if (ui->n_overlays == UI_MAX_OVERLAYS)
+        ui_overlay_pop(ui);
+    ui->overlays[ui->n_overlays++] = (struct overlay){ops, state};
+}
+
+void ui_overlay_pop(struct ui *ui)
+{
+    if (!ui->n_overlays)
+        return;
+    struct overlay *o = &ui->overlays[--ui->n_overlays];
+    if (o->ops->close)
+        o->ops->close(o->state);
+}
+
+void ui_focus(struct ui *ui, enum pane_id p)
+{
+    if (p == PANE_INPUT && ui->focus != PANE_INPUT)
+        ui->before_input = ui->focus;
+    ui->focus = p;
+    ui->mode = p == PANE_INPUT ? UI_INPUT : UI_NAV;
+    relayout(ui);
+}
+
+void ui_select(struct ui *ui, uint64_t sandbox)
+{
+    if (ui->selected == sandbox)
+        return;
+    if (ui->selected) {
+        ui->previous = ui->selected;
+        app_unfollow(ui->app, ui->selected);
+    }
+    ui->selected = sandbox;
+    if (sandbox)
+        app_follow(ui->app, sandbox);
+    relayout(ui);
+}
+
+/* --- actions that count everywhere ---------------------------------------------- */
+
+static const struct sandbox *asking_after(const struct ui *ui, int step)
+{
+    const struct model *m = ui->model;
+    int n = (int)m->n_sandboxes, at = 0;
+    for (int i = 0; i < n; i++)
+        if (m->sandboxes[i].id == ui->selected)
+            at = i;
+    for (int k = 1; k <= n; k++) {
+        const struct sandbox *s = &m->sandboxes[((at + step * k) % n + n) % n];
+        if (s->agent == AG_ASKS && s->state == SB_RUNNING)
+            return s;
+    }
+    return NULL;
+}
+
+static int go_asking(struct ui *ui, int step)
+{
+    const struct sandbox *s = asking_after(ui, step);
+    if (s)
+        ui_select(ui, s->id);
+    else
+        ui_status(ui, 0, "no agent asks you anything");
+    return UI_HANDLED | UI_REDRAW;
+}
+
+static int cycle_pane(struct ui *ui, int step)
+{
+    int p = ui->focus;
+    for (int i = 0; i < PANE_COUNT; i++) {
+        p = (p + step + PANE_COUNT) % PANE_COUNT;
+        if (p != PANE_INPUT && (ui->panes[p].visible || p == PANE_OUTPUT || p == PANE_LIST))
+            break;
+    }
+    ui_focus(ui, (enum pane_id)p);
+    return UI_HANDLED | UI_REDRAW;
+}
+
+static int quit(struct ui *ui)
+{
+    if (ui->zoom) {
+        ui->zoom = false;
+        ui_focus(ui, PANE_LIST);
+        return UI_HANDLED | UI_REDRAW;
+    }
+    return UI_HANDLED | UI_QUIT;
+}
+
+static int back(struct ui *ui, key_code k)
+{
+    bool ctrl_c = k == ('C' & 0x1F);
+    if (ctrl_c && ui->last_ctrl_c && ui->now - ui->last_ctrl_c <= CTRL_C_TWICE_MS)
+        return UI_HANDLED | UI_QUIT;
+    if (ctrl_c) {
+        ui->last_ctrl_c = ui->now;
+        ui_status(ui, 0, "press ^C again to quit; sandboxes live on");
+    }
+    if (ui->zoom)
+        ui->zoom = false;
+    if (ui->focus != PANE_LIST)
+        ui_focus(ui, PANE_LIST);
+    relayout(ui);
+    return UI_HANDLED | UI_REDRAW;
+}
+
+static int refuse_readonly(struct ui *ui)
+{
+    ui_status(ui, 1, "read-only: started with --readonly, nothing is changed");
+    return UI_HANDLED | UI_REDRAW;
+}
+
+static int with_selected(struct ui *ui, enum action a)
+{
+    const struct sandbox *s = model_sandbox(ui->model, ui->selected);
+    if (!s) {
+        ui_status(ui, 0, "no sandbox here; press n for a new one");
+        return UI_HANDLED | UI_REDRAW;
+    }
+    if (a == ACT_KILL)
+        overlay_kill_one(ui, s->id);
+    else if (a == ACT_INTERRUPT)
+        app_interrupt(ui->app, s->id);
+    else
+        ui_focus(ui, PANE_INPUT);
+    return UI_HANDLED | UI_REDRAW;
+}
+
+static bool changes_things(enum action a)
+{
+    return a == ACT_NEW || a == ACT_NEW_PROMPT || a == ACT_INPUT || a == ACT_INTERRUPT ||
+           a == ACT_KILL || a == ACT_KILL_ALL;
+}
+
+static int global_action(struct ui *ui, enum action a, key_code k)
+{
+    if (ui->opts.readonly && changes_things(a))
+        return refuse_readonly(ui);
+    switch (a) {
+    case ACT_PANE_LIST:
+        ui_focus(ui, PANE_LIST);
+        break;
+    case ACT_PANE_OUTPUT:
+        ui_focus(ui, PANE_OUTPUT);
+        break;
+    case ACT_PANE_EVENTS:
+        ui_focus(ui, PANE_EVENTS);
+        break;
+    case ACT_NEXT_PANE:
+        return cycle_pane(ui, 1);
+    case ACT_PREV_PANE:
+        return cycle_pane(ui, -1);
+    case ACT_ZOOM:
+        ui->zoom = !ui->zoom;
+        relayout(ui);
+        break;
+    case ACT_NEXT_ASKING:
+    case ACT_INPUT_ASKING:
+        return go_asking(ui, 1);
+    case ACT_PREV_ASKING:
+        return go_asking(ui, -1);
+    case ACT_LAST_SANDBOX:
+        if (model_sandbox(ui->model, ui->previous))
+            ui_select(ui, ui->previous);
+        break;
+    case ACT_HELP:
+        overlay_help(ui);
+        break;
+    case ACT_BACK:
+        return back(ui, k);
+    case ACT_QUIT:
+        return quit(ui);
+    case ACT_REDRAW:
+        ui->redraw = true;
+        break;
+    case ACT_REFRESH:
+        app_refresh(ui->app);
+        ui_status(ui, 0, "asking for the list");
+        break;
+    case ACT_SUSPEND:
+        ui->suspend = true;
+        break;
+    case ACT_NEW:
+    case ACT_NEW_PROMPT:
+        overlay_create(ui, a == ACT_NEW_PROMPT);
+        break;
+    case ACT_KILL_ALL:
+        overlay_kill_all(ui);
+        break;
+    case ACT_UNDO:
+        app_kill_all_cancel(ui->app);
+        break;
+    case ACT_KILL:
+    case ACT_INTERRUPT:
+    case ACT_INPUT:
+        return with_selected(ui, a);
+    default:
+        return UI_IGNORED;
+    }
+    return UI_HANDLED | UI_REDRAW;
+}
+
+/* --- keys --------------------------------------------------------------------------- */
+
+static int overlay_key(struct ui *ui, key_code k, const char *paste, size_t len)
+{
+    struct overlay *o = &ui->overlays[ui->n_overlays - 1];
+    if (k == K_PASTE && !o->ops->takes_paste)
+        return UI_HANDLED; /* a paste never answers a question */
+    bool pending;
+    enum action a = keymap_find(ui->keys, o->ops->scope, k, &pending);
+    int r = UI_IGNORED;
+    if (pending)
+        return UI_HANDLED;
+    if (a != ACT_NONE && o->ops->action)
+        r = o->ops->action(ui, o->state, a);
+    if (r == UI_IGNORED && o->ops->key)
+        r = o->ops->key(ui, o->state, k, paste, len);
+    /* the overlay may have opened another one above itself */
+    if (r & UI_CLOSE) {
+        for (int i = ui->n_overlays - 1; i >= 0; i--)
+            if (ui->overlays[i].ops == o->ops && &ui->overlays[i] == o) {
+                struct overlay closing = ui->overlays[i];
+                memmove(&ui->overlays[i], &ui->overlays[i + 1],
+                        (size_t)(ui->n_overlays - i - 1) * sizeof(*ui->overlays));
+                ui->n_overlays--;
+                if (closing.ops->close)
+                    closing.ops->close(closing.state);
+                break;
+            }
+        relayout(ui);
+    }
+    return r | UI_HANDLED | UI_REDRAW;
+}
+
+static int pane_key(struct ui *ui, key_code k, const char *paste, size_t len)
+{
+    struct pane *p = &ui->panes[ui->focus];
+    int r = UI_IGNORED;
+    if (p->ops->scope != SCOPE_INPUT && p->ops->key) {
+        r = p->ops->key(ui, p->state, k, paste, len);
+        if (r != UI_IGNORED)
+            return r;
+    }
+    bool pending;
+    enum action a = keymap_find(ui->keys, p->ops->scope, k, &pending);
+    if (pending)
+        return UI_HANDLED;
+    if (a != ACT_NONE) {
+        r = p->ops->action ? p->ops->action(ui, p->state, a) : UI_IGNORED;
+        if (r == UI_IGNORED)
+            r = global_action(ui, a, k);
+    }
+    if (r == UI_IGNORED && p->ops->scope == SCOPE_INPUT)
+        r = p->ops->key(ui, p->state, k, paste, len);
+    return r;
+}
+
+int ui_key(struct ui *ui, key_code k, const char *paste, size_t len)
+{
+    THREAD_ASSERT(THREAD_MAIN);
+    ui->status[0] = 0;
+    if (k == K_FOCUS_IN || k == K_FOCUS_OUT) {
+        app_active(ui->app, k == K_FOCUS_IN);
+        return UI_IGNORED;
+    }
+    if (ui->tiny) /* nothing can be seen, so nothing but leaving is done */
+        return k == 'q' || k == ('C' & 0x1F) ? UI_QUIT : UI_IGNORED;
+    int r = ui->n_overlays ? overlay_key(ui, k, paste, len) : pane_key(ui, k, paste, len);
+    if (r & UI_LAYOUT)
+        relayout(ui);
+    return r;
+}
+
+/* --- model and time --------------------------------------------------------------------- */
+
+/* The row under the cursor is gone, or none was chosen yet: take the nearest. */
+static void keep_selection(struct ui *ui)
+{
+    if (model_sandbox(ui->model, ui->selected))
+        return;
+    ui->selected = 0;
+    if (ui->model->n_sandboxes)
+        ui_select(ui, ui->model->sandboxes[0].id);
+}
+
+bool ui_update(struct ui *ui)
+{
+    bool changed = false;
+    keep_selection(ui);
+    for (int i = 0; i < PANE_COUNT; i++) {
+        struct pane *p = &ui->panes[i];
+        if (p->seen_rev == ui->model->rev)
+            continue;
+        p->seen_rev = ui->model->rev;
+        changed |= !p->ops->update || p->ops->update(ui, p->state);
+    }
+    for (int i = 0; i < ui->n_overlays; i++)
+        if (ui->overlays[i].ops->update)
+            changed |= ui->overlays[i].ops->update(ui, ui->overlays[i].state);
+    relayout(ui);
+    return changed;
+}
+
+int64_t ui_next_change(struct ui *ui, int64_t now)
+{
+    for (size_t i = 0; i < ui->model->n_sandboxes; i++) {
+        enum sb_state s = ui->model->sandboxes[i].state;
+        if (s == SB_RUNNING || s == SB_CREATING)
+            return (now / MINUTE_MS + 1) * MINUTE_MS;
+    }
+    return 0;
+}
