@@ -1,0 +1,62 @@
+/* Start of a sandbox's PID 1 in its own namespaces, without waiting for it: the
+ * child sets itself up and ends up as `cc-tui-local sandbox-init`; what fails on
+ * the way comes through `status_fd`. Also the probe that says in one sentence
+ * why this host refuses. One thread only (it forks). */
+#ifndef CCT_LOCAL_NS_H
+#define CCT_LOCAL_NS_H
+
+#include <cct/util/buf.h>
+#include <cct/util/err.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define NS_USER_ID 1000       /* uid and gid of the sandbox's user */
+#define NS_ROOT_BASE 1000000u /* as root: sandbox id 0 is this host id */
+#define NS_ROOT_COUNT 65536u
+
+struct ns_spec {
+    const char *id;   /* host name inside */
+    const char *exe;  /* this binary, absolute */
+    const char *home; /* host folder that becomes /home/user */
+    int config_fd;    /* becomes fd 3 of the init */
+    int listen_fd;    /* becomes fd 4 */
+    bool isolated;    /* false: no namespaces at all */
+    bool internet;    /* false: only a loopback interface of its own */
+    bool probe;       /* do everything, then exit 0 instead of exec */
+};
+
+struct ns_child {
+    pid_t pid;
+    int pidfd;
+    int status_fd; /* non-blocking; end of file = executed, else "text" */
+};
+
+/* How ids of the sandbox map to the host's, decided once from this process's
+ * own rights and map. */
+struct ns_ids {
+    bool full; /* 0..65535 <- base.. ; else one id: NS_USER_ID <- uid */
+    uid_t base;
+    uid_t uid; /* the sandbox user's uid outside */
+    gid_t gid;
+};
+const struct ns_ids *ns_ids(void);
+
+/* 0, or negative with *e. On success the caller owns the descriptors of *out. */
+int ns_start(const struct ns_spec *s, struct ns_child *out, struct err *e);
+/* Try the whole sequence; 0 or ERR_UNSUPPORTED with the sentence. Blocks up to
+ * some seconds. `net` also tries a network namespace. */
+int ns_probe(const char *exe, struct err *e);
+/* The lines of an AppArmor profile that allows user namespaces for this path. */
+void ns_apparmor_profile(struct buf *b, const char *exe);
+/* Path of this binary; new string. */
+char *ns_own_path(void);
+
+/* --- used between ns*.c only ---------------------------------------------- */
+/* Build the file system and change root. NULL, or the step that failed (errno
+ * says why). `home_fd` and `exe_fd` are detached mounts. */
+const char *ns_mount_all(const struct ns_spec *s, int home_fd, int exe_fd);
+int ns_clone_tree(const char *path);
+/* Give up every right: bounding set, ids, capabilities, seccomp, limits. */
+const char *ns_seal(void);
+
+#endif
