@@ -13,7 +13,12 @@
  * The init answers on the socket: envd's data plane (spec/e2b-api.md 7-10) and,
  * only there and only with the header `X-CC-Control: <token>`:
  *   POST /cc/deadline {"deadline": ms}   -> 204, moves the dead-man timer
+ *   POST /cc/pause  (no body)            -> 204, every process but PID 1 is stopped
+ *   POST /cc/resume (no body)            -> 204, and goes on
  *   GET  /cc/stats                       -> {"processes": n, "startedMs": ms}
+ * The provider's calls are HTTP/1.1 with Host: localhost, Connection: close,
+ * X-Access-Token and X-CC-Control. PATH of the processes starts with
+ * /run/cc/bin, where `demo-agent` is; a PATH in envVars wins.
  * Requests with that header from the traffic port are refused by the tunnel. */
 #ifndef CCT_LOCAL_INIT_H
 #define CCT_LOCAL_INIT_H

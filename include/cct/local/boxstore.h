@@ -1,0 +1,51 @@
+/* What the provider keeps of a sandbox on disk: one folder for each,
+ * STATE/boxes/ID with box.json (0600, replaced atomically) and home/. It is enough
+ * to take a running sandbox over after a restart; environment variables, which
+ * may hold keys, are not in it. One thread. */
+#ifndef CCT_LOCAL_BOXSTORE_H
+#define CCT_LOCAL_BOXSTORE_H
+
+#include <cct/util/err.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum sbox_state { SBOX_RUNNING, SBOX_PAUSED };
+
+struct cJSON;
+
+struct sbox_rec {
+    char id[24]; /* i + 20 of [a-z0-9] */
+    char token[72];
+    char template_id[24];
+    char alias[16];
+    pid_t pid; /* the init, as this process sees it */
+    uint64_t start_ticks;
+    int64_t started_ms, end_ms; /* wall; paused: end = time of the pause */
+    enum sbox_state state;
+    struct cJSON *metadata; /* object of strings, or NULL; owned */
+    bool isolated, internet, auto_pause, auto_resume;
+    int cpu, mem_mb;
+    char sock[108];
+};
+
+bool sbox_id_ok(const char *id);
+/* Names the folder STATE/boxes/ID; new string. */
+char *boxstore_dir(const char *state_dir, const char *id);
+int boxstore_save(const char *state_dir, const struct sbox_rec *r, struct err *e);
+/* Fill r from the record; every field is checked. sbox_rec_clear() after it. */
+int boxstore_load(const char *state_dir, const char *id, struct sbox_rec *r, struct err *e);
+void sbox_rec_clear(struct sbox_rec *r);
+/* Call fn for the name of every folder that looks like a sandbox's. */
+void boxstore_each(const char *state_dir, void (*fn)(void *arg, const char *id), void *arg);
+/* Remove a tree without following links and without leaving its file system's
+ * rules: folders that cannot be read are made readable first. Blocks. */
+int boxstore_remove_tree(const char *path, struct err *e);
+
+/* Field 22 of /proc/PID/stat; 0 when there is no such process (or a zombie). */
+uint64_t proc_start_ticks(pid_t pid);
+/* A pidfd of the process if it still is the one with these ticks, else -1. */
+int proc_open_checked(pid_t pid, uint64_t ticks);
+int proc_signal(int pidfd, int sig);
+
+#endif

@@ -1,0 +1,63 @@
+/* The control API: routes and their answers, in the cloud's shapes. */
+#ifndef CCT_LOCAL_CTL_H
+#define CCT_LOCAL_CTL_H
+
+#include <cct/local/boxstore.h>
+#include <cct/util/buf.h>
+#include <cct/util/err.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct http_req;
+struct jw;
+struct provider;
+struct sbox;
+
+/* Handler of the control port (http_srv.h); `arg` is the provider. */
+void ctl_handle(struct http_req *r, void *arg);
+
+/* --- queries (pure) --------------------------------------------------------- */
+/* Value of a query parameter, percent-decoded once ('+' is a space), or NULL when
+ * absent; new string. Malformed escapes stay as they are. */
+char *ctl_query_get(const char *query, const char *name);
+/* Undo one level of query encoding in place. */
+void ctl_unescape(char *s);
+
+#define CTL_META_MAX 16u
+struct ctl_list {
+    bool running, paused;
+    bool ascending;        /* by start; default newest first */
+    int64_t started_after; /* wall ms, 0 = any */
+    int limit;             /* 1..100 */
+    char *tpl;             /* template id or alias, or NULL */
+    struct {
+        char *key, *value;
+    } meta[CTL_META_MAX];
+    size_t n_meta;
+    int64_t after_ms; /* cursor: last item of the page before */
+    char after_id[24];
+};
+/* 0, or ERR_INVALID with the sentence of the 400. Release in both cases. */
+int ctl_list_parse(struct ctl_list *q, const char *query, struct err *e);
+void ctl_list_release(struct ctl_list *q);
+/* Sort and select: recs[0..n) is reordered so that the page is recs[0..result).
+ * *running = matching running ones before paging; *next = cursor or NULL (new
+ * string). */
+size_t ctl_list_select(const struct ctl_list *q, const struct sbox_rec **recs, size_t n,
+                       size_t *running, char **next);
+
+/* --- built-in templates (ctl_template.c) ------------------------------------ */
+struct ctl_template {
+    const char *id, *alias, *names; /* names: what it means, for the list */
+};
+/* By id, alias, "ns/alias" or "alias:default"; NULL when unknown. */
+const struct ctl_template *ctl_template_find(const char *ref);
+void ctl_templates_json(struct buf *b);
+void ctl_template_json(struct buf *b, const struct ctl_template *t);
+
+/* --- metrics (ctl_metrics.c): ask the inits, answer when all did ------------- */
+void ctl_metrics_one(struct http_req *r, struct sbox *b);
+void ctl_metrics_many(struct http_req *r, struct provider *p, const char *ids);
+
+#endif

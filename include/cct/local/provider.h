@@ -1,0 +1,103 @@
+/* The provider: sandboxes and their life, behind the two ports. One thread, one
+ * event loop; nothing here waits for a sandbox, every wait has a deadline. */
+#ifndef CCT_LOCAL_PROVIDER_H
+#define CCT_LOCAL_PROVIDER_H
+
+#include <cct/local/boxstore.h>
+#include <cct/util/err.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PROV_MAX_RUNNING 64     /* by default; past it create answers 429 */
+#define PROV_IDLE_EXIT_MS 60000 /* ends itself this long after the last use */
+#define PROV_CPU 2
+#define PROV_MEM_MB 1024
+
+struct event;
+struct event_base;
+struct http_srv;
+struct tunnel;
+struct map;
+struct sbox;
+
+struct provider {
+    struct event_base *base;
+    char *state_dir, *runtime_dir, *exe;
+    char key[48];
+    bool unsafe; /* no namespaces, asked for by the user */
+    int max_running;
+    struct map *boxes; /* id -> struct sbox, in every phase */
+    struct http_srv *ctl;
+    struct tunnel *tunnel;
+    struct event *tick; /* next expiry, renewal, idle exit */
+    size_t adopting;    /* records still being looked at */
+    int64_t used_ms;    /* monotonic: last time somebody was here */
+    int64_t renewed_ms; /* monotonic: dead-man timers of paused ones moved */
+    bool stopping;      /* all sandboxes are being ended, then the loop */
+};
+
+enum sbox_phase { SBOX_CREATING, SBOX_LIVE, SBOX_CHANGING, SBOX_KILLING };
+
+/* Answer of an operation: rc 0 or a negative err code. The sandbox is valid
+ * during the call when rc is 0; when it died meanwhile, `b` is NULL. */
+typedef void (*sbox_done)(void *arg, struct sbox *b, const struct err *e);
+
+struct sbox {
+    struct provider *p;
+    struct sbox_rec rec;
+    enum sbox_phase phase;
+    int pidfd;
+    int status_fd;        /* -1 once the init runs */
+    struct event *death;  /* pidfd is readable */
+    struct event *status; /* set-up failed or the init was executed */
+    struct event *kill_timer;
+    struct initcall *call; /* of the operation under way */
+    sbox_done done;        /* of the operation under way */
+    void *done_arg;
+    sbox_done killed; /* of a kill */
+    void *killed_arg;
+    char why[256]; /* text of a failed set-up */
+};
+
+/* What a create asks for; everything is borrowed during the call. */
+struct sbox_new {
+    const char *template_id, *alias;
+    int64_t timeout_s;
+    bool auto_pause, auto_resume, internet;
+    const struct cJSON *metadata, *env; /* objects of strings, or NULL */
+};
+
+/* Sandboxes that clients may see (live, or between two states). NULL: none. */
+struct sbox *sbox_find(const struct provider *p, const char *id);
+bool sbox_is_visible(const struct sbox *b);
+size_t sbox_count_running(const struct provider *p); /* with those being made */
+
+/* Each calls `done` once, later, unless it fails at once (negative, *e set). */
+int sbox_create(struct provider *p, const struct sbox_new *n, sbox_done done, void *arg,
+                struct err *e);
+int sbox_pause(struct sbox *b, sbox_done done, void *arg, struct err *e);
+int sbox_resume(struct sbox *b, int64_t timeout_s, sbox_done done, void *arg, struct err *e);
+void sbox_kill(struct sbox *b, sbox_done done, void *arg); /* done may be NULL */
+/* Take a process into the table and ask for its health; `done` comes with it.
+ * Moves rec's metadata and both descriptors in (status_fd may be -1). */
+struct sbox *sbox_make(struct provider *p, const struct sbox_rec *take, int pidfd,
+                       int status_fd, int timeout_ms, sbox_done done, void *arg);
+/* Move the end (wall ms) of a running sandbox. */
+void sbox_set_end(struct sbox *b, int64_t end_ms);
+/* Take over or clean up what an earlier provider left; `adopting` counts down. */
+void sbox_adopt_all(struct provider *p, void (*ready)(struct provider *p));
+/* Expire what is due; returns ms until the next one is (at most 15 s). */
+int64_t sbox_expire(struct provider *p);
+void sbox_kill_all(struct provider *p);
+void sbox_free_all(struct provider *p); /* forget them; they go on running */
+/* Remove a sandbox's record, socket and files; the slow part in a child. */
+void sbox_remove_files(struct provider *p, const char *id, const char *sock);
+/* Move the dead-man timers of paused sandboxes on. */
+void sbox_renew_paused(struct provider *p);
+/* End every process of an unisolated sandbox. Blocks shortly; own process only. */
+void sbox_kill_tree(pid_t root);
+
+/* Arm the tick anew after something changed. */
+void provider_touch(struct provider *p);
+
+#endif

@@ -1,0 +1,262 @@
+/* Records of sandboxes on disk, and identity of processes by start time. */
+#include <cct/local/boxstore.h>
+#include <cct/util/buf.h>
+#include <cct/util/clock.h>
+#include <cct/util/fs.h>
+#include <cct/util/json.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define RECORD_MAX (256u << 10)
+
+bool sbox_id_ok(const char *id)
+{
+    size_t n = strlen(id);
+    if (n < 8 || n > 23)
+        return false;
+    return strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789") == n;
+}
+
+char *boxstore_dir(const char *state_dir, const char *id)
+{
+    return xasprintf("%s/boxes/%s", state_dir, id);
+}
+
+static void record_text(struct buf *b, const struct sbox_rec *r)
+{
+    struct jw w;
+    jw_init(&w, b);
+    jw_obj(&w, NULL);
+    jw_i64(&w, "version", 1);
+    jw_str(&w, "id", r->id);
+    jw_str(&w, "token", r->token);
+    jw_str(&w, "templateID", r->template_id);
+    jw_str(&w, "alias", r->alias);
+    jw_i64(&w, "pid", r->pid);
+    jw_i64(&w, "startTicks", (int64_t)r->start_ticks);
+    jw_i64(&w, "startedAt", r->started_ms);
+    jw_i64(&w, "endAt", r->end_ms);
+    jw_str(&w, "state", r->state == SBOX_PAUSED ? "paused" : "running");
+    jw_bool(&w, "isolated", r->isolated);
+    jw_bool(&w, "internet", r->internet);
+    jw_bool(&w, "autoPause", r->auto_pause);
+    jw_bool(&w, "autoResume", r->auto_resume);
+    jw_i64(&w, "cpu", r->cpu);
+    jw_i64(&w, "mem", r->mem_mb);
+    jw_str(&w, "socket", r->sock);
+    if (r->metadata) {
+        char *meta = json_text(r->metadata);
+        jw_raw(&w, "metadata", meta);
+        free(meta);
+    }
+    jw_end(&w);
+}
+
+/* Atomic but without fsync: after a power failure there is no sandbox left that
+ * the record could describe, and the loop must not wait for a disk. */
+static int replace_file(const char *path, const char *data, size_t len, struct err *e)
+{
+    char *tmp = xasprintf("%s.new", path);
+    unlink(tmp);
+    int fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int rc = 0;
+    if (fd < 0 || write(fd, data, len) != (ssize_t)len)
+        rc = err_sys(e, 0, "cannot write '%s'", tmp);
+    if (fd >= 0)
+        close(fd);
+    if (rc == 0 && rename(tmp, path) != 0)
+        rc = err_sys(e, 0, "cannot replace '%s'", path);
+    if (rc != 0)
+        unlink(tmp);
+    free(tmp);
+    return rc;
+}
+
+int boxstore_save(const char *state_dir, const struct sbox_rec *r, struct err *e)
+{
+    struct buf b = BUF_INIT;
+    record_text(&b, r);
+    char *dir = boxstore_dir(state_dir, r->id);
+    char *path = fs_join(dir, "box.json");
+    int rc = replace_file(path, b.p, b.len, e);
+    free(path);
+    free(dir);
+    buf_release(&b);
+    return rc;
+}
+
+static bool take_str(const struct cJSON *j, const char *name, char *dst, size_t size)
+{
+    const char *s = json_str(j, name, NULL);
+    return s && *s && str_copy(dst, size, s);
+}
+
+static struct cJSON *copy_object(const struct cJSON *o)
+{
+    char *text = json_text(o);
+    struct cJSON *copy = json_parse(text, strlen(text), NULL);
+    free(text);
+    return copy;
+}
+
+static bool from_json(struct sbox_rec *r, const struct cJSON *j)
+{
+    bool ok = take_str(j, "id", r->id, sizeof(r->id)) && sbox_id_ok(r->id) &&
+              take_str(j, "token", r->token, sizeof(r->token)) &&
+              take_str(j, "templateID", r->template_id, sizeof(r->template_id)) &&
+              take_str(j, "alias", r->alias, sizeof(r->alias)) &&
+              take_str(j, "socket", r->sock, sizeof(r->sock));
+    r->pid = (pid_t)json_i64(j, "pid", 0);
+    r->start_ticks = (uint64_t)json_i64(j, "startTicks", 0);
+    r->started_ms = json_i64(j, "startedAt", 0);
+    r->end_ms = json_i64(j, "endAt", 0);
+    const char *state = json_str(j, "state", "");
+    r->state = strcmp(state, "paused") == 0 ? SBOX_PAUSED : SBOX_RUNNING;
+    r->isolated = json_bool(j, "isolated", false);
+    r->internet = json_bool(j, "internet", true);
+    r->auto_pause = json_bool(j, "autoPause", false);
+    r->auto_resume = json_bool(j, "autoResume", false);
+    r->cpu = (int)json_i64(j, "cpu", 1);
+    r->mem_mb = (int)json_i64(j, "mem", 512);
+    const struct cJSON *meta = json_get(j, "metadata");
+    if (json_is_object(meta))
+        r->metadata = copy_object(meta);
+    return ok && r->pid > 1 && r->start_ticks > 0 && r->started_ms > 0 && r->end_ms > 0;
+}
+
+int boxstore_load(const char *state_dir, const char *id, struct sbox_rec *r, struct err *e)
+{
+    memset(r, 0, sizeof(*r));
+    char *dir = boxstore_dir(state_dir, id);
+    char *path = fs_join(dir, "box.json");
+    size_t len = 0;
+    char *text = fs_read(path, RECORD_MAX, true, &len, e);
+    struct cJSON *j = text ? json_parse(text, len, e) : NULL;
+    int rc = 0;
+    if (!j)
+        rc = text ? ERR_CORRUPT : ERR_NOTFOUND;
+    else if (!from_json(r, j) || strcmp(r->id, id) != 0)
+        rc = err_set(e, ERR_CORRUPT, "record '%s' is damaged", path);
+    if (rc != 0)
+        sbox_rec_clear(r);
+    json_free(j);
+    free(text);
+    free(path);
+    free(dir);
+    return rc;
+}
+
+void sbox_rec_clear(struct sbox_rec *r)
+{
+    json_free(r->metadata);
+    memset(r, 0, sizeof(*r));
+}
+
+void boxstore_each(const char *state_dir, void (*fn)(void *arg, const char *id), void *arg)
+{
+    char *path = fs_join(state_dir, "boxes");
+    DIR *d = opendir(path);
+    free(path);
+    if (!d)
+        return;
+    struct dirent *de;
+    while ((de = readdir(d)) != NULL)
+        if (sbox_id_ok(de->d_name))
+            fn(arg, de->d_name);
+    closedir(d);
+}
+
+/* Depth-first removal below an open folder; errors are counted, not fatal. */
+static int remove_at(int parent, const char *name, int depth)
+{
+    if (unlinkat(parent, name, 0) == 0 || errno == ENOENT)
+        return 0;
+    if (errno != EISDIR && errno != EPERM)
+        return -1;
+    struct stat st;
+    if (depth > 400 || fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !S_ISDIR(st.st_mode))
+        return -1;
+    if ((st.st_mode & 0700) != 0700)
+        fchmodat(parent, name, 0700, 0); /* ours: it only helps to read it */
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!d) {
+        if (fd >= 0)
+            close(fd);
+        return -1;
+    }
+    int rc = 0;
+    struct dirent *de;
+    while ((de = readdir(d)) != NULL) {
+        if (strcmp(de->d_name, ".") == 0 || strcmp(de->d_name, "..") == 0)
+            continue;
+        if (remove_at(dirfd(d), de->d_name, depth + 1) != 0)
+            rc = -1;
+    }
+    closedir(d);
+    if (unlinkat(parent, name, AT_REMOVEDIR) != 0)
+        rc = -1;
+    return rc;
+}
+
+int boxstore_remove_tree(const char *path, struct err *e)
+{
+    if (remove_at(AT_FDCWD, path, 0) != 0)
+        return err_sys(e, ERR_IO, "cannot remove '%s' completely", path);
+    return 0;
+}
+
+uint64_t proc_start_ticks(pid_t pid)
+{
+    char path[64], line[1024];
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    ssize_t n = read(fd, line, sizeof(line) - 1);
+    close(fd);
+    if (n <= 0)
+        return 0;
+    line[n] = '\0';
+    /* the command in parentheses may hold anything, so count from the last ')' */
+    char *p = strrchr(line, ')');
+    if (!p || p[1] != ' ' || p[2] == 'Z' || p[2] == 'X')
+        return 0;
+    p += 2;
+    for (int field = 3; field < 22; field++) {
+        p = strchr(p, ' ');
+        if (!p)
+            return 0;
+        p++;
+    }
+    return strtoull(p, NULL, 10);
+}
+
+int proc_open_checked(pid_t pid, uint64_t ticks)
+{
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (fd < 0)
+        return -1;
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    /* the descriptor pins the process, so looking after opening is race-free */
+    if (proc_start_ticks(pid) == ticks && ticks != 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+int proc_signal(int pidfd, int sig)
+{
+    return (int)syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0);
+}

@@ -1,0 +1,171 @@
+/* cc-tui-local: the embedded sandbox provider. Subcommands, one table. */
+#include <cct/local/init.h>
+#include <cct/local/ns.h>
+#include <cct/local/serve.h>
+#include <cct/util/str.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef CCT_VERSION
+#define CCT_VERSION "unknown"
+#endif
+
+static const char usage[] =
+    "usage: cc-tui-local COMMAND [options]\n"
+    "  serve         start the local sandbox provider (cc-tui does this itself)\n"
+    "  stop          end it and all of its sandboxes\n"
+    "  status        say whether it runs, and where\n"
+    "  probe         try whether isolated sandboxes work here, and what to do if not\n"
+    "  demo-agent    the built-in agent, which has no model behind it\n"
+    "options of serve, stop and status:\n"
+    "  --state-dir D    where sandboxes keep their files (absolute path)\n"
+    "  --runtime-dir D  where sockets and the address file are (absolute path)\n"
+    "options of serve:\n"
+    "  --unsafe         plain processes without any isolation\n"
+    "  --foreground     do not detach\n"
+    "  --idle-exit S    end after S seconds without sandboxes and clients (60)\n"
+    "  --max-running N  refuse more running sandboxes (64)\n"
+    "options of probe:\n"
+    "  --profile        print an AppArmor profile for this program's path\n";
+
+static int bad_usage(const char *what)
+{
+    fprintf(stderr, "cc-tui-local: unknown argument '%s'; see cc-tui-local --help\n", what);
+    return 2;
+}
+
+static bool take_number(const char *text, int *out)
+{
+    int64_t n;
+    if (!text || !str_to_i64(text, 1, 100000, &n))
+        return false;
+    *out = (int)n;
+    return true;
+}
+
+/* NULL when all was understood, else the argument that was not. */
+static const char *parse_serve(int argc, char **argv, struct serve_opts *o)
+{
+    for (int i = 0; i < argc; i++) {
+        const char *next = i + 1 < argc ? argv[i + 1] : NULL;
+        if (strcmp(argv[i], "--unsafe") == 0) {
+            o->unsafe = true;
+            continue;
+        }
+        if (strcmp(argv[i], "--foreground") == 0) {
+            o->foreground = true;
+            continue;
+        }
+        if (strcmp(argv[i], "--state-dir") == 0 && next)
+            o->state_dir = next;
+        else if (strcmp(argv[i], "--runtime-dir") == 0 && next)
+            o->runtime_dir = next;
+        else if (!(strcmp(argv[i], "--idle-exit") == 0 && take_number(next, &o->idle_exit_s)) &&
+                 !(strcmp(argv[i], "--max-running") == 0 && take_number(next, &o->max_running)))
+            return argv[i];
+        i++;
+    }
+    return NULL;
+}
+
+static int with_opts(int argc, char **argv, int (*fn)(const struct serve_opts *))
+{
+    struct serve_opts o = {0};
+    const char *bad = parse_serve(argc, argv, &o);
+    return bad ? bad_usage(bad) : fn(&o);
+}
+
+static int cmd_serve(int argc, char **argv)
+{
+    return with_opts(argc, argv, serve_main);
+}
+
+static int cmd_stop(int argc, char **argv)
+{
+    return with_opts(argc, argv, serve_stop);
+}
+
+static int cmd_status(int argc, char **argv)
+{
+    return with_opts(argc, argv, serve_status);
+}
+
+static int cmd_probe(int argc, char **argv)
+{
+    char *exe = ns_own_path();
+    if (!exe) {
+        fprintf(stderr, "cc-tui-local: cannot find the path of this program\n");
+        return 1;
+    }
+    int rc = 0;
+    if (argc > 0 && strcmp(argv[0], "--profile") == 0) {
+        struct buf b = BUF_INIT;
+        ns_apparmor_profile(&b, exe);
+        fputs(buf_str(&b), stdout);
+        buf_release(&b);
+    } else if (argc > 0) {
+        rc = bad_usage(argv[0]);
+    } else {
+        struct err e = {0};
+        rc = ns_probe(exe, &e) == 0 ? 0 : 1;
+        printf("%s\n", rc == 0 ? "ok" : e.text);
+    }
+    free(exe);
+    return rc;
+}
+
+static int cmd_init(int argc, char **argv)
+{
+    return argc > 0 ? bad_usage(argv[0]) : init_main();
+}
+
+static int cmd_agent(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv; /* told like a real agent, it takes and ignores their options */
+    return demo_agent_main();
+}
+
+static int cmd_version(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    printf("cc-tui-local %s\n", CCT_VERSION);
+    return 0;
+}
+
+static int cmd_help(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    fputs(usage, stdout);
+    return 0;
+}
+
+static const struct command {
+    const char *name;
+    int (*fn)(int argc, char **argv);
+} commands[] = {
+    {"serve", cmd_serve},       {"stop", cmd_stop},         {"status", cmd_status},
+    {"probe", cmd_probe},       {"sandbox-init", cmd_init}, {"demo-agent", cmd_agent},
+    {"--version", cmd_version}, {"--help", cmd_help},       {"-h", cmd_help},
+    {"help", cmd_help},
+};
+
+int main(int argc, char **argv)
+{
+    const char *self = argc > 0 ? strrchr(argv[0], '/') : NULL;
+    self = self ? self + 1 : argc > 0 ? argv[0] : "";
+    if (strcmp(self, "demo-agent") == 0)
+        return cmd_agent(argc - 1, argv + 1);
+    if (argc < 2) {
+        fputs(usage, stderr);
+        return 2;
+    }
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+        if (strcmp(argv[1], commands[i].name) == 0)
+            return commands[i].fn(argc - 2, argv + 2);
+    return bad_usage(argv[1]);
+}

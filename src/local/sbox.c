@@ -1,0 +1,425 @@
+/* Life of one sandbox: made, live, paused, ended. Every step is asynchronous;
+ * `phase` says which operation is under way, and there is at most one. */
+#include <cct/local/init.h>
+#include <cct/local/initcall.h>
+#include <cct/local/ns.h>
+#include <cct/local/provider.h>
+#include <cct/util/buf.h>
+#include <cct/util/clock.h>
+#include <cct/util/fs.h>
+#include <cct/util/log.h>
+#include <cct/util/map.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <event2/event.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CALL_MS 5000               /* the init's answer to a control call */
+#define KILL_MS 10000              /* a killed sandbox must be gone within */
+#define DEADMAN_MS (5 * 60 * 1000) /* the init outlives its end by this */
+#define PAUSED_MS (24 * 3600 * 1000LL)
+
+bool sbox_is_visible(const struct sbox *b)
+{
+    return b->phase == SBOX_LIVE || b->phase == SBOX_CHANGING;
+}
+
+struct sbox *sbox_find(const struct provider *p, const char *id)
+{
+    struct sbox *b = map_get(p->boxes, id);
+    return b && sbox_is_visible(b) ? b : NULL;
+}
+
+size_t sbox_count_running(const struct provider *p)
+{
+    size_t n = 0, it = 0;
+    struct sbox *b;
+    while ((b = map_next(p->boxes, &it, NULL, NULL)) != NULL)
+        n += b->phase != SBOX_KILLING && b->rec.state == SBOX_RUNNING;
+    return n;
+}
+
+static void save(struct sbox *b)
+{
+    struct err e = {0};
+    if (boxstore_save(b->p->state_dir, &b->rec, &e) != 0)
+        log_error("sandbox %s: %s", b->rec.id, e.text);
+}
+
+static void operation_done(struct sbox *b, const struct err *e)
+{
+    sbox_done done = b->done;
+    void *arg = b->done_arg;
+    b->done = NULL;
+    if (done)
+        done(arg, e && e->code != 0 ? NULL : b, e);
+}
+
+static void free_box(struct sbox *b)
+{
+    initcall_cancel(b->call);
+    if (b->death)
+        event_free(b->death);
+    if (b->status)
+        event_free(b->status);
+    if (b->kill_timer)
+        event_free(b->kill_timer);
+    if (b->status_fd >= 0)
+        close(b->status_fd);
+    if (b->pidfd >= 0)
+        close(b->pidfd);
+    map_del(b->p->boxes, b->rec.id);
+    sbox_rec_clear(&b->rec);
+    free(b);
+}
+
+/* A child of ours without any of our descriptors, for work that may block. */
+static pid_t fork_helper(void)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        syscall(SYS_close_range, 3u, ~0u, 0);
+        signal(SIGTERM, SIG_DFL);
+    } else if (pid < 0) {
+        log_error("cannot fork: %s", strerror(errno));
+    }
+    return pid;
+}
+
+void sbox_remove_files(struct provider *p, const char *id, const char *sock)
+{
+    char *dir = boxstore_dir(p->state_dir, id);
+    char *record = fs_join(dir, "box.json");
+    unlink(record); /* first: whatever is left is then only rubbish */
+    if (*sock)
+        unlink(sock);
+    pid_t pid = fork_helper();
+    if (pid == 0) {
+        boxstore_remove_tree(dir, NULL);
+        _exit(0);
+    }
+    free(record);
+    free(dir);
+}
+
+/* The sandbox is gone: tell who waits, clean up, forget it. */
+static void bury(struct sbox *b)
+{
+    struct provider *p = b->p;
+    struct err e = {0};
+    if (b->phase != SBOX_KILLING)
+        log_warn("sandbox %s ended by itself %s", b->rec.id, b->why);
+    if (b->phase == SBOX_CREATING && b->why[0])
+        err_set(&e, ERR_SERVER, "sandbox could not be started: %s", b->why);
+    else
+        err_set(&e, ERR_NOTFOUND, "sandbox '%s' has ended", b->rec.id);
+    operation_done(b, &e);
+    if (b->killed)
+        b->killed(b->killed_arg, NULL, NULL);
+    sbox_remove_files(p, b->rec.id, b->rec.sock);
+    free_box(b);
+    provider_touch(p);
+}
+
+/* What a failed set-up has to say. False when nothing more can come. */
+static bool collect_why(struct sbox *b)
+{
+    size_t have = strlen(b->why);
+    if (b->status_fd < 0 || have + 1 >= sizeof(b->why))
+        return false;
+    ssize_t n = read(b->status_fd, b->why + have, sizeof(b->why) - 1 - have);
+    if (n <= 0)
+        return n < 0 && (errno == EAGAIN || errno == EINTR);
+    b->why[have + (size_t)n] = '\0';
+    return true;
+}
+
+static void on_death(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    struct sbox *b = arg;
+    collect_why(b);
+    bury(b);
+}
+
+static void watch_death(struct sbox *b)
+{
+    b->death = event_new(b->p->base, b->pidfd, EV_READ, on_death, b);
+    if (!b->death)
+        die("libevent is out of memory");
+    event_add(b->death, NULL);
+}
+
+static void control_call(struct sbox *b, const char *path, const char *json, initcall_fn fn)
+{
+    struct initcall *c = initcall_start(b->p->base, b->rec.sock, b->rec.token, "POST", path,
+                                        json, CALL_MS, fn, fn ? b : NULL);
+    if (fn)
+        b->call = c;
+}
+
+static void send_deadline(struct sbox *b)
+{
+    int64_t at =
+        b->rec.state == SBOX_PAUSED ? clock_wall_ms() + PAUSED_MS : b->rec.end_ms + DEADMAN_MS;
+    char json[64];
+    snprintf(json, sizeof(json), "{\"deadline\":%lld}", (long long)at);
+    control_call(b, "/cc/deadline", json, NULL);
+}
+
+/* --- kill ------------------------------------------------------------------- */
+
+static void on_kill_timer(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    struct sbox *b = arg;
+    struct err e = {0};
+    err_set(&e, ERR_TIMEOUT, "sandbox '%s' was killed but its processes do not end", b->rec.id);
+    log_error("%s", e.text);
+    sbox_done killed = b->killed;
+    b->killed = NULL;
+    if (killed)
+        killed(b->killed_arg, NULL, &e);
+}
+
+void sbox_kill(struct sbox *b, sbox_done done, void *arg)
+{
+    b->phase = SBOX_KILLING;
+    b->killed = done;
+    b->killed_arg = arg;
+    initcall_cancel(b->call);
+    b->call = NULL;
+    struct err e = {0};
+    err_set(&e, ERR_NOTFOUND, "sandbox '%s' was killed", b->rec.id);
+    operation_done(b, &e);
+    b->kill_timer = evtimer_new(b->p->base, on_kill_timer, b);
+    struct timeval tv = {KILL_MS / 1000, 0};
+    event_add(b->kill_timer, &tv);
+    if (!b->rec.isolated) {
+        pid_t pid = fork_helper();
+        if (pid == 0) {
+            sbox_kill_tree(b->rec.pid);
+            _exit(0);
+        }
+        if (pid > 0)
+            return;
+    }
+    if (proc_signal(b->pidfd, SIGKILL) != 0 && errno != ESRCH)
+        log_error("cannot kill sandbox %s: %s", b->rec.id, strerror(errno));
+}
+
+void sbox_kill_all(struct provider *p)
+{
+    size_t it = 0;
+    struct sbox *b;
+    while ((b = map_next(p->boxes, &it, NULL, NULL)) != NULL)
+        if (b->phase != SBOX_KILLING)
+            sbox_kill(b, NULL, NULL);
+}
+
+void sbox_free_all(struct provider *p)
+{
+    size_t it = 0;
+    struct sbox *b;
+    while ((b = map_next(p->boxes, &it, NULL, NULL)) != NULL)
+        free_box(b);
+}
+
+/* --- pause, resume, time ---------------------------------------------------- */
+
+static void on_paused(void *arg, int status, const char *body, size_t len)
+{
+    (void)body;
+    (void)len;
+    struct sbox *b = arg;
+    struct err e = {0};
+    b->call = NULL;
+    b->phase = SBOX_LIVE;
+    if (status != 204) {
+        err_set(&e, ERR_SERVER, "sandbox '%s' could not be paused (status %d)", b->rec.id,
+                status);
+    } else {
+        b->rec.state = SBOX_PAUSED;
+        b->rec.end_ms = clock_wall_ms();
+        save(b);
+        send_deadline(b);
+    }
+    operation_done(b, &e);
+    if (e.code != 0 && b->phase == SBOX_LIVE && b->rec.end_ms <= clock_wall_ms())
+        sbox_kill(b, NULL, NULL); /* its time is over, one way or the other */
+    provider_touch(b->p);
+}
+
+static int begin(struct sbox *b, sbox_done done, void *arg, struct err *e)
+{
+    if (b->phase != SBOX_LIVE)
+        return err_set(e, ERR_CONFLICT, "sandbox '%s' is changing its state", b->rec.id);
+    b->phase = SBOX_CHANGING;
+    b->done = done;
+    b->done_arg = arg;
+    return 0;
+}
+
+int sbox_pause(struct sbox *b, sbox_done done, void *arg, struct err *e)
+{
+    if (b->rec.state == SBOX_PAUSED)
+        return err_set(e, ERR_CONFLICT, "sandbox '%s' is already paused", b->rec.id);
+    int rc = begin(b, done, arg, e);
+    if (rc == 0)
+        control_call(b, "/cc/pause", NULL, on_paused);
+    return rc;
+}
+
+static void on_resumed(void *arg, int status, const char *body, size_t len)
+{
+    (void)body;
+    (void)len;
+    struct sbox *b = arg;
+    struct err e = {0};
+    b->call = NULL;
+    b->phase = SBOX_LIVE;
+    if (status != 204) {
+        b->rec.state = SBOX_PAUSED;
+        b->rec.end_ms = clock_wall_ms();
+        err_set(&e, ERR_SERVER, "sandbox '%s' could not be resumed (status %d)", b->rec.id,
+                status);
+    }
+    save(b);
+    send_deadline(b);
+    provider_touch(b->p);
+    operation_done(b, &e);
+}
+
+int sbox_resume(struct sbox *b, int64_t timeout_s, sbox_done done, void *arg, struct err *e)
+{
+    if (b->rec.state == SBOX_RUNNING)
+        return err_set(e, ERR_CONFLICT, "sandbox '%s' is already running", b->rec.id);
+    if (sbox_count_running(b->p) >= (size_t)b->p->max_running)
+        return err_set(e, ERR_LIMIT, "the limit of %d running sandboxes is reached",
+                       b->p->max_running);
+    int rc = begin(b, done, arg, e);
+    if (rc != 0)
+        return rc;
+    int64_t now = clock_wall_ms();
+    b->rec.state = SBOX_RUNNING;
+    b->rec.started_ms = now;
+    b->rec.end_ms = now + timeout_s * 1000;
+    control_call(b, "/cc/resume", NULL, on_resumed);
+    return 0;
+}
+
+void sbox_set_end(struct sbox *b, int64_t end_ms)
+{
+    b->rec.end_ms = end_ms;
+    save(b);
+    send_deadline(b);
+    provider_touch(b->p);
+}
+
+void sbox_renew_paused(struct provider *p)
+{
+    size_t it = 0;
+    struct sbox *b;
+    while ((b = map_next(p->boxes, &it, NULL, NULL)) != NULL)
+        if (b->phase == SBOX_LIVE && b->rec.state == SBOX_PAUSED)
+            send_deadline(b);
+}
+
+int64_t sbox_expire(struct provider *p)
+{
+    int64_t now = clock_wall_ms(), next = 15000;
+    size_t it = 0;
+    struct sbox *b;
+    while ((b = map_next(p->boxes, &it, NULL, NULL)) != NULL) {
+        if (b->phase != SBOX_LIVE || b->rec.state != SBOX_RUNNING)
+            continue;
+        int64_t left = b->rec.end_ms - now;
+        if (left > 0) {
+            next = left < next ? left : next;
+            continue;
+        }
+        log_info("sandbox %s expired", b->rec.id);
+        if (b->rec.auto_pause)
+            sbox_pause(b, NULL, NULL, NULL); /* live and running: cannot refuse */
+        else
+            sbox_kill(b, NULL, NULL);
+    }
+    return next;
+}
+
+/* --- made by us, or by an earlier provider ---------------------------------- */
+
+static void on_health(void *arg, int status, const char *body, size_t len)
+{
+    (void)body;
+    (void)len;
+    struct sbox *b = arg;
+    b->call = NULL;
+    if (status == 204) {
+        b->phase = SBOX_LIVE;
+        provider_touch(b->p);
+        operation_done(b, NULL);
+        return;
+    }
+    collect_why(b);
+    if (!b->why[0])
+        str_copy(b->why, sizeof(b->why), "its init does not answer");
+    struct err e = {0};
+    err_set(&e, ERR_SERVER, "sandbox could not be started: %s", b->why);
+    operation_done(b, &e);
+    sbox_kill(b, NULL, NULL);
+}
+
+static void on_status(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    struct sbox *b = arg;
+    if (collect_why(b))
+        return;
+    event_free(b->status);
+    b->status = NULL;
+    close(b->status_fd);
+    b->status_fd = -1;
+}
+
+/* Watch a sandbox whose process and record exist; `done` comes with its health. */
+static void begin_watch(struct sbox *b, int timeout_ms)
+{
+    watch_death(b);
+    if (b->status_fd >= 0) {
+        b->status = event_new(b->p->base, b->status_fd, EV_READ | EV_PERSIST, on_status, b);
+        if (!b->status)
+            die("libevent is out of memory");
+        event_add(b->status, NULL);
+    }
+    b->call = initcall_start(b->p->base, b->rec.sock, b->rec.token, "GET", "/health", NULL,
+                             timeout_ms, on_health, b);
+}
+
+struct sbox *sbox_make(struct provider *p, const struct sbox_rec *take, int pidfd,
+                       int status_fd, int timeout_ms, sbox_done done, void *arg)
+{
+    struct sbox *b = xcalloc(1, sizeof(*b));
+    b->p = p;
+    b->rec = *take;
+    b->phase = SBOX_CREATING;
+    b->pidfd = pidfd;
+    b->status_fd = status_fd;
+    b->done = done;
+    b->done_arg = arg;
+    map_put(p->boxes, b->rec.id, b);
+    begin_watch(b, timeout_ms);
+    return b;
+}

@@ -1,0 +1,321 @@
+/* How sandboxes come to be: a new one, or one that an earlier provider left. */
+#include <cct/local/init.h>
+#include <cct/local/ns.h>
+#include <cct/local/provider.h>
+#include <cct/secrets/digest.h>
+#include <cct/util/buf.h>
+#include <cct/util/clock.h>
+#include <cct/util/fs.h>
+#include <cct/util/json.h>
+#include <cct/util/log.h>
+#include <cct/util/map.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define CREATE_MS 15000 /* from the start of the process to its first answer */
+#define ADOPT_MS 3000
+#define DEADMAN_MS (5 * 60 * 1000)
+
+static int listen_unix(const char *path, struct err *e)
+{
+    struct sockaddr_un sa = {.sun_family = AF_UNIX};
+    if (!str_copy(sa.sun_path, sizeof(sa.sun_path), path))
+        return err_set(e, ERR_INVALID, "socket path '%s' is too long", path), -1;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return err_sys(e, 0, "cannot make a socket"), -1;
+    unlink(path);
+    mode_t old = umask(0177);
+    int rc = bind(fd, (struct sockaddr *)&sa, sizeof(sa));
+    umask(old);
+    if (rc != 0 || listen(fd, 256) != 0) {
+        err_sys(e, 0, "cannot listen on '%s'", path);
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* The sandbox's own folder on the host, owned by the sandbox's user. */
+static int make_home(const struct provider *p, const char *id, char **home, struct err *e)
+{
+    char *dir = boxstore_dir(p->state_dir, id);
+    *home = fs_join(dir, "home");
+    int rc = 0;
+    if (mkdir(dir, 0700) != 0 || mkdir(*home, 0755) != 0)
+        rc = err_sys(e, 0, "cannot make '%s'", *home);
+    const struct ns_ids *ids = ns_ids();
+    if (rc == 0 && !p->unsafe && geteuid() == 0 && chown(*home, ids->uid, ids->gid) != 0)
+        rc = err_sys(e, 0, "cannot hand over '%s'", *home);
+    free(dir);
+    return rc;
+}
+
+/* Without isolation the host's own /etc/profile sets PATH anew in login shells. */
+static int put_profile(const struct provider *p, const char *home, struct err *e)
+{
+    char *path = fs_join(home, ".profile");
+    char *text = xasprintf("PATH=%s/bin:$PATH\n", p->state_dir);
+    int rc = fs_write_private(path, text, strlen(text), e);
+    free(text);
+    free(path);
+    return rc;
+}
+
+/* The user's variables, with the host's proxy settings in front: nothing else of
+ * the host's environment reaches a sandbox. */
+static void put_env(struct jw *w, const struct provider *p, const struct cJSON *env)
+{
+    static const char *const proxies[] = {"http_proxy", "https_proxy", "no_proxy", "all_proxy",
+                                          "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY"};
+    jw_obj(w, "envVars");
+    for (size_t i = 0; i < sizeof(proxies) / sizeof(proxies[0]); i++) {
+        const char *v = getenv(proxies[i]);
+        if (v && *v && !json_get(env, proxies[i]))
+            jw_str(w, proxies[i], v);
+    }
+    if (p->unsafe && !json_get(env, "PATH")) {
+        char *path = xasprintf("%s/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:"
+                               "/sbin:/bin",
+                               p->state_dir);
+        jw_str(w, "PATH", path);
+        free(path);
+    }
+    for (const struct cJSON *c = json_first(env); c; c = json_next(c))
+        jw_str(w, json_name(c), json_str_of(c));
+    jw_end(w);
+}
+
+/* What the init needs to know, in memory only: keys are among it. */
+static int config_fd(const struct provider *p, const struct sbox_rec *r, const char *home,
+                     const struct cJSON *env, struct err *e)
+{
+    struct buf b = BUF_INIT;
+    struct jw w;
+    jw_init(&w, &b);
+    jw_obj(&w, NULL);
+    jw_str(&w, "sandboxID", r->id);
+    jw_str(&w, "token", r->token);
+    put_env(&w, p, env);
+    jw_str(&w, "user", "user");
+    jw_i64(&w, "uid", r->isolated ? NS_USER_ID : (int64_t)geteuid());
+    jw_i64(&w, "gid", r->isolated ? NS_USER_ID : (int64_t)getegid());
+    jw_str(&w, "home", r->isolated ? "/home/user" : home);
+    jw_str(&w, "workdir", r->isolated ? "/home/user" : home);
+    jw_bool(&w, "isolated", r->isolated);
+    jw_i64(&w, "deadline", r->end_ms + DEADMAN_MS);
+    jw_end(&w);
+    int fd = memfd_create("cc-tui-local", MFD_CLOEXEC);
+    if (fd < 0 || write(fd, b.p, b.len) != (ssize_t)b.len || lseek(fd, 0, SEEK_SET) != 0) {
+        err_sys(e, 0, "cannot pass the sandbox's settings");
+        if (fd >= 0)
+            close(fd);
+        fd = -1;
+    }
+    explicit_bzero(b.p, b.len);
+    buf_release(&b);
+    return fd;
+}
+
+static void fill_record(const struct provider *p, const struct sbox_new *n, struct sbox_rec *r)
+{
+    memset(r, 0, sizeof(*r));
+    r->id[0] = 'i';
+    rand_id(r->id + 1, 20);
+    digest_random_hex(r->token, 64);
+    str_copy(r->template_id, sizeof(r->template_id), n->template_id);
+    str_copy(r->alias, sizeof(r->alias), n->alias);
+    r->started_ms = clock_wall_ms();
+    r->end_ms = r->started_ms + n->timeout_s * 1000;
+    r->isolated = !p->unsafe;
+    r->internet = n->internet;
+    r->auto_pause = n->auto_pause;
+    r->auto_resume = n->auto_resume;
+    r->cpu = PROV_CPU;
+    r->mem_mb = PROV_MEM_MB;
+    snprintf(r->sock, sizeof(r->sock), "%s/s/%s.sock", p->runtime_dir, r->id);
+}
+
+static int start_process(const struct provider *p, struct sbox_rec *r, const struct cJSON *env,
+                         struct ns_child *child, struct err *e)
+{
+    char *home = NULL;
+    int rc = make_home(p, r->id, &home, e);
+    if (rc == 0 && p->unsafe)
+        rc = put_profile(p, home, e);
+    struct ns_spec spec = {.id = r->id,
+                           .exe = p->exe,
+                           .home = home,
+                           .config_fd = -1,
+                           .listen_fd = -1,
+                           .isolated = r->isolated,
+                           .internet = r->internet};
+    if (rc == 0) {
+        spec.listen_fd = listen_unix(r->sock, e);
+        spec.config_fd = config_fd(p, r, home, env, e);
+        rc = spec.listen_fd < 0 || spec.config_fd < 0 ? ERR_IO : ns_start(&spec, child, e);
+    }
+    if (spec.listen_fd >= 0)
+        close(spec.listen_fd);
+    if (spec.config_fd >= 0)
+        close(spec.config_fd);
+    free(home);
+    if (rc == 0) {
+        r->pid = child->pid;
+        r->start_ticks = proc_start_ticks(child->pid);
+    }
+    return rc;
+}
+
+int sbox_create(struct provider *p, const struct sbox_new *n, sbox_done done, void *arg,
+                struct err *e)
+{
+    if (sbox_count_running(p) >= (size_t)p->max_running)
+        return err_set(e, ERR_LIMIT, "the limit of %d running sandboxes is reached",
+                       p->max_running);
+    struct sbox_rec r;
+    struct ns_child child;
+    fill_record(p, n, &r);
+    int rc = start_process(p, &r, n->env, &child, e);
+    if (rc != 0) {
+        sbox_remove_files(p, r.id, r.sock);
+        return err_wrap(e, "sandbox could not be started");
+    }
+    if (n->metadata && json_first(n->metadata)) {
+        char *text = json_text(n->metadata);
+        r.metadata = json_parse(text, strlen(text), NULL);
+        free(text);
+    }
+    rc = boxstore_save(p->state_dir, &r, e);
+    struct sbox *b =
+        sbox_make(p, &r, child.pidfd, child.status_fd, CREATE_MS, rc == 0 ? done : NULL, arg);
+    if (rc != 0) /* without a record a restart would lose sight of it */
+        sbox_kill(b, NULL, NULL);
+    return rc;
+}
+
+/* --- taken over ------------------------------------------------------------- */
+
+struct adoption {
+    struct provider *p;
+    void (*ready)(struct provider *p);
+};
+
+static void adopted(void *arg, struct sbox *b, const struct err *e)
+{
+    struct adoption *a = arg;
+    struct provider *p = a->p;
+    if (b) {
+        log_info("sandbox %s taken over", b->rec.id);
+        if (b->rec.state == SBOX_RUNNING)
+            sbox_set_end(b, b->rec.end_ms);
+    } else {
+        log_warn("sandbox not taken over: %s", e->text);
+    }
+    if (--p->adopting > 0)
+        return;
+    void (*ready)(struct provider *) = a->ready;
+    free(a);
+    ready(p);
+}
+
+static void adopt_one(void *arg, const char *id)
+{
+    struct adoption *a = arg;
+    struct provider *p = a->p;
+    struct sbox_rec r;
+    struct err e = {0};
+    if (boxstore_load(p->state_dir, id, &r, &e) != 0) {
+        log_warn("leftovers of sandbox %s removed: %s", id, e.text);
+        sbox_remove_files(p, id, "");
+        return;
+    }
+    int pidfd = proc_open_checked(r.pid, r.start_ticks);
+    if (pidfd < 0) {
+        log_info("sandbox %s has ended meanwhile", id);
+        sbox_remove_files(p, id, r.sock);
+        sbox_rec_clear(&r);
+        return;
+    }
+    p->adopting++;
+    sbox_make(p, &r, pidfd, -1, ADOPT_MS, adopted, a);
+}
+
+void sbox_adopt_all(struct provider *p, void (*ready)(struct provider *p))
+{
+    struct adoption *a = xcalloc(1, sizeof(*a));
+    a->p = p;
+    a->ready = ready;
+    boxstore_each(p->state_dir, adopt_one, a);
+    if (p->adopting == 0) {
+        free(a);
+        ready(p);
+    }
+}
+
+/* --- without namespaces ------------------------------------------------------- */
+
+static pid_t parent_of(pid_t pid)
+{
+    char path[64], line[512];
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    ssize_t n = read(fd, line, sizeof(line) - 1);
+    close(fd);
+    line[n > 0 ? n : 0] = '\0';
+    char *p = strrchr(line, ')');
+    return p && strlen(p) > 4 && p[2] != 'Z' ? (pid_t)strtol(p + 4, NULL, 10) : 0;
+}
+
+static bool descends(pid_t pid, pid_t root)
+{
+    for (int depth = 0; pid > 1 && depth < 64; depth++) {
+        pid = parent_of(pid);
+        if (pid == root)
+            return true;
+    }
+    return false;
+}
+
+/* One look at all processes; how many below `root` were killed. */
+static int kill_below(pid_t root)
+{
+    DIR *d = opendir("/proc");
+    if (!d)
+        return 0;
+    int n = 0;
+    struct dirent *de;
+    while ((de = readdir(d)) != NULL) {
+        int64_t pid;
+        if (!str_to_i64(de->d_name, 2, INT32_MAX, &pid) || !descends((pid_t)pid, root))
+            continue;
+        n += kill((pid_t)pid, SIGKILL) == 0;
+    }
+    closedir(d);
+    return n;
+}
+
+void sbox_kill_tree(pid_t root)
+{
+    /* the init adopts its orphans, so all of them are below it; stopped, it
+     * starts no new ones, and killed ones stay its zombies until it ends */
+    kill(root, SIGSTOP);
+    for (int round = 0; round < 50 && kill_below(root) > 0; round++)
+        continue;
+    kill(root, SIGKILL);
+}

@@ -1,0 +1,141 @@
+/* Commands about a provider that runs, or ran: stop and status. */
+#include <cct/local/ns.h>
+#include <cct/local/provider.h>
+#include <cct/local/serve.h>
+#include <cct/util/fs.h>
+#include <cct/util/json.h>
+#include <cct/util/xalloc.h>
+
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STOP_MS 30000
+
+struct running {
+    int pidfd; /* -1: none runs */
+    pid_t pid;
+    int control, traffic;
+    bool unsafe;
+};
+
+static char *place(const char *given, enum fs_place which, const char *sub)
+{
+    if (given)
+        return xstrdup(given);
+    char *base = fs_place(which, NULL);
+    if (!base || !sub)
+        return base;
+    char *path = fs_join(base, sub);
+    free(base);
+    return path;
+}
+
+/* The provider of the address file, if it still is that process. */
+static struct running find_running(const struct serve_opts *o)
+{
+    struct running r = {.pidfd = -1};
+    char *dir = place(o->runtime_dir, FS_RUNTIME, NULL);
+    char *path = dir ? fs_join(dir, "local.json") : NULL;
+    size_t len;
+    char *text = path ? fs_read(path, 64 << 10, true, &len, NULL) : NULL;
+    struct cJSON *j = text ? json_parse(text, len, NULL) : NULL;
+    if (j) {
+        r.pid = (pid_t)json_i64(j, "pid", 0);
+        r.control = (int)json_i64(j, "controlPort", 0);
+        r.traffic = (int)json_i64(j, "trafficPort", 0);
+        r.unsafe = json_bool(j, "unsafe", false);
+        if (r.pid > 1)
+            r.pidfd = proc_open_checked(r.pid, (uint64_t)json_i64(j, "startTicks", 0));
+    }
+    json_free(j);
+    if (text)
+        explicit_bzero(text, len);
+    free(text);
+    free(path);
+    free(dir);
+    return r;
+}
+
+static bool await_end(int pidfd, int ms)
+{
+    struct pollfd pfd = {pidfd, POLLIN, 0};
+    return poll(&pfd, 1, ms) == 1;
+}
+
+/* A sandbox no provider looks after any more. */
+static void end_leftover(void *arg, const char *id)
+{
+    const char *state_dir = arg;
+    struct sbox_rec r;
+    if (boxstore_load(state_dir, id, &r, NULL) == 0) {
+        int pidfd = proc_open_checked(r.pid, r.start_ticks);
+        if (pidfd >= 0) {
+            if (r.isolated)
+                proc_signal(pidfd, SIGKILL);
+            else
+                sbox_kill_tree(r.pid);
+            await_end(pidfd, 10000);
+            close(pidfd);
+        }
+        unlink(r.sock);
+        sbox_rec_clear(&r);
+    }
+    char *dir = boxstore_dir(state_dir, id);
+    boxstore_remove_tree(dir, NULL);
+    free(dir);
+}
+
+int serve_stop(const struct serve_opts *o)
+{
+    struct running r = find_running(o);
+    bool was = r.pidfd >= 0;
+    if (was) {
+        proc_signal(r.pidfd, SIGUSR1);
+        if (!await_end(r.pidfd, STOP_MS)) {
+            proc_signal(r.pidfd, SIGKILL);
+            await_end(r.pidfd, 5000);
+        }
+        close(r.pidfd);
+    }
+    char *state = place(o->state_dir, FS_STATE, "local");
+    if (state) {
+        char *lock_path = fs_join(state, "lock");
+        int lock = access(state, F_OK) == 0 ? fs_lock(lock_path, NULL) : -1;
+        if (lock >= 0) { /* nobody serves: what is left is ours to end */
+            boxstore_each(state, end_leftover, state);
+            close(lock);
+        }
+        free(lock_path);
+    }
+    free(state);
+    printf(was ? "the local provider has stopped\n" : "no local provider was running\n");
+    return 0;
+}
+
+static void count_one(void *arg, const char *id)
+{
+    (void)id;
+    ++*(int *)arg;
+}
+
+int serve_status(const struct serve_opts *o)
+{
+    struct running r = find_running(o);
+    if (r.pidfd < 0) {
+        printf("no local provider is running\n");
+        return 1;
+    }
+    close(r.pidfd);
+    int boxes = 0;
+    char *state = place(o->state_dir, FS_STATE, "local");
+    if (state)
+        boxstore_each(state, count_one, &boxes);
+    free(state);
+    printf("running: pid %d, control port %d, traffic port %d, sandboxes %d%s\n", (int)r.pid,
+           r.control, r.traffic, boxes, r.unsafe ? ", NOT ISOLATED" : "");
+    return 0;
+}
