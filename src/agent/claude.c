@@ -120,10 +120,10 @@ static void on_retry(struct agent_dec *d, const struct cJSON *j)
     const char *what = json_str(j, "error", "error");
 
     ev.level = AGENT_WARN;
-    ev.retry_attempt = (int)json_i64(j, "attempt", 0);
-    ev.retry_max = (int)json_i64(j, "max_retries", 0);
+    ev.retry_attempt = claude_int(j, "attempt");
+    ev.retry_max = claude_int(j, "max_retries");
     ev.retry_delay_ms = json_num(j, "retry_delay_ms", 0);
-    ev.http_status = (int)json_i64(j, "error_status", 0);
+    ev.http_status = claude_int(j, "error_status");
     ev.error_class = claude_error_class(ev.http_status, what, NULL);
     if (!ev.http_status && ev.error_class == AGENT_ERR_OTHER)
         ev.error_class = AGENT_ERR_NETWORK;
@@ -421,10 +421,11 @@ static int claude_message(const char *text, size_t len, struct buf *out, struct 
 
 static int claude_interrupt(const char *request_id, struct buf *out)
 {
+    struct buf line = BUF_INIT;
     struct jw w;
-    size_t at = out->len;
+    int rc;
 
-    jw_init(&w, out);
+    jw_init(&w, &line);
     jw_obj(&w, NULL);
     jw_str(&w, "type", "control_request");
     jw_str(&w, "request_id", request_id);
@@ -432,10 +433,10 @@ static int claude_interrupt(const char *request_id, struct buf *out)
     jw_str(&w, "subtype", "interrupt");
     jw_end(&w);
     jw_end(&w);
-    if (buf_addc(out, '\n') == 0 && !out->over)
-        return 0;
-    buf_truncate(out, at);
-    return ERR_LIMIT;
+    buf_addc(&line, '\n');
+    rc = buf_add(out, line.p, line.len);
+    buf_release(&line);
+    return rc;
 }
 
 const struct agent_adapter agent_claude = {

@@ -41,6 +41,8 @@ void claude_denied(struct claude *c, struct agent_dec *d, const struct cJSON *j,
 void claude_tools_close(struct claude *c, struct agent_dec *d);
 void claude_tools_free(struct claude *c);
 void claude_result(struct claude *c, struct agent_dec *d, const struct cJSON *j);
+/* A count or status of at least 0; 0 when it is absent or none. */
+int claude_int(const struct cJSON *j, const char *name);
 /* One line that says what a tool does; new string or NULL. */
 char *claude_title(const struct cJSON *input, const char *fallback);
 /* Class from the status, else from the CLI's error code, else from the text. */

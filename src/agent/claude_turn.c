@@ -3,6 +3,7 @@
 
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,6 +195,22 @@ void claude_tools_close(struct claude *c, struct agent_dec *d)
 
 /* --- usage ---------------------------------------------------------------------------- */
 
+/* Counts come from outside: none below zero, no sum that overflows. */
+static void add_tokens(int64_t *sum, const struct cJSON *j, const char *name)
+{
+    int64_t n = json_i64(j, name, 0);
+
+    if (n > 0 && *sum < INT64_MAX / 2)
+        *sum += n; /* n is at most 2^53 */
+}
+
+int claude_int(const struct cJSON *j, const char *name)
+{
+    int64_t n = json_i64(j, name, 0);
+
+    return n < 0 || n > INT_MAX ? 0 : (int)n;
+}
+
 /* Tokens and cost per model since the last result; false when it names none. */
 static bool usage_by_model(const struct cJSON *models, struct agent_event *ev)
 {
@@ -203,10 +220,10 @@ static bool usage_by_model(const struct cJSON *models, struct agent_event *ev)
     if (!m)
         return false;
     for (; m; m = json_next(m)) {
-        ev->in_tokens += json_i64(m, "inputTokens", 0);
-        ev->cache_read += json_i64(m, "cacheReadInputTokens", 0);
-        ev->cache_write += json_i64(m, "cacheCreationInputTokens", 0);
-        ev->out_tokens += json_i64(m, "outputTokens", 0);
+        add_tokens(&ev->in_tokens, m, "inputTokens");
+        add_tokens(&ev->cache_read, m, "cacheReadInputTokens");
+        add_tokens(&ev->cache_write, m, "cacheCreationInputTokens");
+        add_tokens(&ev->out_tokens, m, "outputTokens");
         ev->cost_usd += json_num(m, "costUSD", (double)NAN);
     }
     return true;
@@ -222,10 +239,10 @@ static void emit_usage(struct claude *c, struct agent_dec *d, const struct cJSON
 
     ev.scope = AGENT_SCOPE_TURN;
     if (!by_model || !usage_by_model(models, &ev)) {
-        ev.in_tokens = json_i64(u, "input_tokens", 0);
-        ev.cache_read = json_i64(u, "cache_read_input_tokens", 0);
-        ev.cache_write = json_i64(u, "cache_creation_input_tokens", 0);
-        ev.out_tokens = json_i64(u, "output_tokens", 0);
+        add_tokens(&ev.in_tokens, u, "input_tokens");
+        add_tokens(&ev.cache_read, u, "cache_read_input_tokens");
+        add_tokens(&ev.cache_write, u, "cache_creation_input_tokens");
+        add_tokens(&ev.out_tokens, u, "output_tokens");
     }
     /* The total is the process': a decoder that began in the middle of it does not
      * know what went before, and no cost is better than a wrong one. */
@@ -326,7 +343,7 @@ void claude_result(struct claude *c, struct agent_dec *d, const struct cJSON *j)
         claude_denied(c, d, k, false);
     claude_tools_close(c, d);
     emit_usage(c, d, j);
-    ev.http_status = (int)json_i64(j, "api_error_status", 0);
+    ev.http_status = claude_int(j, "api_error_status");
     if (ev.outcome == AGENT_FAILED || ev.outcome == AGENT_TRUNCATED) {
         ev.text = error_text(j);
         ev.error_class = ev.outcome == AGENT_TRUNCATED

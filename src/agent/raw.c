@@ -220,6 +220,7 @@ static void raw_end(void *state, struct agent_dec *d, int code, int sig,
 /* Commands travel as one line of base64, so that one of many lines is one message. */
 static int raw_encode(const char *text, size_t len, struct buf *out, struct err *e)
 {
+    size_t at = out->len;
     char *b64;
     int rc;
 
@@ -231,8 +232,10 @@ static int raw_encode(const char *text, size_t len, struct buf *out, struct err 
     free(b64);
     if (rc == 0)
         rc = buf_addc(out, '\n');
-    return rc == 0 ? 0
-                   : err_set(e, ERR_LIMIT, "a command cannot be sent: the message is too long");
+    if (rc == 0)
+        return 0;
+    buf_truncate(out, at);
+    return err_set(e, ERR_LIMIT, "a command cannot be sent: the message is too long");
 }
 
 const struct agent_adapter agent_shell = {

@@ -56,7 +56,7 @@ static const struct {
      TOOL_ANTHROPIC | TOOL_ANTHROPIC_TOKEN,
      false},
     {"shell", "Shell", "shell", "base", "sh", {NULL}, 0, false},
-    {"demo", "Demo agent", "claude", "base", "demo-agent", {NULL}, 0, true},
+    {"demo", "Demo agent", "claude", "demo", "demo-agent", {NULL}, 0, true},
 };
 
 struct tools {

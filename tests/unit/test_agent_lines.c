@@ -239,6 +239,46 @@ static void test_result_kinds(void **state)
     tape_release(&t);
 }
 
+/* Numbers that cannot be, a retry without a status, a denial only the result names. */
+static void test_odd_fields(void **state)
+{
+    struct tape t;
+    const struct agent_event *ev;
+    char *tools;
+
+    (void)state;
+    run_text(&t,
+             INIT "{\"type\":\"system\",\"subtype\":\"api_retry\",\"attempt\":1,"
+                  "\"max_retries\":99999999999,\"retry_delay_ms\":563.25,"
+                  "\"error_status\":null,\"error\":\"unknown\"}\n"
+                  "{\"type\":\"assistant\",\"message\":{\"id\":\"m\",\"content\":[{\"type\":"
+                  "\"tool_use\",\"id\":\"t1\",\"name\":\"Bash\",\"input\":{}}]}}\n"
+                  "{\"type\":\"user\",\"message\":{\"content\":[{\"type\":\"tool_result\","
+                  "\"tool_use_id\":\"t1\",\"is_error\":true,\"content\":[{\"type\":\"text\","
+                  "\"text\":\"no\"},{\"type\":\"image\"}]}]}}\n"
+                  "{\"permission_denials\":[{\"tool_name\":\"Bash\",\"tool_use_id\":\"t1\"}],"
+                  "\"model_usage_since_last_result\":{\"a\":{\"inputTokens\":-5,"
+                  "\"outputTokens\":7,\"costUSD\":0.5},\"b\":{\"inputTokens\":3}},"
+                  "\"total_cost_usd\":9,\"api_error_status\":-1,\"type\":\"result\"}\n",
+             TAPE_NO_EXIT);
+    ev = tape_find(&t, AGENT_NOTICE, 0);
+    assert_int_equal(ev->error_class, AGENT_ERR_NETWORK);
+    assert_int_equal(ev->retry_max, 0);
+    assert_true(ev->retry_delay_ms == 563.25);
+    ev = tape_find(&t, AGENT_TOOL, 4);
+    assert_string_equal(ev->output, "no\n[image]");
+    tools = tape_tools(&t);
+    assert_string_equal(tools, "Bash:denied:-1");
+    free(tools);
+    ev = tape_find(&t, AGENT_USAGE, 0);
+    assert_int_equal(ev->in_tokens, 3);
+    assert_int_equal(ev->out_tokens, 7);
+    assert_true(isnan(ev->cost_usd)); /* one model without a price: not known */
+    ev = tape_find(&t, AGENT_TURN_END, 0);
+    assert_int_equal(ev->http_status, 0);
+    tape_release(&t);
+}
+
 static void test_exits(void **state)
 {
     struct tape t;
@@ -363,6 +403,7 @@ int main(void)
         cmocka_unit_test(test_long_lines),
         cmocka_unit_test(test_cost_growth),
         cmocka_unit_test(test_result_kinds),
+        cmocka_unit_test(test_odd_fields),
         cmocka_unit_test(test_exits),
         cmocka_unit_test(test_classes),
         cmocka_unit_test(test_encode),
