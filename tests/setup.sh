@@ -1,7 +1,7 @@
 #!/bin/sh
 # Install what is missing to build, run and test: Debian 12 and Ubuntu 24.04
 # packages by apt (through sudo when not root) and, for the tests that drive the
-# official SDK, npm packages pinned by tests/e2e/package-lock.json.
+# official SDK, npm packages pinned by tests/sdk/package-lock.json.
 # Arguments: the make goals that need more than the build (test, e2e, ...).
 set -eu
 cd "$(dirname "$0")/.."
