@@ -269,6 +269,46 @@ static void test_long_line_is_cut(void **state)
     free(mb);
 }
 
+/* At the limits of a line, with a cursor inside it: slicing must not matter there
+ * either, and the attributes stay within their number. */
+static void test_limits_while_overwriting(void **state)
+{
+    (void)state;
+    static const size_t steps[] = {7, 4096};
+    struct buf in = BUF_INIT, text = BUF_INIT, runs = BUF_INIT;
+    for (int i = 0; i < 70000; i++)
+        buf_adds(&in, i % 2 ? "\033[31mx" : "\033[32my");
+    while (in.len < LIM_LINE_BYTES + 420000)
+        buf_adds(&in, "0123456789abcdef");
+    buf_adds(&in, "\033[34m\b\b\b\r");
+    for (int i = 0; i < 3000; i++)
+        buf_adds(&in, "ab\xe6\x97\xa5\033[35me\xcc\x81\033[36m\b");
+    buf_adds(&in, "\nnext");
+    /* the same again, a little below the limit, so that overwriting meets it */
+    for (size_t n = 0; n < LIM_LINE_BYTES - 20; n += 16)
+        buf_add(&in, "0123456789abcdef", n + 16 < LIM_LINE_BYTES - 20 ? 16 : 3);
+    buf_adds(&in, "\rab\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5"
+                  "xyz\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5"
+                  "GHIJKL\n");
+    sliced_clean(in.p, in.len, 0, &text, &runs);
+    assert_in_range(text.len, LIM_LINE_BYTES, 2 * LIM_LINE_BYTES + 2);
+    for (size_t k = 0; k < sizeof(steps) / sizeof(*steps); k++) {
+        struct buf t = BUF_INIT, r = BUF_INIT;
+        sliced_clean(in.p, in.len, steps[k], &t, &r);
+        assert_true(t.len == text.len && memcmp(t.p, text.p, t.len) == 0);
+        assert_true(r.len == runs.len && memcmp(r.p, runs.p, r.len) == 0);
+        buf_release(&t);
+        buf_release(&r);
+    }
+    size_t n = 0;
+    for (size_t i = 0; i < runs.len; i++)
+        n += runs.p[i] == '\n';
+    assert_in_range(n, 60000, 70000);
+    buf_release(&in);
+    buf_release(&text);
+    buf_release(&runs);
+}
+
 static void judge(const struct hostile_item *it, const char *what, const struct buf *b, bool lf)
 {
     size_t at = 0;
@@ -345,6 +385,7 @@ int main(void)
         cmocka_unit_test(test_one_line),
         cmocka_unit_test(test_ascii),
         cmocka_unit_test(test_long_line_is_cut),
+        cmocka_unit_test(test_limits_while_overwriting),
         cmocka_unit_test(test_corpus_is_pure),
         cmocka_unit_test(test_any_slicing_is_the_same),
     };
