@@ -94,24 +94,31 @@ static void add_text(struct raw *r, struct agent_dec *d, const char *s, size_t l
     }
 }
 
-static void turn_end(struct agent_dec *d, const char *arg)
+static void turn_end(struct agent_dec *d, int code)
 {
     struct agent_event ev = AGENT_EVENT(AGENT_TURN_END);
-    char text[32], num[12] = "";
+    char text[32];
+
+    ev.exit_code = code;
+    if (code > 0) {
+        snprintf(text, sizeof(text), "exit status %d", code);
+        ev.text = text;
+        /* 130 is what a shell says of a command ended by Ctrl-C */
+        ev.outcome = code == 130 ? AGENT_INTERRUPTED : AGENT_FAILED;
+        ev.error_class = ev.outcome == AGENT_FAILED ? AGENT_ERR_OTHER : AGENT_ERR_NONE;
+    }
+    agent_dec_emit(d, &ev);
+}
+
+/* The status in ";STATUS" or ";STATUS;more"; -1 when there is none. */
+static int mark_status(const char *arg)
+{
+    char num[12] = "";
     int64_t code;
 
     if (*arg == ';')
         snprintf(num, sizeof(num), "%.*s", (int)strcspn(arg + 1, ";"), arg + 1);
-    if (str_to_i64(num, 0, 255, &code))
-        ev.exit_code = (int)code;
-    if (ev.exit_code > 0) {
-        snprintf(text, sizeof(text), "exit status %d", ev.exit_code);
-        ev.text = text;
-        /* 130 is what a shell says of a command ended by Ctrl-C */
-        ev.outcome = ev.exit_code == 130 ? AGENT_INTERRUPTED : AGENT_FAILED;
-        ev.error_class = ev.outcome == AGENT_FAILED ? AGENT_ERR_OTHER : AGENT_ERR_NONE;
-    }
-    agent_dec_emit(d, &ev);
+    return str_to_i64(num, 0, 255, &code) ? (int)code : -1;
 }
 
 static void end_mark(struct raw *r, struct agent_dec *d)
@@ -129,7 +136,7 @@ static void end_mark(struct raw *r, struct agent_dec *d)
     else if (what == 'C')
         agent_dec_emit(d, &ev);
     else
-        turn_end(d, r->osc + 5);
+        turn_end(d, mark_status(r->osc + 5));
 }
 
 /* What was held back is no mark: it is text. */
@@ -214,6 +221,10 @@ static void raw_end(void *state, struct agent_dec *d, int code, int sig,
         not_a_mark(r, d);
     emit_text(r, d, false);
     r->begun = r->shown = false;
+    agent_dec_place_exit(d);
+    /* a command like `exit 3` ends the shell and with it its own turn */
+    if (agent_dec_busy(d) && code >= 0 && !sig)
+        turn_end(d, code);
     agent_end_default(d, code, sig, stderr_tail);
 }
 

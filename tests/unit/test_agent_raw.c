@@ -90,7 +90,9 @@ static void test_marks(void **state)
     check(S("\033]133;D;0\a" C C "a\n"), TAPE_NO_EXIT, "<C>[a]");
     /* the process ends inside a turn */
     check(S(C "working\n...\033]133;D"), 137,
-          "<C>[working][...\033]133;D~]<D failed -1><X 137>");
+          "<C>[working][...\033]133;D~]<D failed 137><X 137>");
+    check(S(C), 0, "<C><D ok 0><X 0>");
+    check(S(C), -1, "<C><D failed -1><X -1>");
 }
 
 /* What only looks like a mark stays text, to be cleaned like all foreign text. */
