@@ -286,7 +286,7 @@ static void test_limits_while_overwriting(void **state)
     buf_adds(&in, "\nnext");
     /* the same again, a little below the limit, so that overwriting meets it */
     for (size_t n = 0; n < LIM_LINE_BYTES - 20; n += 16)
-        buf_add(&in, "0123456789abcdef", n + 16 < LIM_LINE_BYTES - 20 ? 16 : 3);
+        buf_add(&in, "0123456789abcdef", n + 16 < LIM_LINE_BYTES - 20 ? 16 : 13);
     buf_adds(&in, "\rab\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5"
                   "xyz\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5"
                   "GHIJKL\n");
