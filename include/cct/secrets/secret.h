@@ -16,8 +16,9 @@ bool secrets_memory_locked(void);
 struct secret;
 /* Copies into locked memory and registers the value with the log's redactor. */
 struct secret *secret_new(const char *value, size_t len);
-struct secret *secret_dup(const struct secret *s); /* NULL gives NULL */
-void secret_free(struct secret *s);                /* wipes; NULL is fine */
+/* One more holder of the same memory; NULL gives NULL. */
+struct secret *secret_dup(const struct secret *s);
+void secret_free(struct secret *s); /* the last holder wipes; NULL is fine */
 /* NUL-terminated; borrowed. */
 const char *secret_value(const struct secret *s);
 size_t secret_len(const struct secret *s);
