@@ -17,9 +17,11 @@ struct net_opts {
     const char *user_agent;  /* "cc-tui/0.1.0" */
     const char *ca_file;     /* NULL: SSL_CERT_FILE, CURL_CA_BUNDLE, system */
     int max_per_host;        /* connections per host for ordinary requests (urgent
-                                ones are not counted); 0 = 64 */
+                                ones and streams are not counted); 0 = 64 */
 };
-/* Any thread may post: messages arrive at on_msg on the net thread, urgent first. */
+/* Any thread may post: messages arrive at on_msg on the net thread, urgent first.
+ * Reads SSL_CERT_FILE and CURL_CA_BUNDLE and drops SSLKEYLOGFILE from the
+ * environment: call it before other threads run. */
 struct net *net_new(const struct net_opts *o);
 struct mq *net_mq(struct net *n);
 /* Start the thread. on_start runs on it once libcurl is up (err NULL) or cannot be
@@ -32,8 +34,9 @@ struct net_hooks {
     void *ctx;
 };
 int net_start(struct net *n, const struct net_hooks *h, struct err *e);
-/* Ask the thread to end and join it (bounded, 1 s with open transfers). Safe when
- * it never started. net_free after it. */
+/* Ask the thread to end and join it (bounded, 1 s with open transfers). What was
+ * posted before is still delivered; open transfers end without a callback after
+ * on_stop. Safe when it never started. net_free after it. */
 void net_stop(struct net *n);
 void net_free(struct net *n);
 
@@ -63,10 +66,13 @@ struct net_req {
     size_t n_headers;
     struct buf body;     /* owned */
     bool urgent;         /* own warm connections, ahead of all else */
+    bool stream;         /* may last for ever: a connection outside max_per_host */
+    bool repeatable;     /* a body may go out again when a kept connection turns out
+                            dead; without it a body is never sent twice */
     int connect_ms;      /* 0 = 10000 */
     int total_ms;        /* 0 = none */
     int idle_ms;         /* dead after so long without a byte; 0 = none */
-    size_t max_body;     /* 0 = LIM_HTTP_BODY; more is ERR_LIMIT */
+    size_t max_body;     /* of a collected answer; 0 = LIM_HTTP_BODY; more is ERR_LIMIT */
     /* Status and headers are in (called once, before any body). May be NULL. */
     void (*on_head)(void *ctx, int status);
     /* A piece of the body; false ends the transfer with ERR_CANCELLED. NULL: the
@@ -87,6 +93,10 @@ void net_cancel(struct net *n, uint64_t id);
 void net_pause(struct net *n, uint64_t id, bool pause);
 /* Answer header by name (no case), only inside on_head / on_done; NULL if absent. */
 const char *net_answer_header(struct net *n, uint64_t id, const char *name);
+
+/* https anywhere, or http to a loopback address; no user, no blanks or controls.
+ * 0 or ERR_INVALID. *loopback may be NULL. Any thread. */
+int net_url_check(const char *url, bool *loopback, struct err *e);
 
 /* One-shot timers. */
 uint64_t net_timer(struct net *n, int64_t ms, void (*fn)(void *ctx), void *ctx);

@@ -1,0 +1,115 @@
+/* What an ended transfer says: result codes, times, and sentences for people. */
+#include "net_priv.h"
+#include <cct/util/clock.h>
+#include <cct/util/str.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RETRY_AFTER_MAX_S = 86400 };
+
+/* Seconds or a date; a date counts from the server's own clock when it told it. */
+static int64_t retry_after(struct xfer *x, int64_t date_ms)
+{
+    const char *v = net_answer_header(x->net, x->id, "Retry-After");
+    int64_t s, now = date_ms > 0 ? date_ms : clock_wall_ms();
+    time_t at;
+
+    if (!v)
+        return -1;
+    if (str_to_i64(v, 0, INT64_MAX, &s))
+        return (s < RETRY_AFTER_MAX_S ? s : RETRY_AFTER_MAX_S) * 1000;
+    at = x->net->lib->getdate(v, NULL);
+    if (at == (time_t)-1)
+        return -1;
+    s = (int64_t)at * 1000 - now;
+    return s < 0 ? 0 : s < RETRY_AFTER_MAX_S * 1000LL ? s : RETRY_AFTER_MAX_S * 1000LL;
+}
+
+static int64_t server_date(struct xfer *x)
+{
+    const char *v = net_answer_header(x->net, x->id, "Date");
+    time_t at = v ? x->net->lib->getdate(v, NULL) : (time_t)-1;
+
+    return at == (time_t)-1 ? 0 : (int64_t)at * 1000;
+}
+
+/* Only what is certain counts as "not sent". */
+static bool may_have_arrived(struct xfer *x, CURLcode rc)
+{
+    long size = 0;
+    curl_off_t pre = 0;
+
+    if (!x->easy)
+        return false;
+    x->net->lib->easy_getinfo(x->easy, CURLINFO_REQUEST_SIZE, &size);
+    x->net->lib->easy_getinfo(x->easy, CURLINFO_PRETRANSFER_TIME_T, &pre);
+    (void)rc;
+    return size > 0 || pre > 0 || x->status > 0;
+}
+
+static void host_of(const char *url, char *dst, size_t size)
+{
+    const char *at = strstr(url, "://");
+    size_t n;
+
+    at = at ? at + 3 : url;
+    n = strcspn(at, "/?#");
+    if (n >= size)
+        n = size - 1;
+    memcpy(dst, at, n);
+    dst[n] = '\0';
+}
+
+static void describe(struct xfer *x, CURLcode rc, struct err *e)
+{
+    const char *why = x->curl_text[0] ? x->curl_text : x->net->lib->easy_strerror(rc);
+    char host[200];
+
+    host_of(x->req->url, host, sizeof(host));
+    switch (rc) {
+    case CURLE_OPERATION_TIMEDOUT:
+        err_set(e, ERR_TIMEOUT, "no answer from \"%s\": %s; check the network and the service",
+                host, why);
+        break;
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_ISSUER_ERROR:
+        err_set(e, ERR_NETWORK, "cannot trust \"%s\": %s; a private CA is named by ca_file or "
+                "SSL_CERT_FILE", host, why);
+        break;
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_CONNECT:
+        err_set(e, ERR_NETWORK, "cannot reach \"%s\": %s; check the network and the address",
+                host, why);
+        break;
+    case CURLE_COULDNT_RESOLVE_PROXY:
+    case CURLE_PROXY:
+        err_set(e, ERR_NETWORK, "cannot reach \"%s\": the proxy failed: %s; check https_proxy",
+                host, why);
+        break;
+    case CURLE_URL_MALFORMAT:
+    case CURLE_UNSUPPORTED_PROTOCOL:
+        err_set(e, ERR_INVALID, "cannot call \"%s\": %s; check the address", host, why);
+        break;
+    default:
+        err_set(e, ERR_NETWORK, "connection to \"%s\" broke: %s", host, why);
+    }
+}
+
+void answer_fill(struct xfer *x, CURLcode rc, struct net_result *r)
+{
+    *r = (struct net_result){.status = x->status, .retry_after_ms = -1};
+    r->elapsed_ms = clock_mono_ms() - x->start_ms;
+    r->sent = may_have_arrived(x, rc);
+    r->body = buf_str(&x->answer);
+    r->len = x->answer.len;
+    if (x->fail.code)
+        r->err = x->fail;
+    else if (rc != CURLE_OK)
+        describe(x, rc, &r->err);
+    if (x->net->lib && x->status) {
+        r->date_ms = server_date(x);
+        r->retry_after_ms = retry_after(x, r->date_ms);
+    }
+}

@@ -1,0 +1,108 @@
+/* The net thread's insides, shared by the files of src/net. */
+#ifndef CCT_NET_PRIV_H
+#define CCT_NET_PRIV_H
+
+#include "curl_dl.h"
+#include <cct/net.h>
+#include <cct/util/arr.h>
+#include <cct/util/map.h>
+#include <pthread.h>
+
+/* Three sets of connections, so that nobody waits behind another kind: ordinary
+ * requests are capped per host, urgent ones and streams are not. */
+enum lane_id { LANE_URGENT, LANE_NORMAL, LANE_STREAM, LANE_COUNT };
+
+struct lane {
+    struct net *net;
+    CURLM *multi;
+    int64_t due; /* when libcurl wants a call, or -1 */
+};
+
+struct timer {
+    int64_t due;
+    uint64_t id;
+    size_t at; /* place in the heap */
+    void (*fn)(void *ctx);
+    void *ctx;
+};
+
+struct watch {
+    int fd;
+    void (*fn)(void *ctx, int fd);
+    void *ctx;
+};
+
+/* One transfer, from net_submit to its end. */
+struct xfer {
+    struct net *net;
+    uint64_t id;
+    struct net_req *req;
+    enum lane_id lane;
+    CURL *easy;
+    struct curl_slist *headers;
+    struct buf head, answer; /* head: the lines of the last answer head */
+    size_t body_at;          /* bytes of the request's body handed to libcurl */
+    char curl_text[CURL_ERROR_SIZE];
+    struct err fail;         /* why it was ended by us; code 0 = it was not */
+    int status;              /* 0 until the head is complete */
+    int64_t start_ms, byte_ms;
+    uint64_t idle_timer;
+    bool loopback, added, queued;
+    bool dead;               /* cancelled: no callback any more */
+    bool done;               /* on_done is running or ran */
+    bool paused;             /* as asked */
+    bool held;               /* as libcurl was told */
+    struct xfer *next;       /* in net.todo */
+};
+
+struct net {
+    struct mq *mq;
+    pthread_t thread;
+    bool started, stuck;
+    struct net_hooks hooks;
+    char *user_agent, *ca_file;
+    int max_per_host;
+    /* below: the net thread alone */
+    int epfd;
+    const struct curl_lib *lib; /* NULL: lib_err says why */
+    struct err lib_err;
+    CURLSH *share;
+    struct lane lanes[LANE_COUNT];
+    int in_curl;       /* depth of calls into libcurl: it must not be called back */
+    struct map *xfers; /* id -> struct xfer, until it ended */
+    struct xfer *todo; /* to be added, paused or removed once libcurl returned */
+    uint64_t next_id;
+    ARR(struct timer *) heap;
+    struct map *timers, *watches;
+    bool stopping;
+};
+
+/* lane.c */
+int lanes_open(struct net *n, struct err *e);
+void lanes_close(struct net *n);
+void lane_socket(struct net *n, struct lane *l, int fd, unsigned events);
+void lanes_run(struct net *n, enum lane_id first, enum lane_id last);
+int64_t lanes_due(const struct net *n); /* -1 none */
+
+/* xfer.c */
+void xfers_settle(struct net *n); /* what had to wait for libcurl to return */
+void xfer_ended(struct net *n, CURL *easy, CURLcode rc);
+void xfers_drop(struct net *n);
+
+/* xfer_setup.c: an easy handle with all options of its request; callbacks of
+ * libcurl come in through these */
+int xfer_setup(struct xfer *x, struct err *e);
+void xfer_teardown(struct xfer *x);
+size_t xfer_on_head(char *line, size_t size, size_t n, void *ctx);
+size_t xfer_on_body(char *data, size_t size, size_t n, void *ctx);
+size_t xfer_on_read(char *dst, size_t size, size_t n, void *ctx);
+
+/* answer.c: what an ended transfer says */
+void answer_fill(struct xfer *x, CURLcode rc, struct net_result *r);
+
+/* timer.c */
+void timers_run(struct net *n);
+int64_t timers_due(const struct net *n); /* -1 none */
+void timers_free(struct net *n);
+
+#endif
