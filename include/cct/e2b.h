@@ -21,6 +21,14 @@ void e2b_account_release(struct e2b_account *a);
 /* https, or http only to loopback; 0 or ERR_INVALID with a sentence. */
 int e2b_account_check(const struct e2b_account *a, struct err *e);
 
+/* Data-plane address of a sandbox (no trailing slash): the account's sandbox_url,
+ * else https://sandbox.<domain> on E2B's own domains, else https://49983-<id>.<domain>.
+ * `domain` is what the API answered, or NULL; one that is neither the account's,
+ * below it, nor (for an account on E2B) E2B's own is refused, so that no answer can
+ * send a token elsewhere. New string; NULL with *e set. */
+char *e2b_sandbox_url(const struct e2b_account *a, const char *sandbox_id, const char *domain,
+                      struct err *e);
+
 struct e2b; /* client bound to one account */
 struct e2b *e2b_new(struct net *n, const struct e2b_account *a); /* copies */
 void e2b_free(struct e2b *c);       /* cancels what runs; no callback comes after */
@@ -28,7 +36,7 @@ const struct e2b_account *e2b_account_of(const struct e2b *c);
 
 struct e2b_sandbox {
     char *sandbox_id, *template_id, *alias, *domain, *envd_version;
-    char *state;        /* as sent */
+    char *state;        /* as sent; "" when missing, JSON text when no string */
     struct secret *token; /* envdAccessToken or NULL */
     int64_t started_at, end_at;
     int cpu_count, memory_mb, disk_mb;
@@ -36,10 +44,14 @@ struct e2b_sandbox {
     bool not_isolated;  /* local provider says isolated:false */
 };
 struct e2b_result {
-    struct err err;     /* text ready for the user; codes: ERR_AUTH 401/403,
-                           ERR_NOTFOUND 404, ERR_CONFLICT 409, ERR_BUSY 429 with
-                           Retry-After, ERR_LIMIT 429 without (plan cap), ERR_SERVER
-                           5xx, ERR_NETWORK, ERR_TIMEOUT, ERR_PROTO */
+    struct err err;     /* text ready for the user, the server's own words in it are
+                           one line without control bytes; codes: ERR_AUTH
+                           401/403, ERR_NOTFOUND 404, ERR_CONFLICT 409, ERR_BUSY
+                           429 with Retry-After (and any 429 of a GET or DELETE),
+                           ERR_LIMIT 429 without (plan cap), ERR_INVALID other 4xx,
+                           ERR_SERVER 5xx, ERR_NETWORK, ERR_TIMEOUT, ERR_PROTO (also a
+                           404 page that is not the API's); sys = HTTP status. The
+                           `code` in an error body decides over the status. */
     int status;
     bool sent;
     int64_t retry_after_ms; /* -1 none */
