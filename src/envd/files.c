@@ -1,0 +1,291 @@
+/* Files of a sandbox: ranged reads, whole writes, and the small calls on paths. A
+ * server may ignore the range, so what comes is cut to what was asked here. */
+#include "envd_priv.h"
+#include <cct/util/limits.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { READ_MS = 60000, READ_IDLE_MS = 30000, REFUSAL_MAX = 64 << 10, WRITE_MS = 60000,
+       WRITE_SLOW = 50 /* bytes a millisecond that an upload must reach */ };
+
+struct reading {
+    struct op op;
+    uint64_t from, max; /* as asked; max 0 = all */
+    uint64_t skip, left, total;
+    int http;
+    bool full;          /* all that was asked came: the rest is not wanted */
+    struct buf got, refusal;
+    struct err err;
+    bool (*on_data)(void *ctx, const char *data, size_t len);
+    envd_fn fn;
+    void *ctx;
+};
+
+static void reading_free(struct op *op)
+{
+    struct reading *r = (struct reading *)op;
+
+    buf_release(&r->got);
+    buf_release(&r->refusal);
+    free(r);
+}
+
+/* Start, end and total, or a star and the total; false when it is neither. */
+static bool parse_range(const char *v, uint64_t *start, bool *has_start, uint64_t *total)
+{
+    uint64_t a, b, t;
+    int n = 0;
+
+    *has_start = false;
+    if (v && sscanf(v, "bytes %" SCNu64 "-%" SCNu64 "/%" SCNu64 "%n", &a, &b, &t, &n) == 3) {
+        *has_start = true;
+        *start = a;
+        *total = t;
+        return b >= a && t > b;
+    }
+    if (v && sscanf(v, "bytes %" SCNu64 "-%" SCNu64 "/*", &a, &b) == 2) {
+        *has_start = true;
+        *start = a;
+        return b >= a;
+    }
+    return v && sscanf(v, "bytes */%" SCNu64, total) == 1;
+}
+
+static void on_head(void *ctx, int status)
+{
+    struct reading *r = ctx;
+    struct net *n = r->op.envd->net;
+    const char *range = net_answer_header(n, r->op.request, "Content-Range");
+    const char *length = net_answer_header(n, r->op.request, "Content-Length");
+    uint64_t start = r->from;
+    bool has_start = false;
+    int64_t len;
+
+    r->http = status;
+    if (status == 206 || status == 416) {
+        if (!parse_range(range, &start, &has_start, &r->total) && range)
+            r->total = 0;
+        if (status == 206 && (!has_start || start != r->from))
+            err_set(&r->err, ERR_PROTO, "cannot read a file of the sandbox: asked from byte %"
+                    PRIu64 ", the answer is another part", r->from);
+    } else if (status == 200) {
+        r->skip = r->from;
+        if (length && str_to_i64(length, 0, INT64_MAX, &len))
+            r->total = (uint64_t)len;
+    }
+}
+
+/* Cut to what was asked; false ends the transfer. */
+static bool on_body(void *ctx, const char *data, size_t len)
+{
+    struct reading *r = ctx;
+    bool more = true;
+
+    if (r->err.code)
+        return false;
+    if (r->http != 200 && r->http != 206) {
+        buf_add(&r->refusal, data, len);
+        return true;
+    }
+    if (r->skip >= len) {
+        r->skip -= len;
+        return true;
+    }
+    data += r->skip;
+    len -= (size_t)r->skip;
+    r->skip = 0;
+    if (r->max && len >= r->left) {
+        len = (size_t)r->left;
+        r->full = true;
+        more = false;
+    }
+    r->left -= r->max ? len : 0;
+    if (r->on_data)
+        return r->on_data(r->ctx, data, len) && more;
+    if (buf_add(&r->got, data, len)) {
+        err_set(&r->err, ERR_LIMIT, "cannot read a file of the sandbox: longer than %zu bytes",
+                r->got.max);
+        return false;
+    }
+    return more;
+}
+
+static void on_done(void *ctx, const struct net_result *n)
+{
+    struct reading *r = ctx;
+    struct envd_result res = {.err = r->err, .status = n->status, .total = r->total};
+
+    op_leave(&r->op);
+    if (res.err.code || r->full || n->status == 416) {
+        /* said already, complete, or nothing there yet */
+    } else if (n->status && n->status != 200 && n->status != 206) {
+        envd_refusal(&res.err, "read a file of the sandbox", n->status, r->refusal.p,
+                     r->refusal.len);
+    } else if (n->err.code) {
+        res.err = n->err;
+        err_wrap(&res.err, "cannot read a file of the sandbox");
+    }
+    res.body = buf_str(&r->got);
+    res.len = r->got.len;
+    if (r->fn)
+        r->fn(r->ctx, &res);
+    reading_free(&r->op);
+}
+
+static char *file_path(const char *path)
+{
+    struct buf b = BUF_INIT;
+
+    buf_adds(&b, "/files?path=");
+    buf_add_urlenc(&b, path, strlen(path));
+    return buf_detach(&b, NULL);
+}
+
+static uint64_t start_read(struct envd *c, struct reading *r, const char *path)
+{
+    char *where = file_path(path), range[64];
+    struct net_req *q = envd_request(c, "GET", where);
+
+    free(where);
+    op_start(c, &r->op, reading_free);
+    r->left = r->max;
+    buf_init(&r->got, r->max && r->max < LIM_HTTP_BODY ? (size_t)r->max : LIM_HTTP_BODY);
+    buf_init(&r->refusal, REFUSAL_MAX);
+    if (r->max) {
+        snprintf(range, sizeof(range), "bytes=%" PRIu64 "-%" PRIu64, r->from, r->from + r->max - 1);
+        net_req_header(q, "Range", range);
+    } else if (r->from) {
+        snprintf(range, sizeof(range), "bytes=%" PRIu64 "-", r->from);
+        net_req_header(q, "Range", range);
+    }
+    q->idle_ms = READ_IDLE_MS;
+    q->total_ms = r->on_data ? 0 : READ_MS;
+    q->stream = r->on_data != NULL;
+    q->on_head = on_head;
+    q->on_body = on_body;
+    q->on_done = on_done;
+    q->ctx = r;
+    r->op.request = net_submit(c->net, q);
+    return r->op.id;
+}
+
+uint64_t envd_read(struct envd *c, const char *path, uint64_t from, uint64_t max, envd_fn fn,
+                   void *ctx)
+{
+    struct reading *r = xcalloc(1, sizeof(*r));
+
+    r->from = from;
+    r->max = max;
+    r->fn = fn;
+    r->ctx = ctx;
+    return start_read(c, r, path);
+}
+
+uint64_t envd_read_stream(struct envd *c, const char *path, uint64_t from,
+                          bool (*on_piece)(void *ctx, const char *data, size_t len), envd_fn fn,
+                          void *ctx)
+{
+    struct reading *r = xcalloc(1, sizeof(*r));
+
+    r->from = from;
+    r->on_data = on_piece;
+    r->fn = fn;
+    r->ctx = ctx;
+    return start_read(c, r, path);
+}
+
+struct writing {
+    struct op op;
+    envd_fn fn;
+    void *ctx;
+};
+
+static void writing_free(struct op *op)
+{
+    free(op);
+}
+
+static void on_written(void *ctx, const struct net_result *n)
+{
+    struct writing *w = ctx;
+    struct envd_result r = {.err = n->err, .status = n->status, .body = n->body, .len = n->len};
+
+    op_leave(&w->op);
+    if (n->err.code)
+        err_wrap(&r.err, "cannot write a file in the sandbox");
+    else if (n->status < 200 || n->status > 299)
+        envd_refusal(&r.err, "write a file in the sandbox", n->status, n->body, n->len);
+    if (w->fn)
+        w->fn(w->ctx, &r);
+    free(w);
+}
+
+/* The same bytes to the same path: may go out twice. */
+uint64_t envd_write(struct envd *c, const char *path, const void *data, size_t len, envd_fn fn,
+                    void *ctx)
+{
+    char *where = file_path(path);
+    struct net_req *q = envd_request(c, "POST", where);
+    struct writing *w = xcalloc(1, sizeof(*w));
+
+    free(where);
+    w->fn = fn;
+    w->ctx = ctx;
+    op_start(c, &w->op, writing_free);
+    net_req_header(q, "Content-Type", "application/octet-stream");
+    buf_reserve(&q->body, len);
+    buf_add(&q->body, data, len);
+    q->repeatable = true;
+    q->total_ms = WRITE_MS + (int)(len / WRITE_SLOW % (INT32_MAX / 2));
+    q->on_done = on_written;
+    q->ctx = w;
+    w->op.request = net_submit(c->net, q);
+    return w->op.id;
+}
+
+static uint64_t path_call(struct envd *c, const char *method, const char *path, const char *what,
+                          envd_fn fn, void *ctx)
+{
+    struct buf b = BUF_INIT;
+
+    buf_adds(&b, "{\"path\":");
+    buf_add_json(&b, path, strlen(path));
+    buf_adds(&b, strcmp(method, "/filesystem.Filesystem/ListDir") == 0 ? ",\"depth\":1}" : "}");
+    return envd_unary(c, method, &b, true, what, fn, ctx);
+}
+
+uint64_t envd_mkdir(struct envd *c, const char *path, envd_fn fn, void *ctx)
+{
+    return path_call(c, "/filesystem.Filesystem/MakeDir", path, "make a folder in the sandbox", fn,
+                     ctx);
+}
+
+uint64_t envd_stat(struct envd *c, const char *path, envd_fn fn, void *ctx)
+{
+    return path_call(c, "/filesystem.Filesystem/Stat", path, "look at a file of the sandbox", fn,
+                     ctx);
+}
+
+uint64_t envd_listdir(struct envd *c, const char *path, envd_fn fn, void *ctx)
+{
+    return path_call(c, "/filesystem.Filesystem/ListDir", path, "list a folder of the sandbox", fn,
+                     ctx);
+}
+
+/* Not repeatable: the second of two would not find the source. */
+uint64_t envd_move(struct envd *c, const char *from, const char *to, envd_fn fn, void *ctx)
+{
+    struct buf b = BUF_INIT;
+
+    buf_adds(&b, "{\"source\":");
+    buf_add_json(&b, from, strlen(from));
+    buf_adds(&b, ",\"destination\":");
+    buf_add_json(&b, to, strlen(to));
+    buf_addc(&b, '}');
+    return envd_unary(c, "/filesystem.Filesystem/Move", &b, false, "move a file in the sandbox", fn,
+                      ctx);
+}
