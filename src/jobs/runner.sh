@@ -22,6 +22,14 @@
 # Works in dash, busybox sh and bash as sh. No part runs while nothing happens.
 # The whole file is read before main starts: replacing it does not disturb us.
 
+# Our variables may be named like exported ones of the user: the CLI gets the
+# environment as it came. (One variable holds 128 KiB at most.)
+case $1 in
+keeper|cli) ;;
+*)  CCT_ENV=$(export -p)
+    if [ ${#CCT_ENV} -lt 100000 ]; then export CCT_ENV; else unset CCT_ENV; fi ;;
+esac
+
 CUT_MARK='
 [cc-tui: log cap reached, output after this point is not kept]
 '
@@ -100,13 +108,15 @@ holder() { # sets held
     while heir=$(readlink "heirs/$held"); do held=$heir; done
 }
 
-claim() { # 0 ours, BUSY another lives, 1 error
+claim() { # 0 ours, after the keeper named in dead if any; BUSY another lives; 1 error
+    dead=
     stat_of $$ || return 1
     me=$$-$ticks
     ln -s "$me" keeper && return 0
     while holder; do
         is_running "$held" && return $BUSY
         if ln -s "$me" "heirs/$held"; then
+            dead=$held
             ln -s "$me" ".keeper-$$" && mv -f ".keeper-$$" keeper
             return
         fi
@@ -197,7 +207,7 @@ pass_on() { # name: its bytes to the CLI, then the file to where it belongs
 feed() {
     exec 9>.feed
     name=
-    while [ ! -e end ] && [ -p in ]; do
+    while [ ! -e end ] && [ -p in ] && is_running "$me"; do   # me: the keeper
         if [ -n "$name" ] && [ -e "inbox/$name" ] && stat_of "$pass" && [ "$state" != Z ]; then
             :   # still being passed on
         elif take_next; then
@@ -244,7 +254,7 @@ start_cli() { # script; in session C, in the foreground. Its status is ours
     if [ ! -e pty ]; then
         setsid sh "$self" cli "$1" <"$stdin" >out 2>err 3>&- 4>&- 6>&- 7<&-
     elif command -v script >/dev/null; then
-        CCT_SELF=$self CCT_SHELL=$SHELL SHELL=/bin/sh setsid script -qefc "exec sh \"\$CCT_SELF\" cli $1" \
+        CCT_SELF=$self SHELL=/bin/sh setsid script -qefc "exec sh \"\$CCT_SELF\" cli $1" \
             /dev/null 3<"$stdin" </dev/null >out 2>err 4>&- 6>&- 7<&-
     else
         setsid sh "$self" cli "$1" 3<"$stdin" </dev/null >out 2>err 4>&- 6>&- 7<&-
@@ -253,9 +263,9 @@ start_cli() { # script; in session C, in the foreground. Its status is ours
 
 cli_main() { # script; from here the process number stays that of the CLI
     stat_of $$
-    [ -n "$CCT_SHELL" ] && SHELL=$CCT_SHELL
-    unset CCT_SELF CCT_SHELL CCT_LOG_MAX
     echo "$$ $ticks" >.cli.pid && mv -f .cli.pid cli.pid
+    eval "$CCT_ENV"
+    unset CCT_ENV CCT_SELF CCT_LOG_MAX
     exec sh "./$1"
 }
 
@@ -304,9 +314,9 @@ one_runs() { # a run per message, until `end`
     done
 }
 
-# The last run has no exit line: its keeper died. End what it left behind.
+# A keeper died without publishing exit. End what it left behind.
 bury() {
-    dead=${last##* keeper }
+    case $last in *' keeper '*) old=${last##* keeper } ;; *) old=$dead ;; esac
     read_cli_pid
     signal_group KILL "$cli" "$cli_ticks"
     if [ -p .logs ]; then
@@ -314,19 +324,17 @@ bury() {
         await_end 2
         exec 7<&-
     fi
-    signal_group TERM "${dead%-*}" "${dead#*-}"
-    signal_group CONT "${dead%-*}" "${dead#*-}"
+    signal_group TERM "${old%-*}" "${old#*-}"
+    signal_group CONT "${old%-*}" "${old#*-}"
     settle_all
-    log_run "exit lost $(now_ms)"
+    case $last in *' start '*) log_run "exit lost $(now_ms)" ;; esac
     publish_exit lost
 }
 
-# sets n and last from runs; says whether the last run is still open
-is_open_run() {
+read_runs() { # sets last, the last line of runs, and its number n
     last=$(grep '^run [0-9]* [es]' runs | tail -n 1)
     n=${last#run } n=${n%% *}
     n=${n:-0}
-    case $last in *' start '*) return 0 ;; *) return 1 ;; esac
 }
 
 check_epoch() { # offsets of an earlier log mean nothing in a shorter one
@@ -350,7 +358,10 @@ keeper_main() { # run|bury
     rc=$?
     [ $rc -eq $BUSY ] && exit $BUSY
     [ $rc -eq 0 ] || fail "cannot claim the session"
-    is_open_run && bury
+    read_runs
+    if [ -n "$dead" ] && [ ! -e exit ]; then
+        bury || fail "cannot write exit: no space"
+    fi
     [ "$1" = bury ] && exit 0
     mode=persistent
     [ -e mode ] && read -r mode <mode
@@ -401,19 +412,21 @@ runner_main() { # session-dir [bury]
     forward=$!
     exec 4<&- </dev/null
     want=${2:-run}
+    [ "$want" = run ] || [ -L keeper ] || die "'$1' was never started"
     while :; do
         start_keeper "$want"
         rc=$?
         case $rc in
         0) ;;
         $BUSY) follow 2>/dev/null || continue ;;
-        *) [ $rc -gt 128 ] && is_open_run || die "$(cat error 2>/dev/null ||
+        *) [ $rc -gt 128 ] || die "$(cat error 2>/dev/null ||
                echo "the keeper ended with status $rc; is the disk full?")" ;;
         esac
-        is_open_run || break   # else the keeper was killed
-        want=bury
+        [ -e exit ] && break
+        want=bury   # the keeper was killed
     done
     kill $forward 2>/dev/null
+    exit 0
 }
 
 forward=

@@ -181,6 +181,17 @@ t_codes() {
     exit_is 0 && out_is 'up
 int'
     ok "INT to the group reaches the CLI and only it"
+    session 'echo "$name|$SHELL|$two|${CCT_ENV-}"'
+    export name two SHELL CCT_LOG_MAX
+    name='it'\''s "mine"' two='a
+$b' SHELL=/bin/odd CCT_LOG_MAX=4096
+    start
+    unset name two CCT_LOG_MAX
+    exit_is 0 && out_is "it's \"mine\"|/bin/odd|a
+\$b|"
+    ok "the environment arrives as it was given"
+    PATH=$path sh "$d/runner.sh" "$d" bury </dev/null && exit_is 0
+    ok "bury leaves an ended session as it is"
     PATH=$path sh "$d/runner.sh" "$d/none" </dev/null 2>"$d/../stderr"
     [ $? -eq 1 ] && grep -q "cannot enter '$d/none'" "$d/../stderr"
     ok "a missing directory is an error"
@@ -188,6 +199,7 @@ int'
 
 # kills a part, then a message must still go through
 t_killed() {
+    head -c 1048576 /dev/urandom >"$tmp/big"
     for what in writer-out cat-out writer-err attend feeder; do
         session 'exec cat'
         start
@@ -244,12 +256,37 @@ two' && [ "$(grep -c start "$d/runs")" -eq 2 ] && grep -q '^run 1 exit lost' "$d
     session 'exec cat'
     start
     ready
+    kill -STOP "$(cli)"
+    cp "$tmp/big" "$d/inbox/.tmp-a1"
+    publish a1 "$d/inbox/.tmp-a1"
+    wake
+    within 5 grep -q '^a1 ' "$d/taken"
+    kill -9 "$(part feeder)"
+    post b2 two
+    kill -CONT "$(cli)"
+    both() { [ "$(stat -c %s "$d/out.log")" -eq $((1048576 + 4)) ]; }
+    within 5 both && { cat "$tmp/big"; echo two; } | cmp - "$d/out.log" && finish
+    ok "kill -9 of the feeder inside a message: the next one does not tear it"
+
+    session 'exec cat'
+    start
+    ready
     c=$(cli)
     kill -9 "$r" "$(keeper)"
     kill -0 "$c"
     start bury
     exit_is lost && within 4 gone "$c" && [ "$(grep -c start "$d/runs")" -eq 1 ]
     ok "runner and keeper killed: bury publishes lost"
+
+    session 'echo "$$" >>started; exec cat'
+    start
+    ready
+    kill -9 "$r" "$(keeper)"
+    for i in 1 2 3 4; do start; done
+    post a1 one
+    within 8 out_is one && [ "$(wc -l <"$d/started")" -eq 2 ] && [ "$(grep -c lost "$d/runs")" -eq 1 ]
+    ok "several runners after a dead keeper: one buries, one CLI starts"
+    finish
 }
 
 t_unsure() {
@@ -335,6 +372,14 @@ got three'
     end
     exit_is 4 && within 3 none_left
     ok "one-run: end while idle"
+    session 'exec cat' one-run
+    start
+    post a1 one
+    over() { grep -q '^run 1 exit 0 ' "$d/runs"; }
+    within 5 over
+    kill -9 "$(keeper)"
+    exit_is lost && within 3 none_left && [ "$(wc -l <"$d/runs")" -eq 2 ]
+    ok "one-run: keeper killed while idle: exit lost"
     session 'read -r l; echo "$l"; exec sleep 60' one-run
     start
     post a1 one

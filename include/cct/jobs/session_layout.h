@@ -9,6 +9,7 @@
  *   Secrets go into that Start's envs; the CLI inherits them, no file holds them.
  *   The directory must exist. stdin: any line = "look into inbox and at end";
  *   EOF means nothing. With a live keeper the second runner only forwards lines.
+ *   An old `exit` stays until the new run begins: wait for its line in `runs`.
  *   The runner ends with status 0 when the session has ended (`exit` is there), 1
  *   when it could not work; stderr says why.
  *   args [..., "<session-dir>", "bury"] starts nothing: it only tidies up after a
@@ -75,7 +76,7 @@
                                         * process group: kill -INT -<pid> (no `--`) */
 /* "<code> <ms> <run>\n", by rename, after both logs are complete. <code>: raw exit code
  * of the shell (143 may be SIGTERM or exit 143; 127 not found, 126 not executable), or
- * "lost" = the keeper died. Removed when a new run starts. one-run: written when the
+ * "lost" = the keeper died; everything it ran was ended. Removed when a new run starts. one-run: written when the
  * session ends, with the last run's code (0 when there was none). */
 #define SESSION_EXIT "exit"
 #define SESSION_EXIT_LOST "lost"
