@@ -274,7 +274,7 @@ static void test_long_line_is_cut(void **state)
 static void test_limits_while_overwriting(void **state)
 {
     (void)state;
-    static const size_t steps[] = {7, 4096};
+    static const size_t steps[] = {1, 4096};
     struct buf in = BUF_INIT, text = BUF_INIT, runs = BUF_INIT;
     for (int i = 0; i < 70000; i++)
         buf_adds(&in, i % 2 ? "\033[31mx" : "\033[32my");
@@ -286,7 +286,7 @@ static void test_limits_while_overwriting(void **state)
     buf_adds(&in, "\nnext");
     /* the same again, a little below the limit, so that overwriting meets it */
     for (size_t n = 0; n < LIM_LINE_BYTES - 20; n += 16)
-        buf_add(&in, "0123456789abcdef", n + 16 < LIM_LINE_BYTES - 20 ? 16 : 13);
+        buf_add(&in, "0123456789abcdef", n + 16 < LIM_LINE_BYTES - 20 ? 16 : 9);
     buf_adds(&in, "\rab\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5"
                   "xyz\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5"
                   "GHIJKL\n");
