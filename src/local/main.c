@@ -39,33 +39,47 @@ static int bad_usage(const char *what)
 static bool take_number(const char *text, int *out)
 {
     int64_t n;
-    if (!text || !str_to_i64(text, 1, 100000, &n))
+    if (!str_to_i64(text, 1, 100000, &n))
         return false;
     *out = (int)n;
     return true;
+}
+
+/* The value of option `name` at argv[*i], as the next argument or after '='. */
+static const char *option_value(int argc, char **argv, int *i, const char *name)
+{
+    size_t len = strlen(name);
+    if (strncmp(argv[*i], name, len) != 0)
+        return NULL;
+    if (argv[*i][len] == '=')
+        return argv[*i] + len + 1;
+    if (argv[*i][len] != '\0' || *i + 1 >= argc)
+        return NULL;
+    return argv[++*i];
 }
 
 /* NULL when all was understood, else the argument that was not. */
 static const char *parse_serve(int argc, char **argv, struct serve_opts *o)
 {
     for (int i = 0; i < argc; i++) {
-        const char *next = i + 1 < argc ? argv[i + 1] : NULL;
-        if (strcmp(argv[i], "--unsafe") == 0) {
+        const char *arg = argv[i], *v;
+        bool ok = true;
+        if (strcmp(arg, "--unsafe") == 0)
             o->unsafe = true;
-            continue;
-        }
-        if (strcmp(argv[i], "--foreground") == 0) {
+        else if (strcmp(arg, "--foreground") == 0)
             o->foreground = true;
-            continue;
-        }
-        if (strcmp(argv[i], "--state-dir") == 0 && next)
-            o->state_dir = next;
-        else if (strcmp(argv[i], "--runtime-dir") == 0 && next)
-            o->runtime_dir = next;
-        else if (!(strcmp(argv[i], "--idle-exit") == 0 && take_number(next, &o->idle_exit_s)) &&
-                 !(strcmp(argv[i], "--max-running") == 0 && take_number(next, &o->max_running)))
-            return argv[i];
-        i++;
+        else if ((v = option_value(argc, argv, &i, "--state-dir")) != NULL)
+            o->state_dir = v;
+        else if ((v = option_value(argc, argv, &i, "--runtime-dir")) != NULL)
+            o->runtime_dir = v;
+        else if ((v = option_value(argc, argv, &i, "--idle-exit")) != NULL)
+            ok = take_number(v, &o->idle_exit_s);
+        else if ((v = option_value(argc, argv, &i, "--max-running")) != NULL)
+            ok = take_number(v, &o->max_running);
+        else
+            ok = false;
+        if (!ok)
+            return arg;
     }
     return NULL;
 }
