@@ -25,6 +25,7 @@ struct upload {
     struct buf answer;
     struct jw w;
     int status; /* 0 = fine so far */
+    size_t stored;
     char error[1400];
 };
 
@@ -141,6 +142,7 @@ static void store(struct upload *u, const char *asked, struct evbuffer *in, size
     jw_str(&u->w, "name", slash != NULL ? slash + 1 : path);
     jw_str(&u->w, "type", "file");
     jw_end(&u->w);
+    u->stored++;
 out:
     if (fd >= 0)
         close(fd);
@@ -171,6 +173,8 @@ static bool part(struct upload *u, struct evbuffer *in, const char *delim, size_
             evbuffer_drain(in, len);
         } else if (p->cut) {
             fail(u, 400, "the file's name is too long or damaged:", "", 0);
+        } else if (query_path != NULL && u->stored > 0) {
+            fail(u, 400, "several files are sent for one path:", query_path, 0);
         } else {
             store(u, query_path != NULL ? query_path : p->filename, in, len, false);
         }
