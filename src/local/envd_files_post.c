@@ -31,16 +31,16 @@ struct upload {
 
 static void fail(struct upload *u, int status, const char *what, const char *name, int err)
 {
-    u->status = status != 0           ? status
-                : err == ENOSPC       ? 507
-                : err == EDQUOT       ? 507
-                : err == EISDIR       ? 400
-                : err == ENOTDIR      ? 400
-                : err == ENAMETOOLONG ? 400
-                : err == EACCES       ? 403
-                : err == EPERM        ? 403
-                : err == EROFS        ? 403
-                                      : 500;
+    u->status = status != 0                     ? status
+                : err == ENOSPC                 ? 507
+                : err == EDQUOT || err == EFBIG ? 507
+                : err == EISDIR                 ? 400
+                : err == ENOTDIR                ? 400
+                : err == ENAMETOOLONG           ? 400
+                : err == EACCES                 ? 403
+                : err == EPERM                  ? 403
+                : err == EROFS                  ? 403
+                                                : 500;
     snprintf(u->error, sizeof(u->error), "%s '%.1000s'%s%s", what, name, err != 0 ? ": " : "",
              err != 0 ? strerror(err) : "");
 }

@@ -96,7 +96,8 @@ static void signals_reset(void)
         if (s != SIGKILL && s != SIGSTOP)
             sigaction(s, &sa, NULL); /* reserved numbers fail, which is fine */
     sa.sa_handler = SIG_IGN;
-    sigaction(SIGPIPE, &sa, NULL);
+    sigaction(SIGPIPE, &sa, NULL); /* errors of the call say it instead */
+    sigaction(SIGXFSZ, &sa, NULL);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
