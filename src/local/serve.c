@@ -306,6 +306,8 @@ static void detach_stdio(void)
         dup2(null, fd);
     if (null > 2)
         close(null);
+    if (chdir("/") != 0) /* keep no folder of the caller busy */
+        log_warn("cannot leave the folder of the start");
 }
 
 static int run(struct serve *s)
