@@ -168,6 +168,36 @@ static void test_filesystem(void **state)
     buf_release(&a.body);
 }
 
+/* Writing through a link changes its target and keeps both the link and the mode. */
+static void test_link(void **state)
+{
+    struct initbox_answer a;
+    char target[200], link[200];
+    struct stat st;
+    (void)state;
+    snprintf(target, sizeof(target), "%s/script", initbox_dir);
+    snprintf(link, sizeof(link), "%s/link", initbox_dir);
+    initbox_call(&a, "POST", "/files?path=script", "Content-Type: application/octet-stream\r\n",
+                 "one");
+    buf_release(&a.body);
+    assert_int_equal(chmod(target, 0750) | symlink("script", link), 0);
+    initbox_call(&a, "POST", "/files?path=link", "Content-Type: application/octet-stream\r\n",
+                 "two");
+    assert_int_equal(a.status, 200);
+    buf_release(&a.body);
+    initbox_call(&a, "GET", "/files?path=script", "", "");
+    assert_string_equal(buf_str(&a.body), "two");
+    buf_release(&a.body);
+    assert_int_equal(lstat(link, &st), 0);
+    assert_true(S_ISLNK(st.st_mode));
+    assert_int_equal(stat(target, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0750);
+    initbox_call(&a, "POST", "/files?path=/dev/null",
+                 "Content-Type: application/octet-stream\r\n", "x");
+    assert_int_equal(a.status, 400);
+    buf_release(&a.body);
+}
+
 static void file_make(const char *name, off_t size)
 {
     char path[200];
@@ -228,9 +258,10 @@ static void test_shrinking(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_files),         cmocka_unit_test(test_multipart),
-        cmocka_unit_test(test_signed),        cmocka_unit_test(test_filesystem),
-        cmocka_unit_test(test_slow_download), cmocka_unit_test(test_shrinking),
+        cmocka_unit_test(test_files),     cmocka_unit_test(test_multipart),
+        cmocka_unit_test(test_signed),    cmocka_unit_test(test_filesystem),
+        cmocka_unit_test(test_link),      cmocka_unit_test(test_slow_download),
+        cmocka_unit_test(test_shrinking),
     };
     if (argc > 1 && strcmp(argv[1], "--init") == 0)
         return init_main();
