@@ -1,0 +1,177 @@
+/* A durable session: its life, where its sandbox is, and what the row says of it. */
+#include "session_priv.h"
+
+#include <cct/text/clean.h>
+#include <cct/util/clock.h>
+#include <cct/util/str.h>
+#include <cct/util/thread.h>
+#include <cct/util/xalloc.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct sandbox *session_row(struct session *s) { return jobs_row(s->j, s->row); }
+
+const char *session_who(const struct session *s) { return s->tool ? s->tool->name : "agent"; }
+
+bool session_readonly(const struct session *s) { return s->j->o.readonly; }
+
+struct session *session_of(struct jobs *j, uint64_t row)
+{
+    struct session *s = map_get_id(j->sessions, row);
+    const struct sandbox *r;
+
+    THREAD_ASSERT(THREAD_NET);
+    if (s) return s;
+    r = jobs_row(j, row);
+    if (!r || !r->session || !*r->session) return NULL;
+    s = xcalloc(1, sizeof(*s));
+    s->j = j;
+    s->row = row;
+    s->name = xstrdup(r->session);
+    s->tool = r->tool ? tools_find(j->o.tools, r->tool) : NULL;
+    s->ad = s->tool ? agent_adapter_find(s->tool->adapter) : NULL;
+    if (!s->ad && r->tool) s->ad = agent_adapter_find(r->tool);
+    if (!s->ad) s->ad = agent_adapter_find("shell");
+    session_out_init(s);
+    map_put_id(j->sessions, row, s);
+    return s;
+}
+
+void session_free(struct session *s)
+{
+    if (!s) return;
+    session_follow_stop(s, FO_OFF);
+    session_relay_release(s);
+    session_provision_release(s);
+    session_show_release(s);
+    session_logs_release(s);
+    session_turn_release(s);
+    jobs_store_forget(s->j, s);
+    jobs_store_forget(s->j, &s->out);
+    if (s->get_call) e2b_cancel(s->j->e2b, s->get_call);
+    envd_free(s->envd);
+    session_out_release(s);
+    map_del_id(s->j->sessions, s->row);
+    free(s->name);
+    free(s->home);
+    free(s->dir);
+    free(s);
+}
+
+/* --- small helpers of the parts ------------------------------------------------------ */
+
+void session_cancel_timer(struct session *s, uint64_t *timer)
+{
+    if (*timer) net_timer_cancel(s->j->o.net, *timer);
+    *timer = 0;
+}
+
+void session_timer(struct session *s, uint64_t *timer, int64_t ms, void (*fn)(void *ctx))
+{
+    session_cancel_timer(s, timer);
+    *timer = net_timer(s->j->o.net, ms, fn, s);
+}
+
+void session_set_home(struct session *s, const char *home)
+{
+    if (!home || *home != '/' || str_eq(home, s->home)) return;
+    free(s->home);
+    free(s->dir);
+    s->home = xstrdup(home);
+    s->dir = xasprintf("%s/" SESSION_ROOT "/%s", str_eq(home, "/") ? "" : home, s->name);
+}
+
+char *session_path(const struct session *s, const char *name)
+{
+    return xasprintf("%s/%s", s->dir, name);
+}
+
+uint64_t session_sh(struct session *s, const char *script, const char *const *args, int ms,
+                    void (*fn)(void *ctx, const struct envd_run_result *r), void *ctx)
+{
+    const char *argv[12] = {"-c", script, "sh"};
+    struct envd_proc_spec spec = {.cmd = "sh", .args = argv, .timeout_ms = ms};
+
+    for (size_t i = 3; i < 11 && *args; i++) argv[i] = *args++;
+    return envd_run(s->envd, &spec, fn, ctx);
+}
+
+/* --- where it is ------------------------------------------------------------------------ */
+
+int session_target(struct session *s, const struct e2b_sandbox *vm, struct err *e)
+{
+    const struct e2b_account *a = e2b_account_of(s->j->e2b);
+    char *url = e2b_sandbox_url(a, vm->sandbox_id, vm->domain, e);
+    struct envd_target t = {.base_url = url, .sandbox_id = vm->sandbox_id, .token = vm->token};
+
+    if (!url) return e->code;
+    envd_free(s->envd);
+    s->life = s->life_call = 0;
+    s->runner_pid = 0;
+    s->envd = envd_new(s->j->o.net, &t);
+    free(url);
+    return 0;
+}
+
+void session_vm_state(struct session *s, enum sb_state st)
+{
+    const struct sandbox *r = session_row(s);
+
+    THREAD_ASSERT(THREAD_NET);
+    if (st == SB_RUNNING || (st == SB_ERROR && r && r->vm_up)) {
+        if (s->fo.state == FO_STOPPED) session_follow(s);
+        return;
+    }
+    if (st == SB_CREATING) return;
+    session_follow_stop(s, FO_STOPPED);
+    session_relay_stop(s, st != SB_PAUSED,
+                       st == SB_PAUSED ? "the sandbox was paused" : "the sandbox is gone");
+    session_logs_go(s);
+}
+
+/* --- what the row says --------------------------------------------------------------------- */
+
+void session_agent(struct session *s, enum sb_agent a)
+{
+    struct sandbox *r = session_row(s);
+
+    s->out.agent = a;
+    if (!r || r->agent == a || r->state == SB_KILLED) return;
+    r->agent = a;
+    r->agent_since = jobs_now(s->j);
+    jobs_row_changed(s->j, r);
+}
+
+void session_failed(struct session *s, const char *text)
+{
+    struct sandbox *r = session_row(s);
+    struct buf clean = BUF_INIT;
+
+    session_agent(s, AG_FAILED);
+    if (!r || r->state == SB_KILLED) return;
+    clean_text(text, strlen(text), &clean, NULL);
+    if (r->state != SB_ERROR || !str_eq(r->reason, buf_str(&clean)))
+        jobs_row_error(s->j, r, true, buf_str(&clean));
+    buf_release(&clean);
+}
+
+void session_say(struct session *s, int level, const char *fmt, ...)
+{
+    va_list ap;
+    struct buf b = BUF_INIT, clean = BUF_INIT;
+    struct item it = {.kind = ITEM_NOTICE, .exit_code = -1, .state = level};
+
+    va_start(ap, fmt);
+    buf_addv(&b, fmt, ap);
+    va_end(ap);
+    clean_text(buf_str(&b), b.len, &clean, NULL);
+    jobs_say(s->j, level, s->row, "%s", buf_str(&clean));
+    it.time_ms = clock_wall_ms();
+    it.offset = s->out.pos;
+    it.index = UINT32_MAX;
+    it.text = buf_detach(&clean, &it.text_len);
+    session_out_put(s, &it);
+    buf_release(&b);
+}

@@ -1,0 +1,167 @@
+/* Raw bytes and events for `logs`: always from the store, woken when it has more. */
+#include "session_priv.h"
+
+#include <cct/util/xalloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RAW_PIECE (256u << 10)
+#define EVENT_PAGE 500
+#define FULL_MS 50
+
+static void go(struct reader *r);
+
+static void chunk_free(struct msg *m)
+{
+    free(((struct ev_chunk *)m)->data);
+    free(m);
+}
+
+static void post(struct reader *r, char *take, size_t len)
+{
+    struct ev_chunk *c = xcalloc(1, sizeof(*c));
+
+    msg_init(&c->m, EV_CHUNK, sizeof(*c) + len, chunk_free);
+    c->m.req_id = r->req_id;
+    c->data = take;
+    c->len = len;
+    jobs_post(r->s->j, c);
+}
+
+static void reader_free(struct reader *r)
+{
+    jobs_store_forget(r->s->j, r);
+    if (r->timer) net_timer_cancel(r->s->j->o.net, r->timer);
+    free(r);
+}
+
+static void reader_end(struct reader *r, const struct err *e)
+{
+    struct session *s = r->s;
+
+    for (size_t i = 0; i < s->readers.n; i++)
+        if (s->readers.v[i] == r) {
+            ARR_REMOVE(&s->readers, i);
+            break;
+        }
+    jobs_done(s->j, r->req_id, e && e->code ? e : NULL, s->row);
+    reader_free(r);
+}
+
+void session_logs_release(struct session *s)
+{
+    for (size_t i = 0; i < s->readers.n; i++) reader_free(s->readers.v[i]);
+    ARR_RELEASE(&s->readers);
+}
+
+/* Everything there is was handed out: is that all? */
+static void dry(struct reader *r)
+{
+    const struct session *s = r->s;
+    bool over = s->fo.state == FO_ENDED || s->fo.state == FO_STOPPED || s->fo.missing;
+    bool flushed = s->out.n_acked == s->out.n_sent && !s->out.raw.len && !s->out.ev.n;
+
+    if (flushed && (over || (!r->follow && s->out.caught_up))) reader_end(r, NULL);
+}
+
+static void on_page(void *ctx, struct st_reply *a)
+{
+    struct reader *r = ctx;
+    struct buf b = BUF_INIT;
+    size_t len;
+
+    r->busy = false;
+    if (a->err.code) {
+        reader_end(r, &a->err);
+        return;
+    }
+    for (size_t i = 0; i < a->n_events; i++) {
+        buf_add(&b, a->events[i].json, a->events[i].len);
+        buf_addc(&b, '\n');
+        r->off = a->events[i].offset;
+        r->idx = a->events[i].index + 1;
+    }
+    if (a->raw_len) {
+        buf_add(&b, a->raw, a->raw_len);
+        r->off += a->raw_len;
+    }
+    if (b.len) {
+        char *text = buf_detach(&b, &len);
+
+        post(r, text, len);
+        go(r);
+    } else if (r->again) {
+        go(r);
+    } else {
+        dry(r);
+    }
+}
+
+static void on_timer(void *ctx)
+{
+    struct reader *r = ctx;
+
+    r->timer = 0;
+    go(r);
+}
+
+static void go(struct reader *r)
+{
+    struct session *s = r->s;
+
+    r->again = r->busy;
+    if (r->busy || r->timer) return;
+    if (mq_full(s->j->o.events)) {
+        r->timer = net_timer(s->j->o.net, FULL_MS, on_timer, r);
+        return;
+    }
+    if (!s->out.run.id) {
+        dry(r);
+        return;
+    }
+    r->busy = true;
+    if (r->events)
+        store_events(s->j->o.store, s->out.run.id, r->off, r->idx, false, EVENT_PAGE,
+                     jobs_store(s->j, on_page, r, r));
+    else
+        store_raw(s->j->o.store, s->out.run.id, r->off, RAW_PIECE, jobs_store(s->j, on_page, r, r));
+}
+
+void session_logs_go(struct session *s)
+{
+    for (size_t i = s->readers.n; i-- > 0;)
+        if (i < s->readers.n) go(s->readers.v[i]);
+}
+
+static void on_newest(void *ctx, struct st_reply *a)
+{
+    struct reader *r = ctx;
+
+    r->busy = false;
+    if (!r->s->out.run.id && !a->err.code) r->s->out.run = a->run;
+    go(r);
+}
+
+static void begin(struct session *s, uint64_t req_id, bool events, uint64_t from, bool follow)
+{
+    struct reader *r = xcalloc(1, sizeof(*r));
+
+    *r = (struct reader){.s = s, .req_id = req_id, .events = events, .follow = follow, .off = from};
+    *ARR_PUSH(&s->readers) = r;
+    session_follow(s);
+    r->busy = !s->out.run.id;
+    if (r->busy)
+        store_run_open(s->j->o.store, s->row, s->name, -1, jobs_store(s->j, on_newest, r, r));
+    else
+        go(r);
+}
+
+void session_raw(struct session *s, uint64_t req_id, uint64_t from, bool follow)
+{
+    begin(s, req_id, false, from, follow);
+}
+
+void session_events(struct session *s, uint64_t req_id, bool follow)
+{
+    begin(s, req_id, true, 0, follow);
+}

@@ -1,0 +1,198 @@
+/* A look into the session folder: is there an agent, does it live, where does its log
+ * stand; then the store's run is brought to it. And the other end: runs that are over,
+ * the session that is over. */
+#include "session_priv.h"
+
+#include <cct/util/clock.h>
+#include <cct/util/xalloc.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PROBE_MS 20000
+#define MISSING_MS 15000
+
+/* --- the end --------------------------------------------------------------------------------- */
+
+static char *last_line(const char *text)
+{
+    size_t end = text ? strlen(text) : 0, start;
+
+    while (end && strchr(" \t\r\n", text[end - 1])) end--;
+    for (start = end; start && text[start - 1] != '\n'; start--) {}
+    return end > start ? xstrndup(text + start, end - start < 300 ? end - start : 300) : NULL;
+}
+
+static char *end_text(struct session *s)
+{
+    const struct session_probe *p = &s->fo.p;
+    char *tail = last_line(p->err_tail), *t;
+
+    if (p->lost)
+        t = xstrdup("the agent is gone: its keeper in the sandbox was killed; restart the agent "
+                    "or kill the sandbox");
+    else if (p->exit_code == 127 || p->exit_code == 126)
+        t = xasprintf("the agent's program could not be run (status %d)%s%s; check the template",
+                      p->exit_code, tail ? ": " : "", tail ? tail : "");
+    else
+        t = xasprintf("the agent ended with status %d%s%s; restart it or kill the sandbox",
+                      p->exit_code, tail ? ": " : "", tail ? tail : "");
+    free(tail);
+    return t;
+}
+
+void session_look_finish(struct session *s)
+{
+    const struct session_probe *p = &s->fo.p;
+    char *text;
+
+    session_out_flush(s);
+    store_run_end(s->j->o.store, s->out.run.id, p->exit_code, 0, (struct st_to){NULL, 0});
+    session_follow_stop(s, FO_ENDED);
+    s->fo.ended_at = clock_mono_ms();
+    if (p->exit_code == 0 && !p->lost) {
+        session_agent(s, AG_EXITED);
+    } else if (!s->prov) {
+        text = end_text(s);
+        session_failed(s, text);
+        free(text);
+    }
+    session_relay_ended(s);
+    session_logs_go(s);
+    if (s->prov) session_provision_go(s);
+}
+
+/* Ends of runs that lie at the decoder's place. */
+void session_look_ends(struct session *s)
+{
+    const struct session_probe *p = &s->fo.p;
+
+    for (size_t i = 0; i < p->ends.n; i++) {
+        const struct session_run_end *e = &p->ends.v[i];
+
+        if (e->run <= s->fo.runs_done || e->offset > s->out.pos) continue;
+        s->fo.runs_done = e->run;
+        session_out_exit(s, e->code);
+    }
+}
+
+uint64_t session_look_next_end(const struct session *s)
+{
+    const struct session_probe *p = &s->fo.p;
+
+    for (size_t i = 0; i < p->ends.n; i++)
+        if (p->ends.v[i].run > s->fo.runs_done) return p->ends.v[i].offset;
+    return UINT64_MAX;
+}
+
+/* --- looking --------------------------------------------------------------------------------- */
+
+static int64_t epoch_key(const struct session *s) { return s->fo.p.epoch | s->fo.bump << 20; }
+
+static void on_open(struct session *s)
+{
+    struct out *o = &s->out;
+    const struct session_probe *p = &s->fo.p;
+    bool over = o->run.ended && o->run.exit_signal == -1;
+
+    if (s->fo.state != FO_OPEN) return;
+    if (over || p->size < o->pos) {
+        if (!over) {
+            session_say(s, AGENT_WARN,
+                        "the agent's log in the sandbox was cut from %" PRIu64 " to %" PRIu64
+                        " bytes by somebody: output may be missing here",
+                        o->pos, p->size);
+            store_run_end(s->j->o.store, o->run.id, -1, -1, (struct st_to){NULL, 0});
+        }
+        s->fo.bump++;
+        s->fo.runs_done = 0;
+        session_open(s, epoch_key(s), on_open);
+        return;
+    }
+    /* ends inside stored bytes were decoded with them */
+    if (!s->fo.runs_done)
+        for (size_t i = 0; i < p->ends.n; i++)
+            if (p->ends.v[i].offset < o->pos) s->fo.runs_done = p->ends.v[i].run;
+    session_look_ends(s);
+    session_follow_read(s);
+}
+
+static void say_marks(struct session *s)
+{
+    const struct session_probe *p = &s->fo.p;
+
+    if (p->cut_at && !s->fo.said_cut)
+        session_say(s, AGENT_WARN, "the agent's log has reached its cap: what it prints now is not kept");
+    if (p->diskfull && !s->fo.said_full)
+        session_say(s, AGENT_WARN, "the sandbox's disk is or was full: output of the agent is missing");
+    s->fo.said_cut = p->cut_at != 0;
+    s->fo.said_full = p->diskfull;
+}
+
+static void use_probe(struct session *s)
+{
+    const struct session_probe *p = &s->fo.p;
+    int64_t open_epoch = s->out.open_epoch & ((1 << 20) - 1);
+
+    if (!p->found || !p->started) {
+        const struct sandbox *r = session_row(s);
+
+        if (!s->fo.said_missing && r && r->agent != AG_STARTING) {
+            s->fo.said_missing = true;
+            session_say(s, AGENT_WARN, "no agent was started in this sandbox: its session folder '%s' "
+                        "is missing", s->name);
+        }
+        s->fo.missing = true;
+        session_logs_go(s);
+        session_follow_wait(s, s->fo.said_missing ? MISSING_MS : 1000);
+        if (s->prov) session_provision_go(s);
+        return;
+    }
+    s->fo.missing = false;
+    say_marks(s);
+    if (!p->alive && !p->exited && !s->fo.buried && !session_readonly(s)) {
+        s->fo.buried = true; /* the runner publishes that it is lost, and ends */
+        session_life(s);
+    }
+    if (s->out.open && open_epoch == p->epoch && !s->out.opening) {
+        s->fo.state = FO_OPEN;
+        on_open(s);
+        return;
+    }
+    if (s->out.open && open_epoch != p->epoch)
+        session_say(s, AGENT_WARN, "the agent's log began anew: output before may be missing");
+    if (open_epoch != p->epoch) s->fo.bump = 0;
+    s->fo.runs_done = 0;
+    s->fo.state = FO_OPEN;
+    session_open(s, epoch_key(s), on_open);
+}
+
+static void on_probe(void *ctx, const struct envd_run_result *r)
+{
+    struct session *s = ctx;
+
+    s->fo.call = 0;
+    if (r->err.code) {
+        session_follow_lost(s, &r->err);
+        return;
+    }
+    session_probe_release(&s->fo.p);
+    session_probe_parse(&s->fo.p, r->out, r->out_len);
+    session_set_home(s, s->fo.p.home);
+    if (!s->dir) {
+        struct err e = {0};
+
+        err_set(&e, ERR_PROTO, "the sandbox did not tell its home folder");
+        session_follow_lost(s, &e);
+        return;
+    }
+    use_probe(s);
+}
+
+void session_look(struct session *s)
+{
+    const char *args[] = {s->name, NULL};
+
+    s->fo.state = FO_PROBE;
+    s->fo.call = session_sh(s, session_probe_script, args, PROBE_MS, on_probe, s);
+}

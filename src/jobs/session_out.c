@@ -1,0 +1,406 @@
+/* From raw bytes of the agent's log to what is kept and shown. Each piece goes through
+ * the decoder and then, bytes and events together, to the store; a byte counts as stored
+ * when the store says so. A decoder that begins again reads the last turn once more:
+ * those events are stored already and only bring its state back. */
+#include "session_priv.h"
+
+#include <cct/model/transcribe.h>
+#include <cct/util/clock.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FLUSH_BYTES (256u << 10)
+#define FLUSH_MS 20
+#define IN_FLIGHT_BYTES (8u << 20) /* handed to the store, not durable yet */
+#define FRAME_MS 33
+#define ROW_MS 250
+#define STORE_RETRY_MS 15000
+#define ECHO_INDEX (1u << 25) /* behind everything the decoder makes of one line */
+
+static void flush_due(void *ctx);
+
+void session_out_init(struct session *s)
+{
+    s->out.agent = AG_UNKNOWN;
+    s->out.cost = (double)NAN;
+    buf_init(&s->out.raw, 0);
+}
+
+static void drop_pending(struct session *s)
+{
+    struct out *o = &s->out;
+
+    for (size_t i = 0; i < o->ev.n; i++) free(o->ev.v[i].json);
+    ARR_CLEAR(&o->ev);
+    buf_clear(&o->raw);
+    session_cancel_timer(s, &o->flush_timer);
+}
+
+void session_out_close(struct session *s)
+{
+    drop_pending(s);
+    agent_dec_free(s->out.dec);
+    s->out.dec = NULL;
+    s->out.open = s->out.caught_up = false;
+}
+
+void session_out_release(struct session *s)
+{
+    struct out *o = &s->out;
+
+    session_out_close(s);
+    session_cancel_timer(s, &o->store_timer);
+    session_cancel_timer(s, &o->row_timer);
+    session_cancel_timer(s, &o->items_timer);
+    if (o->items) msg_free(&o->items->m);
+    ARR_RELEASE(&o->ev);
+    buf_release(&o->raw);
+    free(o->last_line);
+    free(o->agent_session);
+}
+
+/* --- the row ---------------------------------------------------------------------------- */
+
+static void row_now(void *ctx)
+{
+    struct session *s = ctx;
+    struct out *o = &s->out;
+    struct sandbox *r = session_row(s);
+
+    o->row_timer = 0;
+    if (!o->row_dirty || !r) return;
+    o->row_dirty = false;
+    if (o->last_line && !str_eq(r->last_line, o->last_line)) {
+        free(r->last_line);
+        r->last_line = xstrdup(o->last_line);
+    }
+    if (r->agent != o->agent && r->state != SB_KILLED && o->agent != AG_UNKNOWN) {
+        r->agent = o->agent;
+        r->agent_since = jobs_now(s->j);
+    }
+    r->cost_usd = o->cost;
+    r->tokens_in = o->tokens_in;
+    r->tokens_out = o->tokens_out;
+    jobs_row_changed(s->j, r);
+}
+
+void session_out_row(struct session *s)
+{
+    s->out.row_dirty = true;
+    if (!s->out.row_timer) session_timer(s, &s->out.row_timer, ROW_MS, row_now);
+}
+
+/* Keys only grow: false when this one or a later one was taken before. */
+bool session_key_newer(struct session_key *last, const struct agent_event *ev)
+{
+    if (last->any && (ev->offset < last->offset ||
+                      (ev->offset == last->offset && ev->index <= last->index)))
+        return false;
+    *last = (struct session_key){ev->offset, ev->index, true};
+    return true;
+}
+
+void session_out_usage(struct session *s, const struct agent_event *ev)
+{
+    struct out *o = &s->out;
+
+    if (!session_key_newer(&o->counted, ev)) return;
+    o->tokens_in += ev->in_tokens + ev->cache_read + ev->cache_write;
+    o->tokens_out += ev->out_tokens;
+    if (!isnan(ev->cost_usd)) o->cost = (isnan(o->cost) ? 0 : o->cost) + ev->cost_usd;
+    session_out_row(s);
+}
+
+/* --- the screen ----------------------------------------------------------------------------- */
+
+static void post_items(void *ctx)
+{
+    struct session *s = ctx;
+    struct out *o = &s->out;
+    size_t bytes = 0;
+
+    session_cancel_timer(s, &o->items_timer);
+    if (!o->items || s->sh.loading) return;
+    for (size_t i = 0; i < o->items->n; i++) bytes += sizeof(struct item) + o->items->v[i].text_len;
+    o->items->m.bytes = (uint32_t)(bytes < UINT32_MAX ? bytes : UINT32_MAX);
+    o->items->sandbox = s->row;
+    jobs_post(s->j, o->items);
+    o->items = NULL;
+    o->items_at = clock_mono_ms();
+}
+
+void session_out_unshown(struct session *s)
+{
+    session_cancel_timer(s, &s->out.items_timer);
+    if (s->out.items) msg_free(&s->out.items->m);
+    s->out.items = NULL;
+}
+
+static void item_drop(struct item *it)
+{
+    free(it->id);
+    free(it->who);
+    free(it->title);
+    free(it->text);
+    free(it->runs);
+    free(it->input);
+}
+
+/* Of what was held back during the load, keep what it has not brought. */
+void session_out_shown(struct session *s)
+{
+    struct ev_items *b = s->out.items;
+    const struct session_key *k = &s->sh.loaded;
+    size_t n = 0;
+
+    for (size_t i = 0; b && i < b->n; i++) {
+        struct item *it = &b->v[i];
+        bool local = it->index == UINT32_MAX || (!it->offset && !it->index && it->kind == ITEM_USER);
+
+        if (k->any && !local && (it->offset < k->offset ||
+                                 (it->offset == k->offset && it->index <= k->index))) {
+            item_drop(it);
+            continue;
+        }
+        b->v[n] = *it;
+        b->op[n++] = b->op[i];
+    }
+    if (b) b->n = n;
+    post_items(s);
+}
+
+static struct ev_items *batch(struct session *s)
+{
+    if (!s->out.items) s->out.items = ev_new(EV_ITEMS);
+    return s->out.items;
+}
+
+static void post_soon(struct session *s)
+{
+    int64_t since = clock_mono_ms() - s->out.items_at;
+
+    if (since >= FRAME_MS) session_timer(s, &s->out.items_timer, 0, post_items);
+    else if (!s->out.items_timer) session_timer(s, &s->out.items_timer, FRAME_MS - since, post_items);
+}
+
+void session_out_put(struct session *s, struct item *it)
+{
+    struct ev_items *b;
+
+    if (!s->sh.on) {
+        item_drop(it);
+        return;
+    }
+    b = batch(s);
+    b->v = xrealloc(b->v, (b->n + 1) * sizeof(*b->v));
+    b->op = xrealloc(b->op, b->n + 1);
+    b->v[b->n] = *it;
+    b->op[b->n++] = ITEM_PUT;
+    memset(it, 0, sizeof(*it));
+    post_soon(s);
+}
+
+static void show_event(struct session *s, const struct agent_event *ev, const char *key)
+{
+    struct ev_items *b;
+    size_t n;
+
+    if (!session_show_live(s, ev)) return;
+    b = batch(s);
+    n = b->n;
+    transcribe(ev, session_who(s), b);
+    /* the echo takes the place of the message that waited under this id */
+    if (key && b->n > n && b->v[n].kind == ITEM_USER) {
+        free(b->v[n].id);
+        b->v[n].id = xstrdup(key);
+        session_show_echo(s, key);
+    }
+    if (b->n > n) post_soon(s);
+}
+
+/* --- events ------------------------------------------------------------------------------------ */
+
+static void keep_event(struct session *s, const struct agent_event *ev)
+{
+    struct buf json = BUF_INIT;
+    struct st_event *e;
+
+    if (s->out.store_down) return;
+    agent_event_to_json(ev, &json);
+    e = ARR_PUSH(&s->out.ev);
+    e->offset = ev->offset;
+    e->index = ev->index;
+    e->json = buf_detach(&json, &e->len);
+}
+
+static void follow_state(struct session *s, const struct agent_event *ev)
+{
+    struct out *o = &s->out;
+    enum sb_agent a = o->agent;
+    char *line = transcribe_last_line(ev);
+
+    if (line) {
+        free(o->last_line);
+        o->last_line = line;
+        session_out_row(s);
+    }
+    if (ev->kind == AGENT_SESSION && ev->id && !str_eq(ev->id, o->agent_session)) {
+        free(o->agent_session);
+        o->agent_session = xstrdup(ev->id);
+    }
+    if (!transcribe_agent_state(ev, &a)) return;
+    if (ev->kind == AGENT_EXIT && s->ad->mode == AGENT_ONE_RUN) a = AG_IDLE;
+    if (!o->caught_up || o->feeding_again) {
+        o->agent = a; /* history: the row learns where it ends */
+        session_out_row(s);
+    } else {
+        session_agent(s, a);
+    }
+}
+
+/* A run of a one-run tool that ended well is no news: the turn's end said it. */
+static bool is_noise(const struct session *s, const struct agent_event *ev)
+{
+    return ev->kind == AGENT_EXIT && s->ad->mode == AGENT_ONE_RUN && ev->exit_code == 0;
+}
+
+void session_out_event(void *ctx, const struct agent_event *from)
+{
+    struct session *s = ctx;
+    struct agent_event ev = *from;
+    const char *key;
+
+    ev.raw_line += s->out.line_base;
+    if (ev.kind == AGENT_TURN_BEGIN) s->out.turn_line = ev.raw_line - 1;
+    if (is_noise(s, &ev)) {
+        follow_state(s, &ev);
+        return;
+    }
+    if (s->out.feeding_again) {
+        follow_state(s, &ev);
+        if (ev.kind == AGENT_USER_ECHO) session_turn_old_echo(s, ev.text);
+        return;
+    }
+    keep_event(s, &ev);
+    if (!session_key_newer(&s->out.seen, &ev)) return; /* read once more to be kept */
+    if (ev.kind == AGENT_USAGE) session_out_usage(s, &ev);
+    key = session_turn_event(s, &ev);
+    show_event(s, &ev, key);
+    follow_state(s, &ev);
+    session_relay_turn(s, &ev);
+}
+
+void session_out_echo(struct session *s, uint64_t at, const char *text, const char *key)
+{
+    struct agent_event ev = AGENT_EVENT(AGENT_USER_ECHO);
+
+    ev.offset = at ? at - 1 : 0;
+    ev.index = ECHO_INDEX;
+    ev.text = (char *)text;
+    ev.time_ms = clock_wall_ms();
+    keep_event(s, &ev);
+    show_event(s, &ev, key);
+    /* not now: we may be in the middle of a piece that goes as a whole */
+    if (!s->out.flush_timer) session_timer(s, &s->out.flush_timer, FLUSH_MS, flush_due);
+}
+
+/* --- to the store --------------------------------------------------------------------------------- */
+
+bool session_out_lags(struct session *s)
+{
+    struct out *o = &s->out;
+
+    if (o->store_down) return mq_full(s->j->o.events);
+    return store_busy(s->j->o.store) || mq_full(s->j->o.events) ||
+           (o->open && o->sent_to > o->run.stored && o->sent_to - o->run.stored > IN_FLIGHT_BYTES);
+}
+
+static void store_again(void *ctx)
+{
+    struct session *s = ctx;
+
+    s->out.store_timer = 0;
+    session_follow_reset(s);
+}
+
+/* The agent's output is shown all the same; from time to time we begin again at what
+ * the store has. */
+static void store_failed(struct session *s, const struct err *e)
+{
+    struct out *o = &s->out;
+
+    if (!o->store_down && !o->said_down)
+        session_say(s, AGENT_ERROR, "the agent's output is shown but cannot be kept: %s", e->text);
+    o->said_down = o->store_down = true;
+    drop_pending(s);
+    if (!o->store_timer) session_timer(s, &o->store_timer, STORE_RETRY_MS, store_again);
+}
+
+static void on_appended(void *ctx, struct st_reply *r)
+{
+    struct session *s = ctx;
+    struct out *o = &s->out;
+
+    o->n_acked++;
+    if (r->err.code == ERR_CONFLICT) {
+        session_follow_reset(s);
+    } else if (r->err.code) {
+        store_failed(s, &r->err);
+    } else {
+        if (r->stored > o->run.stored) o->run.stored = r->stored;
+        if (o->said_down) session_say(s, AGENT_INFO, "the agent's output is kept again");
+        o->said_down = false;
+    }
+    session_show_acked(s);
+}
+
+static void flush_due(void *ctx)
+{
+    struct session *s = ctx;
+
+    s->out.flush_timer = 0;
+    session_out_flush(s);
+}
+
+void session_out_flush(struct session *s)
+{
+    struct out *o = &s->out;
+    struct st_append a = {.run = o->run.id, .offset = o->pos - o->raw.len};
+
+    session_cancel_timer(s, &o->flush_timer);
+    if (!o->open || (!o->raw.len && !o->ev.n)) return;
+    a.turn_offset = agent_dec_turn_offset(o->dec);
+    a.turn_line = o->turn_line;
+    a.raw = buf_detach(&o->raw, &a.len);
+    a.events = o->ev.v;
+    a.n_events = o->ev.n;
+    o->ev.v = NULL;
+    o->ev.n = o->ev.cap = 0;
+    o->sent_to = o->pos;
+    o->n_sent++;
+    store_append(s->j->o.store, &a, jobs_store(s->j, on_appended, s, s));
+}
+
+void session_out_feed(struct session *s, const char *data, size_t len)
+{
+    struct out *o = &s->out;
+
+    if (!len) return;
+    o->pos += len;
+    if (!o->store_down) buf_add(&o->raw, data, len);
+    agent_dec_feed(o->dec, data, len);
+    if (o->raw.len >= FLUSH_BYTES) session_out_flush(s);
+    else if (!o->flush_timer) session_timer(s, &o->flush_timer, FLUSH_MS, flush_due);
+}
+
+void session_out_exit(struct session *s, int code)
+{
+    int sig = s->sigint_sent && code == 130 ? 2 : 0;
+
+    s->sigint_sent = false;
+    agent_dec_exit(s->out.dec, code, sig, s->fo.p.err_tail);
+    session_out_flush(s);
+}

@@ -1,0 +1,321 @@
+/* Inside of a durable session: one struct, its parts in one file each.
+ *
+ *   session.c            lifecycle, target, row, states of the VM
+ *   session_script.c     pure: scripts, names and answers of the session folder
+ *   session_provision.c  upload, start and restart of the runner
+ *   session_follow.c     backlog, tail, loss
+ *   session_look.c       what the folder says, before reading and at the end
+ *   session_life.c       the runner: find it, start it, wake it, see it end
+ *   session_open.c       the store's run, its last turn once more, its usage
+ *   session_out.c        raw bytes -> decoder -> store, row, items
+ *   session_relay.c      queue -> inbox -> delivered; interrupt
+ *   session_turn.c       whose turn it is: echoes, waiters for an answer
+ *   session_show.c       the transcript for the screen
+ *   session_logs.c       raw bytes and events for `logs`
+ *
+ * Everything runs on the net thread. Calls to envd are cancelled by envd_free(), those
+ * to the store dropped by jobs_store_forget(): no callback comes after session_free(). */
+#ifndef CCT_JOBS_SESSION_PRIV_H
+#define CCT_JOBS_SESSION_PRIV_H
+
+#include <cct/agent.h>
+#include <cct/config/tools.h>
+#include <cct/jobs/session.h>
+#include <cct/jobs/session_layout.h>
+#include <cct/util/arr.h>
+#include <cct/util/buf.h>
+
+/* --- session_script.c: the folder's text forms ------------------------------------ */
+
+struct session_run_end {
+    uint64_t run;    /* its number, from 1 */
+    uint64_t offset; /* size of out.log when the run ended */
+    int code;        /* -1: lost */
+};
+/* What one look into the folder said. */
+struct session_probe {
+    bool found;      /* the folder is there */
+    bool started;    /* a keeper has worked here */
+    bool alive;      /* its keeper lives */
+    bool exited;     /* `exit` is published: both logs are complete */
+    bool lost;
+    int exit_code;
+    int64_t epoch;
+    uint64_t size;   /* of out.log */
+    uint64_t starts; /* runs begun so far */
+    bool diskfull;
+    uint64_t cut_at; /* offset of the cap's mark in out.log, 0 = not cut */
+    char *home, *error, *err_tail;
+    ARR(struct session_run_end) ends;
+};
+extern const char session_probe_script[];   /* $1 = session name */
+extern const char session_prepare_script[]; /* $1 = session name, $2 = command to find */
+extern const char session_install_script[]; /* $1 = session folder, $2.. = files */
+extern const char session_await_script[];   /* $1 = folder, $2 = runs before, $3 = mode */
+extern const char session_taken_script[];   /* $1 = folder, $2 = begin of a message id */
+extern const char session_sigint_script[];  /* $1 = folder */
+void session_probe_parse(struct session_probe *p, const char *text, size_t len);
+void session_probe_release(struct session_probe *p);
+/* 'it'\''s' */
+void session_quote(struct buf *out, const char *word);
+/* cli.sh: cd home, exec the words; command: that one by sh -c instead; driver: the
+ * shell driver in the folder; resume_id: the tool's own resume, when it is not NULL. */
+struct session_cli {
+    char *const *argv;
+    const char *command, *resume_id;
+    bool driver;
+};
+void session_cli_script(struct buf *out, const struct session_cli *c);
+/* True when the tool has a flag that resumes a session of its own. */
+bool session_cli_resumes(char *const *argv);
+/* 13 digits, '-', id; characters that the folder's names do not allow become '_'. */
+void session_inbox_name(char *dst, size_t size, int64_t ms, const char *id);
+/* The same text but for white space at both ends. */
+bool session_same_text(const char *a, const char *b);
+/* The runner of a folder in the answer of envd's process list; 0 = none. */
+int session_runner_pid(const char *list_json, size_t len, const char *dir);
+enum session_taken { TAKEN_NO, TAKEN_YES, TAKEN_UNSURE };
+/* First word of the taken script's answer; *ended: the CLI's end is published. */
+enum session_taken session_taken_parse(const char *text, bool *ended);
+
+/* --- state ---------------------------------------------------------------------------- */
+
+enum follow_state {
+    FO_OFF,     /* nobody asked yet */
+    FO_TARGET,  /* asking the control plane where it is */
+    FO_PROBE,   /* looking into the folder */
+    FO_OPEN,    /* the store's run, then its last turn once more */
+    FO_BACKLOG, /* ranged reads */
+    FO_TAIL,    /* live */
+    FO_HOLD,    /* we lag: closed until store and screen have drained */
+    FO_ASK,     /* lost: paused, gone or only the network? */
+    FO_WAIT,    /* backing off after a loss */
+    FO_ENDED,   /* the CLI is gone and everything was read */
+    FO_STOPPED  /* VM paused, killed or not there yet */
+};
+/* Place of an event in a run's log. */
+struct session_key {
+    uint64_t offset;
+    uint32_t index;
+    bool any;
+};
+struct follow {
+    enum follow_state state;
+    bool again;            /* look again as soon as the current step is done */
+    int attempt;           /* losses in a row */
+    int64_t tail_since, ended_at; /* mono ms */
+    uint64_t call, stream, timer;
+    int tail_pid;
+    struct session_probe p; /* the last one */
+    bool said_cut, said_full, said_missing, said_loss, buried;
+    bool missing;          /* no agent was started there */
+    int64_t bump;          /* times the log was found cut within one epoch */
+    uint64_t runs_done;    /* ends of runs up to this one were decoded */
+};
+struct out {
+    struct store_run run;
+    bool open;          /* run is known, the decoder stands at pos */
+    bool feeding_again; /* stored bytes: their events are stored too */
+    bool caught_up;     /* at the live end */
+    bool store_down, said_down;
+    uint64_t store_timer;
+    bool opening, summed;       /* session_open.c */
+    int64_t open_epoch;
+    uint64_t open_at;
+    void (*open_done)(struct session *s);
+    struct agent_dec *dec;
+    uint64_t pos;       /* next byte wanted */
+    uint64_t line_base; /* lines before the decoder's first one */
+    uint64_t turn_line;
+    struct buf raw;     /* read, not yet handed to the store; ends at pos */
+    ARR(struct st_event) ev;
+    uint64_t sent_to;   /* end of what was handed over */
+    unsigned n_sent, n_acked;
+    uint64_t flush_timer, row_timer, items_timer;
+    bool row_dirty;
+    enum sb_agent agent; /* as decoded; the row follows it */
+    char *last_line, *agent_session;
+    double cost;         /* NaN: none known */
+    int64_t tokens_in, tokens_out;
+    struct session_key counted; /* usage up to this key is in the sums */
+    struct session_key seen;    /* newest event that had its effect */
+    struct ev_items *items; /* batch for the screen */
+    int64_t items_at;       /* mono ms of the last post */
+};
+enum relay_step { RE_IDLE, RE_CLAIM, RE_PUBLISH, RE_SENT };
+struct relay {
+    enum relay_step step;
+    struct message msg;   /* in flight, id 0 = none */
+    char name[96], id[80]; /* in the inbox */
+    int attempt, checks;
+    bool turn_seen;       /* a turn began after it was published */
+    uint64_t timer, call;
+    uint64_t int_req, int_timer, int_call; /* interrupt under way */
+    char int_id[24];
+};
+struct waiter { /* send --wait */
+    uint64_t message, req_id;
+    char *text;   /* of the message, once known */
+    bool in_turn;
+};
+struct show {
+    bool on, loading;
+    unsigned barrier;          /* n_sent that must be acked before the load */
+    struct session_key loaded; /* newest key that the load has brought */
+    struct session_key first;  /* oldest key loaded */
+    bool older_busy, more;
+    struct map *keys;          /* messages on the screen, and delivered ones */
+};
+struct reader { /* logs */
+    uint64_t req_id;
+    bool events, follow, busy, again;
+    uint64_t off;
+    uint32_t idx;
+    uint64_t timer;
+    struct session *s;
+};
+struct provision;
+
+struct session {
+    struct jobs *j;
+    uint64_t row;
+    char *name;                /* of the folder */
+    const struct tool *tool;   /* NULL: not known on this machine */
+    const struct agent_adapter *ad;
+    struct envd *envd;
+    char *home, *dir;          /* absolute, once known */
+    uint64_t get_call;
+    int runner_pid;            /* 0 = not known */
+    uint64_t life, life_call;  /* stream that ends with the runner; looking for it */
+    bool life_wake;            /* a wake line waits for it */
+    struct buf life_err;       /* what it said on stderr */
+    bool sigint_sent;
+    struct follow fo;
+    struct out out;
+    struct relay re;
+    ARR(struct waiter) waiters;
+    ARR(char *) echoes;        /* whose messages are being looked up */
+    char echo_key[80];
+    struct buf answer;         /* text of the current turn */
+    char *answer_id;
+    struct show sh;
+    ARR(struct reader *) readers;
+    struct provision *prov;    /* a start or restart under way */
+    bool prov_begun;           /* it is at work in the folder */
+    bool prov_ready;           /* its CLI runs, the first prompt is on its way */
+};
+
+/* --- session.c ------------------------------------------------------------------------ */
+struct sandbox *session_row(struct session *s);
+const char *session_who(const struct session *s); /* the agent's name */
+/* A notice about the session: events pane, and the transcript when it is shown. */
+void session_say(struct session *s, int level, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+void session_agent(struct session *s, enum sb_agent a);
+void session_failed(struct session *s, const char *text);
+/* Target from an answer of the control plane; 0 or a code. */
+int session_target(struct session *s, const struct e2b_sandbox *vm, struct err *e);
+void session_set_home(struct session *s, const char *home);
+char *session_path(const struct session *s, const char *name);
+/* sh -c SCRIPT sh args... (ends with NULL), at most ms. */
+uint64_t session_sh(struct session *s, const char *script, const char *const *args, int ms,
+                    void (*fn)(void *ctx, const struct envd_run_result *r), void *ctx);
+void session_cancel_timer(struct session *s, uint64_t *timer);
+void session_timer(struct session *s, uint64_t *timer, int64_t ms, void (*fn)(void *ctx));
+bool session_readonly(const struct session *s);
+
+/* --- session_provision.c ---------------------------------------------------------------- */
+void session_provision_release(struct session *s);
+/* The folder was looked at and no CLI lives: a restart that waits may begin. */
+void session_provision_go(struct session *s);
+void session_provision_alive(struct session *s); /* it still runs */
+void session_provision_stop(struct session *s, const char *why);
+/* The first prompt is in the inbox, or cannot be for now. */
+void session_provision_sent(struct session *s);
+/* The runner ended in failure: it could not start the CLI. */
+void session_provision_runner_ended(struct session *s, const char *why);
+
+/* --- session_follow.c --------------------------------------------------------------------- */
+void session_follow_stop(struct session *s, enum follow_state st);
+/* Look again now: the runner's stream ended, a restart happened. */
+void session_follow_again(struct session *s);
+/* The store does not go with us: begin at what it has. */
+void session_follow_reset(struct session *s);
+
+void session_follow_read(struct session *s); /* the backlog, then the live end */
+void session_follow_lost(struct session *s, const struct err *e);
+void session_follow_wait(struct session *s, int64_t ms); /* then look again */
+
+/* --- session_look.c -------------------------------------------------------------------------- */
+void session_look(struct session *s);
+/* Ends of runs that lie at the decoder's place are decoded; where the next one lies. */
+void session_look_ends(struct session *s);
+uint64_t session_look_next_end(const struct session *s);
+void session_look_finish(struct session *s); /* the CLI is gone and all was read */
+
+/* --- session_life.c -------------------------------------------------------------------------- */
+/* Hold the stream of the folder's runner: it ends with the keeper, and its pid takes the
+ * wake lines. One is started when there is none; it never starts a CLI. */
+void session_life(struct session *s);
+void session_life_close(struct session *s);
+/* Start the runner that starts the CLI; env ends with k NULL. */
+void session_life_start(struct session *s, const struct kv *env);
+/* Tell the runner to look into the inbox. */
+void session_life_wake(struct session *s);
+
+/* --- session_open.c ------------------------------------------------------------------------ */
+/* Open the run of an epoch, bring the decoder to where the store is; then `done`. */
+void session_open(struct session *s, int64_t epoch, void (*done)(struct session *s));
+
+/* --- session_out.c --------------------------------------------------------------------------- */
+void session_out_init(struct session *s);
+void session_out_release(struct session *s);
+void session_out_close(struct session *s); /* forget the run; open it again later */
+void session_out_feed(struct session *s, const char *data, size_t len);
+void session_out_exit(struct session *s, int code);
+void session_out_flush(struct session *s);
+/* An event of our own between two bytes of the log, stored with it. */
+void session_out_echo(struct session *s, uint64_t at, const char *text, const char *key);
+bool session_out_lags(struct session *s);
+void session_out_put(struct session *s, struct item *it); /* local item; moved from */
+void session_out_row(struct session *s);                  /* row soon */
+void session_out_unshown(struct session *s); /* drop the batch for the screen */
+void session_out_shown(struct session *s);   /* the load is out: now what came meanwhile */
+void session_out_usage(struct session *s, const struct agent_event *ev);
+void session_out_event(void *ctx, const struct agent_event *ev); /* the decoder's sink */
+bool session_key_newer(struct session_key *last, const struct agent_event *ev);
+
+/* --- session_relay.c ------------------------------------------------------------------------- */
+void session_relay_release(struct session *s);
+void session_relay_delivered(struct session *s, uint64_t id);
+void session_relay_stop(struct session *s, bool gone, const char *why);
+void session_relay_ended(struct session *s); /* the CLI is gone */
+void session_relay_turn(struct session *s, const struct agent_event *ev);
+
+/* --- session_turn.c -------------------------------------------------------------------------- */
+void session_turn_release(struct session *s);
+/* Each live event, before it is shown; returns the key of the message it echoes (borrowed
+ * until the next call) or NULL. */
+const char *session_turn_event(struct session *s, const struct agent_event *ev);
+/* Echo in bytes that were stored before: the state of its message may lag behind. */
+void session_turn_old_echo(struct session *s, const char *text);
+void session_turn_delivered(struct session *s, uint64_t message);
+void session_turn_fail(struct session *s, uint64_t message, const struct err *e);
+void session_turn_fail_all(struct session *s, const struct err *e);
+void session_turn_look(struct session *s); /* a message may have been cancelled */
+
+/* --- session_show.c -------------------------------------------------------------------------- */
+void session_show_release(struct session *s);
+void session_show_acked(struct session *s);  /* the store moved on */
+void session_show_echo(struct session *s, const char *key); /* an echo took its place */
+void session_show_message(struct session *s, const struct message *m);
+void session_show_messages(struct session *s);
+void session_show_new_run(struct session *s);
+/* May this live event go to the screen, or has the load brought it? */
+bool session_show_live(struct session *s, const struct agent_event *ev);
+
+/* --- session_logs.c -------------------------------------------------------------------------- */
+void session_logs_release(struct session *s);
+void session_logs_go(struct session *s); /* the store has more, or the end was reached */
+
+#endif

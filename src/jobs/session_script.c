@@ -1,0 +1,285 @@
+/* The session folder's text forms: the scripts we run beside it, the names we give in
+ * it, and what they answer. Pure, no I/O. */
+#include "session_priv.h"
+
+#include <cct/util/json.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- scripts: POSIX sh, names come as arguments and never into the text ------------ */
+
+/* `exit` is read before the size and the ends of runs after it: then the size of an
+ * ended session is final, and every border below the size is known. */
+const char session_probe_script[] =
+    "echo \"home $HOME\"\n"
+    "cd \"$HOME/" SESSION_ROOT "/$1\" 2>/dev/null || exit 0\n"
+    "echo found\n"
+    "k=$(readlink " SESSION_KEEPER " 2>/dev/null)\n"
+    "while [ -n \"$k\" ] && h=$(readlink \"" SESSION_HEIRS "/$k\" 2>/dev/null); do k=$h; done\n"
+    "if [ -n \"$k\" ]; then\n"
+    "  echo started\n"
+    "  if { read -r st <\"/proc/${k%-*}/stat\"; } 2>/dev/null; then\n"
+    "    st=${st##*\\)}; set -f; set -- $st; set +f\n"
+    "    [ \"${20}\" = \"${k#*-}\" ] && [ \"$1\" != Z ] && [ \"$1\" != X ] && echo alive\n"
+    "  fi\n"
+    "fi\n"
+    "[ -e " SESSION_EXIT " ] && echo \"exit $(cat " SESSION_EXIT ")\"\n"
+    "[ -e " SESSION_EPOCH " ] && echo \"epoch $(cat " SESSION_EPOCH ")\"\n"
+    "[ -e " SESSION_OUT_LOG " ] && echo \"size $(wc -c <" SESSION_OUT_LOG ")\"\n"
+    "[ -e " SESSION_ERROR " ] && echo \"error $(head -n 1 " SESSION_ERROR ")\"\n"
+    "[ -e " SESSION_DISKFULL " ] && echo diskfull\n"
+    "sed -n 's/^out /cut /p' " SESSION_CUT " 2>/dev/null\n"
+    "echo \"starts $(grep -c '^run [0-9]* start ' " SESSION_RUNS " 2>/dev/null)\"\n"
+    "grep '^run [0-9]* exit ' " SESSION_RUNS " 2>/dev/null | tail -n 200\n"
+    "echo err\n"
+    "tail -c 4096 " SESSION_ERR_LOG " 2>/dev/null\n"
+    "exit 0\n";
+
+const char session_prepare_script[] =
+    "umask 077\n"
+    "[ -z \"$2\" ] || command -v \"$2\" >/dev/null 2>&1 || exit 127\n"
+    "mkdir -p \"$HOME/" SESSION_ROOT "/$1/" SESSION_INBOX "\" || exit 1\n"
+    "printf '%s\\n' \"$HOME\"\n";
+
+const char session_install_script[] =
+    "cd \"$1\" || exit 1\n"
+    "shift\n"
+    "rm -f " SESSION_ERROR "\n"
+    "for f; do mv -f \".up-$f\" \"$f\" || exit 1; done\n";
+
+const char session_await_script[] =
+    "cd \"$1\" || exit 1\n"
+    "i=0\n"
+    "while [ $i -lt 400 ]; do\n"
+    "  if [ -e " SESSION_ERROR " ]; then cat " SESSION_ERROR " >&2; echo error; exit 0; fi\n"
+    "  n=$(grep -c '^run [0-9]* start ' " SESSION_RUNS " 2>/dev/null)\n"
+    "  if [ \"$3\" = " SESSION_MODE_ONE_RUN " ]; then\n"
+    "    [ -e " SESSION_EPOCH " ] && [ ! -e " SESSION_EXIT " ] && { echo up; exit 0; }\n"
+    "  elif [ \"${n:-0}\" -gt \"$2\" ]; then\n"
+    "    if [ -e " SESSION_EXIT " ]; then\n"
+    "      echo \"exit $(cat " SESSION_EXIT ")\"; tail -c 2000 " SESSION_ERR_LOG " >&2; exit 0\n"
+    "    fi\n"
+    "    [ -s " SESSION_CLI_PID " ] && { echo up; exit 0; }\n"
+    "  fi\n"
+    "  sleep 0.05 2>/dev/null || sleep 1\n"
+    "  i=$((i + 1))\n"
+    "done\n"
+    "echo timeout\n";
+
+const char session_taken_script[] =
+    "cd \"$1\" || exit 1\n"
+    "r=no\n"
+    "for f in " SESSION_UNSURE "/*-\"$2\"*; do [ -e \"$f\" ] && r=unsure; done\n"
+    "for f in " SESSION_SENT "/*-\"$2\"*; do [ -e \"$f\" ] && r=yes; done\n"
+    "if [ $r = yes ] && grep -q '^" SESSION_MODE_ONE_RUN "' " SESSION_MODE " 2>/dev/null; then\n"
+    "  grep -q \" message $2\" " SESSION_RUNS " || r=no\n"
+    "fi\n"
+    "[ -e " SESSION_EXIT " ] && r=\"$r exit\"\n"
+    "echo \"$r\"\n";
+
+/* The number alone may be somebody else's by now: the start time decides. */
+const char session_sigint_script[] =
+    "cd \"$1\" && read -r p t <" SESSION_CLI_PID " || exit 3\n"
+    "read -r st <\"/proc/$p/stat\" || exit 3\n"
+    "st=${st##*\\)}; set -f; set -- $st; set +f\n"
+    "[ \"${20}\" = \"$t\" ] || exit 3\n"
+    "kill -INT \"-$p\"\n";
+
+/* --- the probe's answer ------------------------------------------------------------------ */
+
+static uint64_t number(const char *s)
+{
+    uint64_t n = 0;
+
+    s += strspn(s, " \t");
+    for (; *s >= '0' && *s <= '9' && n < UINT64_MAX / 10 - 9; s++) n = n * 10 + (uint64_t)(*s - '0');
+    return n;
+}
+
+/* The word after the n-th space, counted from 0. */
+static const char *word_at(const char *s, int n)
+{
+    while (n-- > 0 && s) {
+        s = strchr(s, ' ');
+        if (s) s++;
+    }
+    return s ? s : "";
+}
+
+/* run <n> exit <code|lost> <ms> out-offset <bytes> ... */
+static void parse_end(struct session_probe *p, const char *line)
+{
+    const char *code = word_at(line, 3), *off = strstr(line, " out-offset ");
+    struct session_run_end *end;
+
+    if (!off) return;
+    end = ARR_PUSH(&p->ends);
+    end->run = number(word_at(line, 1));
+    end->offset = number(off + strlen(" out-offset "));
+    end->code = str_starts(code, SESSION_EXIT_LOST) ? -1 : (int)(number(code) & 0xffff);
+}
+
+static void parse_line(struct session_probe *p, const char *l)
+{
+    if (str_starts(l, "home ")) {
+        free(p->home);
+        p->home = xstrdup(l + 5);
+    } else if (str_eq(l, "found")) {
+        p->found = true;
+    } else if (str_eq(l, "started")) {
+        p->started = true;
+    } else if (str_eq(l, "alive")) {
+        p->alive = true;
+    } else if (str_starts(l, "exit ")) {
+        p->exited = true;
+        p->lost = str_starts(l + 5, SESSION_EXIT_LOST);
+        p->exit_code = p->lost ? -1 : (int)(number(l + 5) & 0xffff);
+    } else if (str_starts(l, "epoch ")) {
+        p->epoch = (int64_t)(number(l + 6) & 0xffffffff);
+    } else if (str_starts(l, "size ")) {
+        p->size = number(l + 5);
+    } else if (str_starts(l, "starts ")) {
+        p->starts = number(l + 7);
+    } else if (str_starts(l, "error ")) {
+        free(p->error);
+        p->error = xstrdup(l + 6);
+    } else if (str_eq(l, "diskfull")) {
+        p->diskfull = true;
+    } else if (str_starts(l, "cut ")) {
+        p->cut_at = number(l + 4);
+    } else if (str_starts(l, "run ")) {
+        parse_end(p, l);
+    }
+}
+
+void session_probe_parse(struct session_probe *p, const char *text, size_t len)
+{
+    const char *at = text, *end = text + len;
+
+    memset(p, 0, sizeof(*p));
+    while (at < end) {
+        const char *nl = memchr(at, '\n', (size_t)(end - at));
+        size_t n = nl ? (size_t)(nl - at) : (size_t)(end - at);
+        char *line = xstrndup(at, n);
+
+        at += nl ? n + 1 : n;
+        if (str_eq(line, "err")) {
+            p->err_tail = xstrndup(at, (size_t)(end - at));
+            at = end;
+        } else {
+            parse_line(p, line);
+        }
+        free(line);
+    }
+}
+
+void session_probe_release(struct session_probe *p)
+{
+    free(p->home);
+    free(p->error);
+    free(p->err_tail);
+    ARR_RELEASE(&p->ends);
+    memset(p, 0, sizeof(*p));
+}
+
+/* --- cli.sh -------------------------------------------------------------------------------- */
+
+void session_quote(struct buf *out, const char *word)
+{
+    buf_addc(out, '\'');
+    for (; *word; word++) {
+        if (*word == '\'') buf_adds(out, "'\\''");
+        else buf_addc(out, *word);
+    }
+    buf_addc(out, '\'');
+}
+
+bool session_cli_resumes(char *const *argv)
+{
+    const char *slash;
+
+    if (!argv || !argv[0]) return false;
+    slash = strrchr(argv[0], '/');
+    return str_eq(slash ? slash + 1 : argv[0], "claude");
+}
+
+void session_cli_script(struct buf *out, const struct session_cli *c)
+{
+    buf_adds(out, "dir=$PWD\ncd \"$HOME\" || exit 1\n");
+    if (c->command) {
+        buf_adds(out, "exec sh -c ");
+        session_quote(out, c->command);
+    } else {
+        buf_adds(out, "exec");
+        for (size_t i = 0; c->argv && c->argv[i]; i++) {
+            buf_addc(out, ' ');
+            session_quote(out, c->argv[i]);
+        }
+        if (c->driver) buf_adds(out, " \"$dir/" SESSION_SHELL_DRIVER "\"");
+        if (c->resume_id && session_cli_resumes(c->argv)) {
+            buf_adds(out, " --resume ");
+            session_quote(out, c->resume_id);
+        }
+    }
+    buf_addc(out, '\n');
+}
+
+/* --- names and answers ------------------------------------------------------------------------ */
+
+void session_inbox_name(char *dst, size_t size, int64_t ms, const char *id)
+{
+    size_t n;
+
+    snprintf(dst, size, "%013" PRId64 "-", ms < 0 ? 0 : ms);
+    n = strlen(dst);
+    for (; *id && n + 1 < size; id++) dst[n++] = isalnum((unsigned char)*id) ? *id : '_';
+    dst[n] = 0;
+}
+
+bool session_same_text(const char *a, const char *b)
+{
+    static const char space[] = " \t\r\n";
+    size_t n, m;
+
+    if (!a || !b) return false;
+    a += strspn(a, space);
+    b += strspn(b, space);
+    for (n = strlen(a); n && strchr(space, a[n - 1]);) n--;
+    for (m = strlen(b); m && strchr(space, b[m - 1]);) m--;
+    return n == m && memcmp(a, b, n) == 0;
+}
+
+static bool runs_folder(const struct cJSON *config, const char *dir)
+{
+    bool runner = false, ours = false;
+
+    for (const struct cJSON *a = json_first(json_get(config, "args")); a; a = json_next(a)) {
+        const char *s = json_str_of(a);
+
+        if (s && str_ends(s, "/" SESSION_RUNNER)) runner = true;
+        if (str_eq(s, dir)) ours = true;
+    }
+    return runner && ours;
+}
+
+int session_runner_pid(const char *list_json, size_t len, const char *dir)
+{
+    struct cJSON *j = json_parse(list_json, len, NULL);
+    int pid = 0;
+
+    for (const struct cJSON *p = json_first(json_get(j, "processes")); p; p = json_next(p))
+        if (runs_folder(json_get(p, "config"), dir)) pid = (int)json_i64(p, "pid", 0);
+    json_free(j);
+    return pid;
+}
+
+enum session_taken session_taken_parse(const char *text, bool *ended)
+{
+    *ended = strstr(text, " exit") != NULL;
+    return str_starts(text, "yes") ? TAKEN_YES : str_starts(text, "unsure") ? TAKEN_UNSURE : TAKEN_NO;
+}

@@ -1,0 +1,211 @@
+/* The transcript for the screen: what is stored, then what comes. The load waits until
+ * everything decoded before is durable; what arrives meanwhile is held back and cleared
+ * of what the load has brought, so no event is shown twice or left out. */
+#include "session_priv.h"
+
+#include <cct/model/transcribe.h>
+#include <cct/text/clean.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOAD_EVENTS 2000
+#define OLDER_EVENTS 1000
+#define LIST_MESSAGES 50
+
+static char is_shown, is_delivered; /* marks in sh.keys */
+
+void session_show_release(struct session *s)
+{
+    map_free(s->sh.keys, NULL);
+    s->sh.keys = NULL;
+}
+
+bool session_show_live(struct session *s, const struct agent_event *ev)
+{
+    const struct session_key *k = &s->sh.loaded;
+
+    if (!s->sh.on) return false;
+    return !k->any || ev->offset > k->offset || (ev->offset == k->offset && ev->index > k->index);
+}
+
+/* --- messages that wait ---------------------------------------------------------------- */
+
+static void put_message(struct session *s, const struct message *m)
+{
+    struct item it = {.kind = ITEM_USER, .exit_code = -1, .state = (int)m->state};
+    const void *mark;
+
+    if (!s->sh.on || s->sh.loading) return;
+    if (!s->sh.keys) s->sh.keys = map_new();
+    mark = map_get(s->sh.keys, m->key);
+    if (m->state == MSG_DELIVERED) {
+        /* its echo takes its place */
+        map_put(s->sh.keys, m->key, &is_delivered);
+        return;
+    }
+    if (mark == &is_delivered || (m->state == MSG_CANCELLED && !mark)) return;
+    map_put(s->sh.keys, m->key, &is_shown);
+    it.id = xstrdup(m->key);
+    it.who = xstrdup("you");
+    it.text = clean_text_dup(m->text, strlen(m->text));
+    it.text_len = strlen(it.text);
+    it.time_ms = m->created_at;
+    session_out_put(s, &it);
+}
+
+void session_show_message(struct session *s, const struct message *m)
+{
+    struct ev_message *ev = ev_new(EV_MESSAGE);
+
+    message_copy(&ev->msg, m);
+    jobs_post(s->j, ev);
+    put_message(s, m);
+}
+
+static void on_messages(void *ctx, struct st_reply *r)
+{
+    struct session *s = ctx;
+
+    for (size_t i = 0; i < r->n_messages; i++) put_message(s, &r->messages[i]);
+}
+
+void session_show_messages(struct session *s)
+{
+    if (s->sh.on && !s->sh.loading)
+        store_messages(s->j->o.store, s->row, LIST_MESSAGES, jobs_store(s->j, on_messages, s, s));
+}
+
+void session_show_echo(struct session *s, const char *key)
+{
+    if (!s->sh.keys) s->sh.keys = map_new();
+    map_put(s->sh.keys, key, &is_delivered);
+}
+
+/* --- loading ------------------------------------------------------------------------------- */
+
+static void move_to_front(struct ev_items *ev, size_t from)
+{
+    struct item it = ev->v[from];
+    uint8_t op = ev->op[from];
+
+    memmove(ev->v + 1, ev->v, from * sizeof(*ev->v));
+    memmove(ev->op + 1, ev->op, from);
+    ev->v[0] = it;
+    ev->op[0] = op;
+}
+
+static struct ev_items *items_of(struct session *s, struct st_reply *r)
+{
+    struct ev_items *ev = ev_new(EV_ITEMS);
+
+    ev->sandbox = s->row;
+    for (size_t i = 0; i < r->n_events; i++) {
+        const struct st_event *e = &r->events[i];
+        struct agent_event a;
+        size_t n = ev->n;
+
+        if (agent_event_from_json(&a, e->json, e->len, NULL) != 0) continue;
+        a.offset = e->offset;
+        a.index = e->index;
+        transcribe(&a, session_who(s), ev);
+        /* the first message of a tool without echoes stands before the first byte */
+        if (a.kind == AGENT_USER_ECHO && !a.offset && ev->n > n) move_to_front(ev, n);
+        agent_event_release(&a);
+    }
+    if (r->n_events)
+        s->sh.first = (struct session_key){r->events[0].offset, r->events[0].index, true};
+    s->sh.more = r->more_before;
+    ev->more_before = r->more_before;
+    return ev;
+}
+
+static void on_loaded(void *ctx, struct st_reply *r)
+{
+    struct session *s = ctx;
+    struct ev_items *ev;
+
+    if (!s->sh.on || !s->sh.loading) return;
+    s->sh.loading = false;
+    memset(&s->sh.first, 0, sizeof(s->sh.first));
+    memset(&s->sh.loaded, 0, sizeof(s->sh.loaded));
+    if (s->sh.keys) map_free(s->sh.keys, NULL);
+    s->sh.keys = NULL;
+    if (r->err.code) session_say(s, AGENT_ERROR, "stored output cannot be read: %s", r->err.text);
+    ev = items_of(s, r);
+    ev->reset = true;
+    if (r->n_events) {
+        const struct st_event *last = &r->events[r->n_events - 1];
+
+        s->sh.loaded = (struct session_key){last->offset, last->index, true};
+    }
+    jobs_post(s->j, ev);
+    session_out_shown(s);
+    session_show_messages(s);
+}
+
+static void load(struct session *s)
+{
+    s->sh.barrier = 0;
+    store_events(s->j->o.store, s->out.run.id, INT64_MAX, UINT32_MAX, true, LOAD_EVENTS,
+                 jobs_store(s->j, on_loaded, s, s));
+}
+
+/* Nothing was opened yet (or can be): what did the last run leave? */
+static void on_newest(void *ctx, struct st_reply *r)
+{
+    struct session *s = ctx;
+
+    if (!s->out.run.id && !r->err.code) s->out.run = r->run;
+    load(s);
+}
+
+void session_show(struct session *s, bool on)
+{
+    s->sh.on = on;
+    session_out_unshown(s);
+    s->sh.loading = on;
+    if (!on) return;
+    session_out_flush(s);
+    if (!s->out.run.id)
+        store_run_open(s->j->o.store, s->row, s->name, -1, jobs_store(s->j, on_newest, s, s));
+    else if (s->out.n_acked != s->out.n_sent)
+        s->sh.barrier = s->out.n_sent;
+    else
+        load(s);
+    session_follow(s);
+}
+
+void session_show_new_run(struct session *s)
+{
+    if (s->sh.on) session_show(s, true);
+}
+
+void session_show_acked(struct session *s)
+{
+    if (s->sh.loading && s->sh.barrier && (int)(s->out.n_acked - s->sh.barrier) >= 0) load(s);
+    session_logs_go(s);
+}
+
+static void on_older(void *ctx, struct st_reply *r)
+{
+    struct session *s = ctx;
+    struct ev_items *ev;
+
+    s->sh.older_busy = false;
+    if (!s->sh.on || s->sh.loading || r->err.code) return;
+    ev = items_of(s, r);
+    ev->prepend = true;
+    jobs_post(s->j, ev);
+}
+
+void session_load_older(struct session *s)
+{
+    struct show *h = &s->sh;
+
+    if (!h->on || h->loading || h->older_busy || !h->more || !h->first.any) return;
+    h->older_busy = true;
+    store_events(s->j->o.store, s->out.run.id, h->first.offset, h->first.index, true, OLDER_EVENTS,
+                 jobs_store(s->j, on_older, s, s));
+}

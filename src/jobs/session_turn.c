@@ -1,0 +1,219 @@
+/* Whose turn it is: which message an echo belongs to, and what the agent answered to the
+ * one somebody waits for. */
+#include "session_priv.h"
+
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LIST_MESSAGES 50
+#define ANSWER_BYTES (4u << 20)
+
+/* --- waiters ----------------------------------------------------------------------------- */
+
+static void waiter_end(struct session *s, size_t i, const struct err *e, int outcome,
+                       const char *text, int exit_code)
+{
+    struct ev_done *ev = ev_new(EV_DONE);
+
+    ev->m.req_id = s->waiters.v[i].req_id;
+    if (e) ev->err = *e;
+    ev->sandbox = s->row;
+    ev->outcome = outcome;
+    ev->exit_code = exit_code;
+    ev->text = text ? xstrdup(text) : NULL;
+    free(s->waiters.v[i].text);
+    ARR_REMOVE(&s->waiters, i);
+    jobs_post(s->j, ev);
+}
+
+void session_turn_release(struct session *s)
+{
+    for (size_t i = 0; i < s->waiters.n; i++) free(s->waiters.v[i].text);
+    ARR_RELEASE(&s->waiters);
+    for (size_t i = 0; i < s->echoes.n; i++) free(s->echoes.v[i]);
+    ARR_RELEASE(&s->echoes);
+    buf_release(&s->answer);
+    free(s->answer_id);
+}
+
+void session_turn_fail(struct session *s, uint64_t message, const struct err *e)
+{
+    for (size_t i = s->waiters.n; i-- > 0;)
+        if (s->waiters.v[i].message == message) waiter_end(s, i, e, AGENT_FAILED, NULL, -1);
+}
+
+void session_turn_fail_all(struct session *s, const struct err *e)
+{
+    for (size_t i = s->waiters.n; i-- > 0;) waiter_end(s, i, e, AGENT_FAILED, NULL, -1);
+}
+
+void session_turn_delivered(struct session *s, uint64_t message)
+{
+    for (size_t i = 0; i < s->waiters.n; i++)
+        if (s->waiters.v[i].message == message) s->waiters.v[i].in_turn = true;
+}
+
+/* The state the message has now; it may have changed before anybody waited. */
+static void use_state(struct session *s, size_t i, const struct message *m)
+{
+    struct waiter *w = &s->waiters.v[i];
+    struct err e = {0};
+
+    free(w->text);
+    w->text = xstrdup(m->text);
+    if (m->state == MSG_DELIVERED && !w->in_turn) {
+        w->in_turn = true;
+        if (s->out.caught_up && s->out.agent == AG_IDLE)
+            waiter_end(s, i, NULL, AGENT_OK, buf_str(&s->answer), -1);
+    } else if (m->state == MSG_FAILED || m->state == MSG_UNCONFIRMED || m->state == MSG_CANCELLED) {
+        err_set(&e, ERR_CANCELLED, "the message was not delivered: %s",
+                m->error ? m->error : msg_state_name(m->state));
+        waiter_end(s, i, &e, AGENT_FAILED, NULL, -1);
+    }
+}
+
+static void on_waited(void *ctx, struct st_reply *r)
+{
+    struct session *s = ctx;
+
+    for (size_t i = s->waiters.n; i-- > 0;)
+        for (size_t k = 0; k < r->n_messages; k++)
+            if (r->messages[k].id == s->waiters.v[i].message) {
+                use_state(s, i, &r->messages[k]);
+                break;
+            }
+}
+
+void session_turn_look(struct session *s)
+{
+    if (s->waiters.n)
+        store_messages(s->j->o.store, s->row, LIST_MESSAGES, jobs_store(s->j, on_waited, s, s));
+}
+
+void session_wait_turn(struct session *s, uint64_t message, uint64_t req_id)
+{
+    struct waiter *w = ARR_PUSH(&s->waiters);
+
+    w->message = message;
+    w->req_id = req_id;
+    session_follow(s);
+    session_turn_look(s);
+}
+
+/* --- echoes ---------------------------------------------------------------------------------- */
+
+static void on_echo_list(void *ctx, struct st_reply *r)
+{
+    struct session *s = ctx;
+    bool found = false;
+
+    for (size_t i = 0; i < s->echoes.n; i++) {
+        for (size_t k = 0; k < r->n_messages; k++) {
+            const struct message *m = &r->messages[k];
+
+            if ((m->state != MSG_SENT && m->state != MSG_UNCONFIRMED) ||
+                !session_same_text(m->text, s->echoes.v[i]))
+                continue;
+            session_relay_delivered(s, m->id);
+            found = true;
+            break;
+        }
+        free(s->echoes.v[i]);
+    }
+    ARR_CLEAR(&s->echoes);
+    /* another instance sent it: its waiting item goes, the echo is there */
+    if (found && s->sh.on) session_show(s, true);
+}
+
+/* Not ours, as far as we know: perhaps of an instance that is gone. */
+void session_turn_old_echo(struct session *s, const char *text)
+{
+    if (!text || session_readonly(s)) return;
+    if (!s->echoes.n)
+        store_messages(s->j->o.store, s->row, LIST_MESSAGES, jobs_store(s->j, on_echo_list, s, s));
+    *ARR_PUSH(&s->echoes) = xstrdup(text);
+}
+
+static bool in_flight(const struct session *s)
+{
+    return s->re.msg.id && (s->re.step == RE_PUBLISH || s->re.step == RE_SENT);
+}
+
+static const char *take_in(struct session *s)
+{
+    uint64_t id = s->re.msg.id;
+
+    str_copy(s->echo_key, sizeof(s->echo_key), s->re.msg.key);
+    session_turn_delivered(s, id);
+    session_relay_delivered(s, id);
+    return s->echo_key;
+}
+
+static const char *match_echo(struct session *s, const char *text)
+{
+    if (in_flight(s) && session_same_text(s->re.msg.text, text)) return take_in(s);
+    for (size_t i = 0; i < s->waiters.n; i++)
+        if (s->waiters.v[i].text && session_same_text(s->waiters.v[i].text, text))
+            s->waiters.v[i].in_turn = true;
+    session_turn_old_echo(s, text);
+    return NULL;
+}
+
+/* --- the answer ---------------------------------------------------------------------------------- */
+
+/* The last block of text is the answer; a subagent's words are not. */
+static void collect(struct session *s, const struct agent_event *ev)
+{
+    if (ev->parent || !ev->text) return;
+    s->answer.max = ANSWER_BYTES;
+    if (ev->kind == AGENT_RAW) {
+        buf_adds(&s->answer, ev->text);
+        if (ev->final) buf_addc(&s->answer, '\n');
+        return;
+    }
+    if (ev->mode == AGENT_REPLACE || !str_eq(ev->id, s->answer_id)) {
+        buf_clear(&s->answer);
+        free(s->answer_id);
+        s->answer_id = ev->id ? xstrdup(ev->id) : NULL;
+    }
+    buf_adds(&s->answer, ev->text);
+}
+
+static void end_turn(struct session *s, const struct agent_event *ev)
+{
+    const char *text = s->answer.len ? buf_str(&s->answer) : ev->text;
+    int outcome = ev->kind == AGENT_EXIT ? AGENT_FAILED : (int)ev->outcome;
+
+    if (outcome != AGENT_OK && ev->text && *ev->text) text = ev->text;
+    for (size_t i = s->waiters.n; i-- > 0;)
+        if (s->waiters.v[i].in_turn) waiter_end(s, i, NULL, outcome, text, ev->exit_code);
+}
+
+const char *session_turn_event(struct session *s, const struct agent_event *ev)
+{
+    switch (ev->kind) {
+    case AGENT_USER_ECHO:
+        buf_clear(&s->answer);
+        return ev->text ? match_echo(s, ev->text) : NULL;
+    case AGENT_TURN_BEGIN:
+        buf_clear(&s->answer);
+        if (!s->ad->echoes && in_flight(s)) {
+            session_out_echo(s, ev->offset, s->re.msg.text, s->re.msg.key);
+            take_in(s);
+        }
+        break;
+    case AGENT_TEXT:
+    case AGENT_RAW:
+        collect(s, ev);
+        break;
+    case AGENT_TURN_END:
+    case AGENT_EXIT:
+        end_turn(s, ev);
+        break;
+    default:
+        break;
+    }
+    return NULL;
+}
