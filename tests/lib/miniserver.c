@@ -117,7 +117,7 @@ static bool take_request(struct mini *m, struct mini_conn *c)
     *path++ = '\0';
     *strchr(path, ' ') = '\0';
     end[2] = '\0';
-    char *body = xstrndup(text + head_len, r.len);
+    char *body = xcalloc(1, r.len + 1);
     memcpy(body, text + head_len, r.len);
     r.method = text;
     r.path = path;

@@ -1,0 +1,623 @@
+/* The data plane of a sandbox against scripted answers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include "../lib/miniserver.h"
+#include "../lib/netbed.h"
+#include <cct/envd.h>
+#include <cct/util/clock.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <cct/wire.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SLOW 20000
+
+static struct mini *srv;
+static struct netbed *bed;
+static struct envd *client;
+static struct buf heard;    /* requests: line, head, body (envelope head left out) */
+
+/* The answer: status, extra head lines, body; cut into two writes at `cut`. */
+static struct {
+    int status;
+    const char *head;
+    char body[8192];
+    size_t len, cut;
+    bool chunked, stay_open, pings;
+} play;
+
+static void handler(void *ctx, struct mini_conn *c, const struct mini_req *r)
+{
+    size_t skip = r->len > 5 && r->body[0] == '\0' ? 5 : 0;
+
+    (void)ctx;
+    buf_clear(&heard);
+    buf_addf(&heard, "%s %s\n%s\n", r->method, r->path, r->head);
+    buf_add(&heard, r->body + skip, r->len - skip);
+    mini_sendf(c, "HTTP/1.1 %d X\r\nContent-Type: application/connect+json\r\n%s", play.status,
+               play.head ? play.head : "");
+    if (!play.chunked && !play.stay_open)
+        mini_sendf(c, "Content-Length: %zu\r\n", play.len);
+    mini_send(c, "\r\n", 2);
+    if (play.cut && play.cut < play.len) {
+        mini_send(c, play.body, play.cut);
+        mini_wait(c, 1);
+        mini_send(c, play.body + play.cut, play.len - play.cut);
+    } else {
+        mini_send(c, play.body, play.len);
+    }
+    for (int i = 0; play.pings && i < 30; i++) {
+        mini_wait(c, 100);
+        mini_send(c, "\0\0\0\0\x1a{\"event\":{\"keepalive\":{}}}", 31);
+    }
+    if (!play.stay_open)
+        mini_close(c);
+}
+
+static void script(int status, const char *head, const char *body)
+{
+    memset(&play, 0, sizeof(play));
+    play.status = status;
+    play.head = head;
+    play.len = strlen(body);
+    memcpy(play.body, body, play.len);
+}
+
+static void frame(uint8_t flags, const char *json)
+{
+    struct buf b = BUF_INIT;
+
+    wire_env_add(&b, flags, json, strlen(json));
+    memcpy(play.body + play.len, b.p, b.len);
+    play.len += b.len;
+    buf_release(&b);
+}
+
+struct log {
+    char text[4096];
+    struct envd_end end;
+    char status[64];
+    int ended;
+    bool stop, close, drop;
+    uint64_t stream;
+};
+static struct log seen;
+
+static void on_start(void *ctx, int pid)
+{
+    struct log *l = ctx;
+
+    snprintf(l->text + strlen(l->text), 64, "start %d|", pid);
+}
+
+static void drop_client(void *ctx)
+{
+    (void)ctx;
+    envd_free(client);
+    client = NULL;
+}
+
+static bool on_data(void *ctx, enum envd_stream s, const char *data, size_t len)
+{
+    struct log *l = ctx;
+    bool last = l->stop || l->close || l->drop, go_on = !l->stop;
+    size_t at = strlen(l->text);
+
+    snprintf(l->text + at, sizeof(l->text) - at, "%d:%.*s|", (int)s, (int)len, data);
+    if (l->close)
+        envd_close(client, l->stream);
+    if (l->drop)
+        drop_client(NULL);
+    if (last) /* now the log belongs to the test again */
+        bed_tick(bed);
+    return go_on;
+}
+
+static void on_end(void *ctx, const struct envd_end *end)
+{
+    struct log *l = ctx;
+
+    l->end = *end;
+    snprintf(l->status, sizeof(l->status), "%s", end->status ? end->status : "-");
+    l->ended++;
+    bed_tick(bed);
+}
+
+static struct envd_proc_spec spec;
+static int join_pid;
+
+static void start_stream(void *ctx)
+{
+    struct log *l = ctx;
+    struct envd_proc_cb cb = {on_start, on_data, on_end, l};
+
+    l->stream = join_pid ? envd_connect(client, join_pid, spec.keepalive_s, &cb)
+                         : envd_start(client, &spec, &cb);
+}
+
+static void follow(bool stop, bool close, bool drop)
+{
+    memset(&seen, 0, sizeof(seen));
+    seen.stop = stop;
+    seen.close = close;
+    seen.drop = drop;
+    bed_reset(bed);
+    bed_run(bed, start_stream, &seen);
+    assert_true(bed_wait(bed, 1, SLOW));
+}
+
+static void nothing(void *ctx)
+{
+    (void)ctx;
+}
+
+static void make_client(void *ctx)
+{
+    char *url = mini_url(srv, "");
+    struct secret *token = secret_new("ea_token_of_a_sandbox", 21);
+    struct envd_target t = {url, "iabc", token};
+
+    (void)ctx;
+    client = envd_new(bed->net, &t);
+    secret_free(token);
+    free(url);
+}
+
+static int fresh(void **state)
+{
+    (void)state;
+    spec = (struct envd_proc_spec){.cmd = "/bin/sh"};
+    join_pid = 0;
+    bed_run(bed, make_client, NULL);
+    return 0;
+}
+
+static int done(void **state)
+{
+    (void)state;
+    bed_run(bed, drop_client, NULL);
+    return 0;
+}
+
+static void good_stream(void)
+{
+    script(200, NULL, "");
+    frame(0, "{\"event\":{\"start\":{\"pid\":1207}}}");
+    frame(0, "{ \"event\" : {\"data\": {\"stdout\":\"w6k=\"}}}");
+    frame(0, "{\"event\":{\"keepalive\":{}}}");
+    frame(0, "{\"event\":{\"data\":{\"stderr\":\"ZXJy\"}},\"more\":1}");
+    frame(0, "{\"event\":{\"data\":{\"pty\":\"cHR5\"}}}");
+    frame(0, "{\"event\":{\"end\":{\"exitCode\":3,\"exited\":true,\"status\":\"exit status 3\","
+             "\"error\":\"exit status 3\"}}}");
+    frame(2, "{}");
+}
+
+static void check_good(void)
+{
+    assert_string_equal(seen.text, "start 1207|0:\xc3\xa9|1:err|2:pty|");
+    assert_int_equal(seen.end.err.code, 0);
+    assert_true(seen.end.ended);
+    assert_true(seen.end.exited);
+    assert_int_equal(seen.end.exit_code, 3);
+    assert_string_equal(seen.status, "exit status 3");
+}
+
+static void test_every_cut(void **state)
+{
+    (void)state;
+    good_stream();
+    size_t len = play.len;
+    for (size_t cut = 0; cut < len; cut++) {
+        play.cut = cut;
+        follow(false, false, false);
+        check_good();
+    }
+}
+
+static void test_request(void **state)
+{
+    static const char *const args[] = {"-c", "echo \"hi\"", NULL};
+    static const struct kv env[] = {{(char *)"A", (char *)"b"}, {NULL, NULL}};
+
+    (void)state;
+    good_stream();
+    spec = (struct envd_proc_spec){.cmd = "/bin/sh", .args = args, .env = env, .cwd = "/home",
+                                   .user = "root", .stdin_open = true, .keepalive_s = 20};
+    follow(false, false, false);
+    assert_non_null(strstr(buf_str(&heard), "POST /process.Process/Start\n"));
+    assert_non_null(strstr(buf_str(&heard),
+                           "{\"process\":{\"cmd\":\"/bin/sh\",\"args\":[\"-c\",\"echo \\\"hi\\\"\"],"
+                           "\"envs\":{\"A\":\"b\"},\"cwd\":\"/home\"},\"stdin\":true}"));
+    assert_non_null(strstr(buf_str(&heard), "Content-Type: application/connect+json\r\n"));
+    assert_non_null(strstr(buf_str(&heard), "Connect-Protocol-Version: 1\r\n"));
+    assert_non_null(strstr(buf_str(&heard), "Keepalive-Ping-Interval: 20\r\n"));
+    assert_non_null(strstr(buf_str(&heard), "Authorization: Basic cm9vdDo=\r\n"));
+    assert_non_null(strstr(buf_str(&heard), "X-Access-Token: ea_token_of_a_sandbox\r\n"));
+    assert_non_null(strstr(buf_str(&heard), "E2b-Sandbox-Id: iabc\r\n"));
+    assert_non_null(strstr(buf_str(&heard), "E2b-Sandbox-Port: 49983\r\n"));
+    assert_null(strstr(buf_str(&heard), "Connect-Timeout-Ms"));
+    assert_null(strstr(buf_str(&heard), "Accept-Encoding"));
+    spec = (struct envd_proc_spec){.cmd = "sh", .pty_cols = 80, .pty_rows = 24, .timeout_ms = 900};
+    follow(false, false, false);
+    assert_non_null(strstr(buf_str(&heard), "\"pty\":{\"size\":{\"cols\":80,\"rows\":24}}}"));
+    assert_non_null(strstr(buf_str(&heard), "Connect-Timeout-Ms: 900\r\n"));
+    assert_null(strstr(buf_str(&heard), "stdin"));
+    join_pid = 77;
+    follow(false, false, false);
+    assert_non_null(strstr(buf_str(&heard), "POST /process.Process/Connect\n"));
+    assert_non_null(strstr(buf_str(&heard), "{\"process\":{\"pid\":77}}"));
+}
+
+static void test_zero_values(void **state)
+{
+    (void)state;
+    script(200, NULL, "");
+    frame(0, "{\"event\":{\"start\":{\"pid\":5}}}");
+    frame(0, "{\"event\":{\"end\":{\"exited\":true,\"status\":\"exit status 0\"}}}");
+    frame(2, "{}");
+    follow(false, false, false);
+    assert_int_equal(seen.end.err.code, 0);
+    assert_int_equal(seen.end.exit_code, 0);
+    assert_true(seen.end.exited);
+    script(200, NULL, "");
+    frame(0, "{\"event\":{\"end\":{\"exitCode\":-1,\"status\":\"signal: killed\"}}}");
+    frame(2, "{}");
+    follow(false, false, false);
+    assert_false(seen.end.exited);
+    assert_int_equal(seen.end.exit_code, -1);
+}
+
+static void trailer(const char *json, int code, const char *words)
+{
+    script(200, NULL, "");
+    frame(0, "{\"event\":{\"start\":{\"pid\":5}}}");
+    frame(2, json);
+    follow(false, false, false);
+    assert_int_equal(seen.end.err.code, code);
+    assert_non_null(strstr(seen.end.err.text, words));
+}
+
+static void test_trailers(void **state)
+{
+    (void)state;
+    trailer("{\"error\":{\"code\":\"deadline_exceeded\",\"message\":\"late\"}}", ERR_TIMEOUT, "late");
+    trailer("{\"error\":{\"code\":\"not_found\",\"message\":\"no pid\"}}", ERR_NOTFOUND, "no pid");
+    trailer("{\"error\":{\"code\":\"unavailable\",\"message\":\"x\\u001b[2J\"}}", ERR_SERVER, "x [2J");
+    trailer("{\"error\":{\"code\":42}}", ERR_SERVER, "unknown");
+    trailer("{}", ERR_PROTO, "without a result");
+    trailer("nonsense", ERR_PROTO, "not readable");
+}
+
+static void test_lost(void **state)
+{
+    (void)state;
+    good_stream();
+    play.len -= 7; /* no last envelope, but the process ended */
+    follow(false, false, false);
+    assert_int_equal(seen.end.err.code, ERR_NETWORK);
+    assert_true(seen.end.ended);
+    assert_int_equal(seen.end.exit_code, 3);
+    script(200, NULL, "");
+    frame(0, "{\"event\":{\"start\":{\"pid\":5}}}");
+    follow(false, false, false);
+    assert_int_equal(seen.end.err.code, ERR_NETWORK);
+    assert_false(seen.end.ended);
+    play.len -= 3; /* inside an envelope */
+    follow(false, false, false);
+    assert_int_equal(seen.end.err.code, ERR_NETWORK);
+    frame(2, "{}");
+    frame(0, "{}"); /* after the end */
+    follow(false, false, false);
+    assert_int_not_equal(seen.end.err.code, 0);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    script(502, NULL, "{\"sandboxId\":\"iabc\",\"message\":\"no such\",\"code\":502}");
+    follow(false, false, false);
+    assert_int_equal(seen.end.err.code, ERR_NETWORK);
+    assert_int_equal(seen.end.err.sys, 502);
+    script(401, NULL, "{\"code\":401,\"message\":\"token\"}");
+    follow(false, false, false);
+    assert_int_equal(seen.end.err.code, ERR_AUTH);
+    script(400, NULL, "{\"code\":\"invalid_argument\",\"message\":\"cwd\"}");
+    follow(false, false, false);
+    assert_int_equal(seen.end.err.code, ERR_INVALID);
+    assert_non_null(strstr(seen.end.err.text, "cwd"));
+    script(415, NULL, "");
+    follow(false, false, false);
+    assert_int_equal(seen.end.err.code, ERR_PROTO);
+}
+
+static void test_odd_events(void **state)
+{
+    static const char *const bad[] = {"[]", "7", "{\"event\":", "{\"event\":{\"data\":{\"stdout\":"
+                                      "\"!!\"}}}", "\"x\""};
+    (void)state;
+    script(200, NULL, "");
+    frame(0, "{\"event\":{\"start\":{\"pid\":\"9\"}}}");
+    frame(0, "{\"event\":{\"data\":{}}}");
+    frame(0, "{\"event\":{\"data\":{\"stdout\":\"\"}}}");
+    frame(0, "{\"event\":{\"data\":{\"stdout\":\"YQ\"}}}");      /* no padding */
+    frame(0, "{\"event\":{\"data\":{\"stdout\":\"Pz8_\"}}}");    /* URL-safe */
+    frame(0, "{\"event\":{\"future\":{}}}");
+    frame(0, "{\"event\":null}");
+    frame(0, "{}");
+    frame(0, "{\"event\":{\"end\":{\"exit_code\":4,\"exited\":true}}}");
+    frame(2, "{}");
+    follow(false, false, false);
+    assert_string_equal(seen.text, "start 9|0:|0:a|0:???|");
+    assert_int_equal(seen.end.exit_code, 4);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        script(200, NULL, "");
+        frame(0, bad[i]);
+        frame(2, "{}");
+        follow(false, false, false);
+        assert_int_equal(seen.end.err.code, ERR_PROTO);
+    }
+}
+
+static void test_stop_inside(void **state)
+{
+    (void)state;
+    good_stream();
+    follow(true, false, false);
+    follow(false, true, false);
+    bed_run(bed, nothing, NULL); /* the closed ones say nothing any more */
+    assert_int_equal(seen.ended, 0);
+    follow(false, false, true);
+    bed_run(bed, make_client, NULL);
+    assert_int_equal(seen.ended, 0);
+    follow(false, false, false);
+    check_good();
+}
+
+static void test_keepalive(void **state)
+{
+    int64_t t0 = clock_mono_ms();
+
+    (void)state;
+    script(200, NULL, "");
+    frame(0, "{\"event\":{\"start\":{\"pid\":5}}}");
+    play.stay_open = true;
+    spec.keepalive_s = 1;
+    follow(false, false, false);
+    assert_int_equal(seen.end.err.code, ERR_NETWORK);
+    assert_in_range(clock_mono_ms() - t0, 2400, 10000);
+    t0 = clock_mono_ms();
+    play.pings = true; /* three seconds of pings, then the close */
+    play.stay_open = false;
+    play.chunked = true; /* close-delimited */
+    play.head = "Connection: close\r\n";
+    follow(false, false, false);
+    assert_true(clock_mono_ms() - t0 >= 2900);
+    assert_string_equal(seen.text, "start 5|");
+}
+
+/* --- unary calls and files ------------------------------------------------- */
+struct answer {
+    struct envd_result r;
+    char body[512];
+    int calls;
+};
+static struct answer got;
+
+static void on_answer(void *ctx, const struct envd_result *r)
+{
+    (void)ctx;
+    got.r = *r;
+    snprintf(got.body, sizeof(got.body), "%.*s", (int)r->len, r->body ? r->body : "");
+    got.calls++;
+    bed_tick(bed);
+}
+
+static bool on_piece(void *ctx, const char *data, size_t len)
+{
+    (void)ctx;
+    snprintf(seen.text + strlen(seen.text), 128, "%.*s", (int)len, data);
+    return true;
+}
+
+static uint64_t from, max;
+static const char *what;
+
+static void start_call(void *ctx)
+{
+    (void)ctx;
+    if (str_eq(what, "read"))
+        envd_read(client, "/a b&c", from, max, on_answer, NULL);
+    else if (str_eq(what, "stream"))
+        envd_read_stream(client, "/a", from, on_piece, on_answer, NULL);
+    else if (str_eq(what, "write"))
+        envd_write(client, "/x/\xc3\xa4?", "data\0end", 8, on_answer, NULL);
+    else if (str_eq(what, "move"))
+        envd_move(client, "/a", "/b", on_answer, NULL);
+    else if (str_eq(what, "mkdir"))
+        envd_mkdir(client, "/a\"b", on_answer, NULL);
+    else if (str_eq(what, "stat"))
+        envd_stat(client, "/a", on_answer, NULL);
+    else if (str_eq(what, "ls"))
+        envd_listdir(client, "/a", on_answer, NULL);
+    else if (str_eq(what, "input"))
+        envd_send_input(client, 7, "hi\n", 3, on_answer, NULL);
+    else if (str_eq(what, "eof"))
+        envd_close_stdin(client, 7, on_answer, NULL);
+    else if (str_eq(what, "kill"))
+        envd_signal(client, 7, true, on_answer, NULL);
+    else if (str_eq(what, "ps"))
+        envd_list(client, on_answer, NULL);
+    else
+        envd_health(client, on_answer, NULL);
+}
+
+static void call(const char *name, int status, const char *head, const char *body)
+{
+    script(status, head, body);
+    got = (struct answer){0};
+    seen.text[0] = '\0';
+    what = name;
+    bed_reset(bed);
+    bed_run(bed, start_call, NULL);
+    assert_true(bed_wait(bed, 1, SLOW));
+    assert_int_equal(got.calls, 1);
+}
+
+static void test_unary(void **state)
+{
+    static const struct {
+        const char *name, *path, *body;
+    } t[] = {
+        {"move", "/filesystem.Filesystem/Move", "{\"source\":\"/a\",\"destination\":\"/b\"}"},
+        {"mkdir", "/filesystem.Filesystem/MakeDir", "{\"path\":\"/a\\\"b\"}"},
+        {"stat", "/filesystem.Filesystem/Stat", "{\"path\":\"/a\"}"},
+        {"ls", "/filesystem.Filesystem/ListDir", "{\"path\":\"/a\",\"depth\":1}"},
+        {"input", "/process.Process/SendInput",
+         "{\"process\":{\"pid\":7},\"input\":{\"stdin\":\"aGkK\"}}"},
+        {"eof", "/process.Process/CloseStdin", "{\"process\":{\"pid\":7}}"},
+        {"kill", "/process.Process/SendSignal",
+         "{\"process\":{\"pid\":7},\"signal\":\"SIGNAL_SIGKILL\"}"},
+        {"ps", "/process.Process/List", "{}"},
+    };
+    char line[128];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+        call(t[i].name, 200, NULL, "{\"a\":1}");
+        assert_int_equal(got.r.err.code, 0);
+        assert_string_equal(got.body, "{\"a\":1}");
+        snprintf(line, sizeof(line), "POST %s\n", t[i].path);
+        assert_non_null(strstr(buf_str(&heard), line));
+        assert_non_null(strstr(buf_str(&heard), t[i].body));
+        assert_non_null(strstr(buf_str(&heard), "Content-Type: application/json\r\n"));
+    }
+    call("health", 204, NULL, "");
+    assert_int_equal(got.r.err.code, 0);
+    call("health", 502, NULL, "{\"code\":502}");
+    assert_int_equal(got.r.err.code, ERR_NETWORK);
+    assert_int_equal(got.r.err.sys, 502);
+    call("stat", 404, NULL, "{\"code\":\"not_found\",\"message\":\"nope\"}");
+    assert_int_equal(got.r.err.code, ERR_NOTFOUND);
+    call("mkdir", 409, NULL, "{\"code\":\"already_exists\"}");
+    assert_int_equal(got.r.err.code, ERR_CONFLICT);
+    call("stat", 401, NULL, "{\"code\":401,\"message\":\"x\"}");
+    assert_int_equal(got.r.err.code, ERR_AUTH);
+}
+
+static void test_write(void **state)
+{
+    (void)state;
+    call("write", 200, NULL, "[{\"path\":\"/x\"}]");
+    assert_int_equal(got.r.err.code, 0);
+    assert_non_null(strstr(buf_str(&heard), "POST /files?path=%2Fx%2F%C3%A4%3F\n"));
+    assert_non_null(strstr(buf_str(&heard), "Content-Type: application/octet-stream\r\n"));
+    assert_memory_equal(heard.p + heard.len - 8, "data\0end", 8);
+    call("write", 507, NULL, "{\"code\":507,\"message\":\"full\"}");
+    assert_int_equal(got.r.err.code, ERR_FULL);
+}
+
+static void test_read(void **state)
+{
+    (void)state;
+    from = 0, max = 0;
+    call("read", 200, NULL, "0123456789");
+    assert_string_equal(got.body, "0123456789");
+    assert_int_equal(got.r.total, 10);
+    assert_non_null(strstr(buf_str(&heard), "GET /files?path=%2Fa%20b%26c\n"));
+    assert_null(strstr(buf_str(&heard), "Range"));
+    from = 4, max = 3;
+    call("read", 206, "Content-Range: bytes 4-6/10\r\n", "456");
+    assert_string_equal(got.body, "456");
+    assert_int_equal(got.r.total, 10);
+    assert_int_equal(got.r.err.code, 0);
+    assert_non_null(strstr(buf_str(&heard), "Range: bytes=4-6\r\n"));
+    call("read", 200, NULL, "0123456789"); /* range not known there */
+    assert_string_equal(got.body, "456");
+    assert_int_equal(got.r.err.code, 0);
+    call("read", 206, "Content-Range: bytes 0-2/10\r\n", "012"); /* another part */
+    assert_int_equal(got.r.err.code, ERR_PROTO);
+    call("read", 206, NULL, "012");
+    assert_int_equal(got.r.err.code, ERR_PROTO);
+    from = 10, max = 0;
+    call("read", 416, "Content-Range: bytes */10\r\n", "");
+    assert_int_equal(got.r.err.code, 0);
+    assert_int_equal(got.r.len, 0);
+    assert_int_equal(got.r.total, 10);
+    assert_non_null(strstr(buf_str(&heard), "Range: bytes=10-\r\n"));
+    call("read", 404, NULL, "{\"code\":404,\"message\":\"no file\"}");
+    assert_int_equal(got.r.err.code, ERR_NOTFOUND);
+    from = 2;
+    call("stream", 206, "Content-Range: bytes 2-9/10\r\n", "23456789");
+    assert_string_equal(seen.text, "23456789");
+    call("stream", 200, NULL, "0123456789");
+    assert_string_equal(seen.text, "23456789");
+}
+
+static struct envd_run_result ran;
+static char ran_out[64], ran_err[64];
+
+static void on_ran(void *ctx, const struct envd_run_result *r)
+{
+    (void)ctx;
+    ran = *r;
+    snprintf(ran_out, sizeof(ran_out), "%s", r->out);
+    snprintf(ran_err, sizeof(ran_err), "%s", r->errout);
+    bed_tick(bed);
+}
+
+static void start_run(void *ctx)
+{
+    (void)ctx;
+    envd_run(client, &spec, on_ran, NULL);
+}
+
+static void start_and_cancel_run(void *ctx)
+{
+    envd_cancel(client, envd_run(client, &spec, on_ran, ctx));
+    envd_run(client, &spec, on_ran, ctx);
+    envd_run(client, &spec, on_ran, ctx);
+    drop_client(NULL); /* with runs under way */
+    make_client(NULL);
+    bed_tick(bed);
+}
+
+static void test_run(void **state)
+{
+    (void)state;
+    good_stream();
+    bed_reset(bed);
+    bed_run(bed, start_run, NULL);
+    assert_true(bed_wait(bed, 1, SLOW));
+    assert_int_equal(ran.err.code, 0);
+    assert_int_equal(ran.exit_code, 3);
+    assert_string_equal(ran_out, "\xc3\xa9pty");
+    assert_string_equal(ran_err, "err");
+    bed_reset(bed);
+    bed_run(bed, start_and_cancel_run, NULL);
+    assert_true(bed_wait(bed, 1, SLOW));
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, fresh, done)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(test_every_cut), CASE(test_request), CASE(test_zero_values), CASE(test_trailers),
+        CASE(test_lost), CASE(test_refused), CASE(test_odd_events), CASE(test_stop_inside),
+        CASE(test_keepalive), CASE(test_unary), CASE(test_write), CASE(test_read), CASE(test_run),
+    };
+    int rc;
+
+    srv = mini_start(handler, NULL);
+    bed = bed_new(NULL);
+    rc = cmocka_run_group_tests_name("envd", tests, NULL, NULL);
+    bed_free(bed);
+    mini_stop(srv);
+    buf_release(&heard);
+    return rc;
+}
