@@ -341,20 +341,11 @@ int ui_key(struct ui *ui, key_code k, const char *paste, size_t len)
 
 /* --- model and time --------------------------------------------------------------------- */
 
-/* The row under the cursor is gone, or none was chosen yet: take the nearest. */
-static void keep_selection(struct ui *ui)
-{
-    if (model_sandbox(ui->model, ui->selected))
-        return;
-    ui->selected = 0;
-    if (ui->model->n_sandboxes)
-        ui_select(ui, ui->model->sandboxes[0].id);
-}
-
 bool ui_update(struct ui *ui)
 {
     bool changed = false;
-    keep_selection(ui);
+    if (!model_sandbox(ui->model, ui->selected))
+        ui->selected = 0; /* the list takes the nearest row */
     for (int i = 0; i < PANE_COUNT; i++) {
         struct pane *p = &ui->panes[i];
         if (p->seen_rev == ui->model->rev)

@@ -187,8 +187,8 @@ static int remove_at(int parent, const char *name, int depth)
     if (depth > 400 || fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
         !S_ISDIR(st.st_mode))
         return -1;
-    if ((st.st_mode & 0700) != 0700)
-        fchmodat(parent, name, 0700, 0); /* ours: it only helps to read it */
+    if ((st.st_mode & 0700) != 0700 && fchmodat(parent, name, 0700, 0) != 0)
+        return -1;
     int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
     if (!d) {

@@ -16,15 +16,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define OUTPUT_MAX 30000 /* bytes of a command's output that are shown */
-#define OUTPUT_ROUNDS 64 /* reads between two looks at stdin */
-#define LS_MAX 1000      /* names of one listing */
+#define LS_MAX 1000 /* names of one listing */
 #define COMMANDS                                                                 \
     "  run CMD            run CMD with sh and show its output and exit status\n" \
     "  ls [DIR]           list a folder\n"                                       \
@@ -35,16 +31,6 @@
 #define GREETING                                                                             \
     "I am the demo agent: a small program with no model behind it. I cannot think or write " \
     "code; I carry out these commands for real in this sandbox:\n\n" COMMANDS
-
-struct demo {
-    struct demo_out out;
-    struct buf in; /* bytes of stdin not yet cut into lines */
-    bool eof;
-    bool interrupted; /* the running turn is to end */
-    bool busy;
-    size_t queued_bytes;
-    ARR(char *) queue; /* lines that wait for their turn */
-};
 
 /* --- input ---------------------------------------------------------------- */
 
@@ -103,7 +89,7 @@ static void lines_cut(struct demo *d)
 }
 
 /* Read what stdin has now; call when it is readable. */
-static void input_read(struct demo *d)
+void demo_input_read(struct demo *d)
 {
     char tmp[65536];
     ssize_t n = read(STDIN_FILENO, tmp, sizeof(tmp));
@@ -116,7 +102,7 @@ static void input_read(struct demo *d)
     lines_cut(d);
 }
 
-static bool input_wanted(const struct demo *d)
+bool demo_input_wanted(const struct demo *d)
 {
     return !d->eof && d->queued_bytes < LIM_LINE_BYTES;
 }
@@ -125,8 +111,8 @@ static bool input_wanted(const struct demo *d)
 static bool input_peek(struct demo *d)
 {
     struct pollfd pf = {STDIN_FILENO, POLLIN, 0};
-    while (input_wanted(d) && poll(&pf, 1, 0) == 1)
-        input_read(d);
+    while (demo_input_wanted(d) && poll(&pf, 1, 0) == 1)
+        demo_input_read(d);
     return d->interrupted;
 }
 
@@ -136,122 +122,13 @@ static char *input_line(struct demo *d)
     struct pollfd pf = {STDIN_FILENO, POLLIN, 0};
     while (d->queue.n == 0 && !d->eof)
         if (poll(&pf, 1, -1) == 1)
-            input_read(d);
+            demo_input_read(d);
     if (d->queue.n == 0)
         return NULL;
     char *line = d->queue.v[0];
     d->queued_bytes -= strlen(line);
     ARR_REMOVE(&d->queue, 0);
     return line;
-}
-
-/* --- a command ------------------------------------------------------------ */
-
-struct command {
-    pid_t pid;
-    int fd, pidfd; /* output; readable when it ended */
-    struct buf output;
-    size_t total;
-    int status;
-};
-
-static int command_start(struct command *c, const char *cmd)
-{
-    int fds[2];
-    buf_init(&c->output, OUTPUT_MAX);
-    c->fd = c->pidfd = -1;
-    if (pipe2(fds, O_CLOEXEC) != 0)
-        return -1;
-    c->pid = fork();
-    if (c->pid == 0) {
-        int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-        setpgid(0, 0);
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        signal(SIGPIPE, SIG_DFL);
-        dup2(null, 0);
-        dup2(fds[1], 1);
-        dup2(fds[1], 2);
-        execl("/bin/sh", "sh", "-c", cmd, (char *)NULL);
-        _exit(127);
-    }
-    close(fds[1]);
-    if (c->pid > 0)
-        setpgid(c->pid, c->pid); /* both sides: an interrupt may come before the child runs */
-    if (c->pid < 0 || fcntl(fds[0], F_SETFL, O_NONBLOCK) != 0) {
-        close(fds[0]);
-        return -1;
-    }
-    c->fd = fds[0];
-    c->pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
-    if (c->pidfd < 0) {
-        int saved = errno;
-        kill(-c->pid, SIGKILL);
-        waitpid(c->pid, NULL, 0);
-        close(c->fd);
-        errno = saved;
-        return -1;
-    }
-    return 0;
-}
-
-/* True while there may be more. What is past the cap is counted, not kept. */
-static bool command_read(struct command *c)
-{
-    char tmp[16384];
-    ssize_t n = read(c->fd, tmp, sizeof(tmp));
-    if (n < 0)
-        return errno == EINTR;
-    size_t room = OUTPUT_MAX - c->output.len;
-    if (n > 0)
-        buf_add(&c->output, tmp, (size_t)n < room ? (size_t)n : room);
-    c->total += (size_t)n;
-    return n > 0;
-}
-
-/* What is there now, but not for ever: the writer may be faster than we are.
- * False at the end of the pipe. */
-static bool command_output(struct command *c)
-{
-    errno = 0;
-    for (int i = 0; i < OUTPUT_ROUNDS; i++)
-        if (!command_read(c))
-            return errno == EAGAIN;
-    return true;
-}
-
-/* Until it ends or is interrupted; stdin is served meanwhile. */
-static void command_wait(struct demo *d, struct command *c)
-{
-    bool killed = false, open = true;
-    for (;;) {
-        struct pollfd pf[3] = {{c->pidfd, POLLIN, 0},
-                               {open ? c->fd : -1, POLLIN, 0},
-                               {input_wanted(d) ? STDIN_FILENO : -1, POLLIN, 0}};
-        if (poll(pf, 3, -1) < 0 && errno != EINTR)
-            break;
-        if (pf[1].revents != 0)
-            open = command_output(c);
-        if (pf[2].revents != 0)
-            input_read(d);
-        if (d->interrupted && !killed) {
-            kill(-c->pid, SIGKILL);
-            killed = true;
-        }
-        if (pf[0].revents != 0)
-            break;
-    }
-    while (waitpid(c->pid, &c->status, 0) < 0 && errno == EINTR)
-        ;
-    command_output(c); /* a child of it may hold the pipe: take what is there */
-    close(c->fd);
-    close(c->pidfd);
-    if (c->total > c->output.len) {
-        struct buf cut = BUF_INIT;
-        buf_add(&cut, c->output.p, c->output.len);
-        buf_addf(&cut, "\n[cut: %zu more bytes are not shown]", c->total - c->output.len);
-        buf_release(&c->output);
-        c->output = cut;
-    }
 }
 
 /* --- tools: each is a call and its result ---------------------------------- */
@@ -318,15 +195,15 @@ static void say_errno(struct demo *d, const char *id, const char *what, const ch
 
 static void tool_run(struct demo *d, const char *cmd, char *conclusion, size_t size)
 {
-    struct command c = {0};
+    struct demo_cmd c = {0};
     struct buf text = BUF_INIT;
     char id[40];
     tool_call(d, id, "Bash", "command", cmd, "description", "Run the command as it was given");
-    if (command_start(&c, cmd) != 0) {
+    if (demo_cmd_start(&c, cmd) != 0) {
         say_errno(d, id, "cannot run", cmd, conclusion, size);
         return;
     }
-    command_wait(d, &c);
+    demo_cmd_wait(d, &c);
     if (d->interrupted)
         buf_adds(&text, "[interrupted]\n");
     else if (WIFSIGNALED(c.status))
@@ -382,7 +259,7 @@ static void tool_ls(struct demo *d, const char *dir, char *conclusion, size_t si
 
 static void tool_cat(struct demo *d, const char *file, char *conclusion, size_t size)
 {
-    struct command c = {0};
+    struct demo_cmd c = {0};
     struct stat st;
     char id[40];
     tool_call(d, id, "Read", "file_path", file, NULL, NULL);
@@ -395,8 +272,8 @@ static void tool_cat(struct demo *d, const char *file, char *conclusion, size_t 
         say_errno(d, id, "cannot read", file, conclusion, size);
         return;
     }
-    buf_init(&c.output, OUTPUT_MAX + 64);
-    while (c.output.len < OUTPUT_MAX && command_read(&c))
+    buf_init(&c.output, DEMO_OUTPUT_MAX + 64);
+    while (c.output.len < DEMO_OUTPUT_MAX && demo_cmd_read(&c))
         ;
     close(c.fd);
     if (st.st_size > (off_t)c.output.len)

@@ -1,13 +1,17 @@
-/* The demo agent's mouth: Claude's stream-json dialect, one line per event.
- * Private to demo_agent*.c. */
+/* The demo agent's parts; private to demo_agent*.c. */
 #ifndef LOCAL_DEMO_AGENT_H
 #define LOCAL_DEMO_AGENT_H
 
+#include <cct/util/arr.h>
 #include <cct/util/buf.h>
 #include <cct/util/json.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
+#define DEMO_OUTPUT_MAX 30000 /* bytes of a command's output that are shown */
+
+/* demo_agent_out.c, its mouth: Claude's stream-json dialect, one line per event. */
 struct demo_out {
     int fd;
     char session[40];
@@ -40,5 +44,35 @@ void demo_out_interrupted(struct demo_out *o);
 void demo_out_result(struct demo_out *o, bool aborted);
 /* Answer to a control_request: error NULL = success. */
 void demo_out_control(struct demo_out *o, const char *request_id, const char *error);
+
+/* demo_agent.c */
+struct demo {
+    struct demo_out out;
+    struct buf in; /* bytes of stdin not yet cut into lines */
+    bool eof;
+    bool interrupted; /* the running turn is to end */
+    bool busy;
+    size_t queued_bytes;
+    ARR(char *) queue; /* lines that wait for their turn */
+};
+
+/* Read what stdin has now; call when it is readable. Interrupts act at once. */
+void demo_input_read(struct demo *d);
+bool demo_input_wanted(const struct demo *d);
+
+/* demo_agent_cmd.c: a shell command with a group of its own. */
+struct demo_cmd {
+    pid_t pid;
+    int fd, pidfd; /* output; readable when it ended */
+    struct buf output;
+    size_t total;
+    int status;
+};
+
+int demo_cmd_start(struct demo_cmd *c, const char *cmd); /* 0, or -1 with errno */
+/* Until it ends or is interrupted; stdin is served meanwhile. */
+void demo_cmd_wait(struct demo *d, struct demo_cmd *c);
+/* One read of c->fd into the bounded output; true while there may be more. */
+bool demo_cmd_read(struct demo_cmd *c);
 
 #endif

@@ -25,21 +25,22 @@ struct upload {
     struct buf answer;
     struct jw w;
     int status; /* 0 = fine so far */
+    size_t stored;
     char error[1400];
 };
 
 static void fail(struct upload *u, int status, const char *what, const char *name, int err)
 {
-    u->status = status != 0           ? status
-                : err == ENOSPC       ? 507
-                : err == EDQUOT       ? 507
-                : err == EISDIR       ? 400
-                : err == ENOTDIR      ? 400
-                : err == ENAMETOOLONG ? 400
-                : err == EACCES       ? 403
-                : err == EPERM        ? 403
-                : err == EROFS        ? 403
-                                      : 500;
+    u->status = status != 0                     ? status
+                : err == ENOSPC                 ? 507
+                : err == EDQUOT || err == EFBIG ? 507
+                : err == EISDIR                 ? 400
+                : err == ENOTDIR                ? 400
+                : err == ENAMETOOLONG           ? 400
+                : err == EACCES                 ? 403
+                : err == EPERM                  ? 403
+                : err == EROFS                  ? 403
+                                                : 500;
     snprintf(u->error, sizeof(u->error), "%s '%.1000s'%s%s", what, name, err != 0 ? ": " : "",
              err != 0 ? strerror(err) : "");
 }
@@ -108,43 +109,66 @@ static int copy_gunzip(struct evbuffer *in, int fd)
     return errno == 0 ? 0 : -1;
 }
 
-/* Write one file whole. */
+/* Where the bytes go: the path itself, or what a link there leads to. Sets the
+ * mode the file shall have; NULL when something else than a file is there. */
+static char *place(struct upload *u, const char *path, mode_t *mode)
+{
+    struct stat st;
+    *mode = 0644;
+    if (stat(path, &st) != 0)
+        return xstrdup(path);
+    if (!S_ISREG(st.st_mode)) {
+        fail(u, 400,
+             S_ISDIR(st.st_mode) ? "path is a directory:" : "path is no regular file:", path,
+             0);
+        return NULL;
+    }
+    *mode = st.st_mode & 07777;
+    char *real = realpath(path, NULL);
+    return real != NULL ? real : xstrdup(path);
+}
+
+/* Under a temporary name, then the right one; 0 or -1 with errno. */
+static int replace(const char *path, mode_t mode, struct evbuffer *in, size_t len, bool gzip)
+{
+    char *tmp = xasprintf("%s.XXXXXX", path);
+    int fd = envd_fs_make_parents(path) == 0 ? mkostemp(tmp, O_CLOEXEC) : -1;
+    int rc = -1;
+    if (fd >= 0) {
+        rc = gzip ? copy_gunzip(in, fd) : copy_plain(in, len, fd);
+        if (rc == 0 && (fchmod(fd, mode) != 0 || rename(tmp, path) != 0))
+            rc = -1;
+    }
+    int saved = errno;
+    if (fd >= 0) {
+        close(fd);
+        if (rc != 0)
+            unlink(tmp);
+    }
+    free(tmp);
+    errno = saved;
+    return rc;
+}
+
 static void store(struct upload *u, const char *asked, struct evbuffer *in, size_t len,
                   bool gzip)
 {
+    mode_t mode;
     char *path = envd_fs_path(u->e, asked);
-    struct stat st;
+    char *real = path != NULL ? place(u, path, &mode) : NULL;
     if (path == NULL) {
         fail(u, 400, "no path is given for file", asked != NULL ? asked : "", 0);
-        return;
-    }
-    char *tmp = xasprintf("%s.XXXXXX", path);
-    int fd = -1;
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
-        fail(u, 400, "path is a directory:", path, 0);
-        goto out;
-    }
-    mode_t mode = stat(path, &st) == 0 ? st.st_mode & 07777 : 0644;
-    if (envd_fs_make_parents(path) != 0 || (fd = mkostemp(tmp, O_CLOEXEC)) < 0) {
-        fail(u, 0, "cannot write", path, errno);
-        goto out;
-    }
-    if ((gzip ? copy_gunzip(in, fd) : copy_plain(in, len, fd)) != 0 || fchmod(fd, mode) != 0 ||
-        rename(tmp, path) != 0) {
+    } else if (real != NULL && replace(real, mode, in, len, gzip) != 0) {
         fail(u, errno == EBADMSG ? 400 : 0, "cannot write", path, errno);
-        unlink(tmp);
-        goto out;
+    } else if (real != NULL) {
+        jw_obj(&u->w, NULL);
+        jw_str(&u->w, "path", path);
+        jw_str(&u->w, "name", strrchr(path, '/') + 1);
+        jw_str(&u->w, "type", "file");
+        jw_end(&u->w);
+        u->stored++;
     }
-    const char *slash = strrchr(path, '/');
-    jw_obj(&u->w, NULL);
-    jw_str(&u->w, "path", path);
-    jw_str(&u->w, "name", slash != NULL ? slash + 1 : path);
-    jw_str(&u->w, "type", "file");
-    jw_end(&u->w);
-out:
-    if (fd >= 0)
-        close(fd);
-    free(tmp);
+    free(real);
     free(path);
 }
 
@@ -171,6 +195,8 @@ static bool part(struct upload *u, struct evbuffer *in, const char *delim, size_
             evbuffer_drain(in, len);
         } else if (p->cut) {
             fail(u, 400, "the file's name is too long or damaged:", "", 0);
+        } else if (query_path != NULL && u->stored > 0) {
+            fail(u, 400, "several files are sent for one path:", query_path, 0);
         } else {
             store(u, query_path != NULL ? query_path : p->filename, in, len, false);
         }

@@ -10,6 +10,7 @@
 #include <cct/util/fs.h>
 #include <cct/util/xalloc.h>
 #include <errno.h>
+#include <event2/listener.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <signal.h>
@@ -95,7 +96,8 @@ static void signals_reset(void)
         if (s != SIGKILL && s != SIGSTOP)
             sigaction(s, &sa, NULL); /* reserved numbers fail, which is fine */
     sa.sa_handler = SIG_IGN;
-    sigaction(SIGPIPE, &sa, NULL);
+    sigaction(SIGPIPE, &sa, NULL); /* errors of the call say it instead */
+    sigaction(SIGXFSZ, &sa, NULL);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -137,6 +139,23 @@ static void on_dead_man(evutil_socket_t fd, short what, void *arg)
     event_add(e->dead_man, &tv);
 }
 
+static void on_listen_again(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    evconnlistener_enable(arg);
+}
+
+/* Out of descriptors: the waiting connection would wake the loop for ever, so
+ * look away for a moment. */
+static void on_listen_error(struct evconnlistener *l, void *arg)
+{
+    struct timeval tv = {0, 100000};
+    (void)arg;
+    evconnlistener_disable(l);
+    event_base_once(evconnlistener_get_base(l), -1, EV_TIMEOUT, on_listen_again, l, &tv);
+}
+
 static int serve(struct envd *e)
 {
     e->http = evhttp_new(e->base);
@@ -151,7 +170,11 @@ static int serve(struct envd *e)
     evhttp_set_gencb(e->http, envd_route, e);
     evutil_make_socket_nonblocking(INIT_LISTEN_FD);
     evutil_make_socket_closeonexec(INIT_LISTEN_FD);
-    return evhttp_accept_socket(e->http, INIT_LISTEN_FD);
+    struct evhttp_bound_socket *b = evhttp_accept_socket_with_handle(e->http, INIT_LISTEN_FD);
+    if (b == NULL)
+        return -1;
+    evconnlistener_set_error_cb(evhttp_bound_socket_get_listener(b), on_listen_error);
+    return 0;
 }
 
 static int run(struct envd *e)

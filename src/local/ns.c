@@ -222,11 +222,9 @@ static void child_main(const struct ns_spec *s, int sync_fd, int status_fd)
         prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* so that all can be found */
     if (step)
         child_fail(status_fd, step);
-    if (s->probe)
-        _exit(0);
     const char *path = s->isolated ? INIT_BINARY : s->exe;
-    char name[] = "sandbox-init", self[] = INIT_BINARY;
-    char *argv[] = {self, name, NULL};
+    char init[] = "sandbox-init", version[] = "--version", self[] = INIT_BINARY;
+    char *argv[] = {self, s->probe ? version : init, NULL};
     char *envp[] = {NULL};
     execve(path, argv, envp);
     child_fail(status_fd, "exec");

@@ -69,14 +69,17 @@ static int refusal(struct err *e, const char *cause, int sys)
                    advice(sys));
 }
 
+static bool await(int fd, int64_t deadline)
+{
+    struct pollfd pfd = {fd, POLLIN, 0};
+    int64_t left = deadline - clock_mono_ms();
+    return left > 0 && poll(&pfd, 1, (int)left) != 0;
+}
+
 static void read_status(int fd, char *text, size_t size, int64_t deadline)
 {
     size_t have = 0;
-    for (;;) {
-        struct pollfd pfd = {fd, POLLIN, 0};
-        int64_t left = deadline - clock_mono_ms();
-        if (left <= 0 || (poll(&pfd, 1, (int)left) == 0))
-            break;
+    while (await(fd, deadline)) {
         ssize_t n = read(fd, text + have, size - 1 - have);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             continue;
@@ -104,8 +107,10 @@ int ns_probe(const char *exe, struct err *e)
         return refusal(e, first.text, first.sys);
     }
     char text[256];
-    read_status(child.status_fd, text, sizeof(text), clock_mono_ms() + PROBE_MS);
+    int64_t deadline = clock_mono_ms() + PROBE_MS;
+    read_status(child.status_fd, text, sizeof(text), deadline);
     close(child.status_fd);
+    bool ended = await(child.pidfd, deadline);
     syscall(SYS_pidfd_send_signal, child.pidfd, SIGKILL, NULL, 0);
     close(child.pidfd);
     int status = 0;
@@ -113,8 +118,10 @@ int ns_probe(const char *exe, struct err *e)
         continue;
     if (text[0])
         return refusal(e, text, 0);
-    /* ended by our own signal is fine: it may still have been on its way out */
-    if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
-        return refusal(e, "the trial sandbox ended early", 0);
-    return 0;
+    if (ended && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return 0;
+    return err_set(e, ERR_UNSUPPORTED,
+                   "'%s' does not run inside a sandbox, which sees only /usr, /opt and the "
+                   "program itself; its libraries must be there and the file readable by all",
+                   exe);
 }

@@ -306,6 +306,8 @@ static void detach_stdio(void)
         dup2(null, fd);
     if (null > 2)
         close(null);
+    if (chdir("/") != 0) /* keep no folder of the caller busy */
+        log_warn("cannot leave the folder of the start");
 }
 
 static int run(struct serve *s)
@@ -352,32 +354,42 @@ static int await_start(int fd)
     return 1;
 }
 
+/* Detach unless told otherwise; the status of the parent or of the provider. */
+static int start(struct serve *s, bool foreground)
+{
+    int ready[2];
+    if (foreground)
+        return run(s);
+    if (pipe2(ready, O_CLOEXEC) != 0)
+        die("cannot make a pipe: %s", strerror(errno));
+    pid_t pid = fork();
+    if (pid < 0)
+        die("cannot fork: %s", strerror(errno));
+    close(ready[pid > 0 ? 1 : 0]);
+    if (pid > 0) {
+        int status = await_start(ready[0]);
+        close(ready[0]);
+        return status;
+    }
+    setsid();
+    s->ready_fd = ready[1];
+    return run(s);
+}
+
 int serve_main(const struct serve_opts *o)
 {
     struct serve s = {.ready_fd = -1, .locks = {-1, -1}};
     struct err e = {0};
-    if (find_places(o, &s.p.state_dir, &s.p.runtime_dir, &e) != 0) {
+    int status = 1;
+    if (find_places(o, &s.p.state_dir, &s.p.runtime_dir, &e) == 0) {
+        s.p.unsafe = o->unsafe;
+        s.p.max_running = o->max_running ? o->max_running : PROV_MAX_RUNNING;
+        s.idle_ms = o->idle_exit_s ? o->idle_exit_s * 1000LL : PROV_IDLE_EXIT_MS;
+        s.address = fs_join(s.p.runtime_dir, "local.json");
+        status = start(&s, o->foreground);
+    } else {
         fprintf(stderr, "cc-tui-local: %s\n", e.text);
-        return 1;
     }
-    s.p.unsafe = o->unsafe;
-    s.p.max_running = o->max_running ? o->max_running : PROV_MAX_RUNNING;
-    s.idle_ms = o->idle_exit_s ? o->idle_exit_s * 1000 : PROV_IDLE_EXIT_MS;
-    s.address = fs_join(s.p.runtime_dir, "local.json");
-    int ready[2];
-    if (!o->foreground) {
-        if (pipe2(ready, O_CLOEXEC) != 0)
-            die("cannot make a pipe: %s", strerror(errno));
-        pid_t pid = fork();
-        if (pid < 0)
-            die("cannot fork: %s", strerror(errno));
-        close(ready[pid > 0 ? 1 : 0]);
-        if (pid > 0)
-            return await_start(ready[0]);
-        setsid();
-        s.ready_fd = ready[1];
-    }
-    int status = run(&s);
     free(s.address);
     free(s.p.state_dir);
     free(s.p.runtime_dir);

@@ -26,6 +26,7 @@
 
 #define HEAD_S 30
 #define LINGER_S 2
+#define WAKE_S 300 /* time given to a sandbox that traffic woke */
 
 struct pipe_conn {
     struct tunnel *t;
@@ -34,9 +35,11 @@ struct pipe_conn {
     struct event *timer;               /* for the head, then for the last answer */
     struct http_chunks chunks;
     bool chunked, body_done;
+    bool waking;   /* its sandbox is being resumed; the head waits in the input */
     bool answered; /* bytes of the init went to the client */
     bool closing;  /* nothing more comes from the init */
     int64_t body_left;
+    uint64_t serial; /* names the connection in callbacks it may not live to see */
     char id[24];
 };
 
@@ -46,8 +49,11 @@ struct tunnel {
     struct event *accept_again;
     struct pipe_conn *conns;
     size_t n_conns;
+    uint64_t next_serial;
     unsigned port;
 };
+
+static void read_head(struct pipe_conn *c);
 
 static void conn_free(struct pipe_conn *c)
 {
@@ -242,6 +248,41 @@ static void connect_init(struct pipe_conn *c, const struct sbox *b, const struct
     forward_head(c, h);
 }
 
+struct wake {
+    struct tunnel *t;
+    uint64_t serial;
+};
+
+static void on_woken(void *arg, struct sbox *b, const struct err *e)
+{
+    struct wake *w = arg;
+    struct pipe_conn *c = w->t->conns;
+    (void)e;
+    while (c && c->serial != w->serial)
+        c = c->next;
+    free(w);
+    if (!c)
+        return;
+    c->waking = false;
+    if (b)
+        read_head(c);
+    else
+        refuse_gone(c, c->id, "The sandbox could not be resumed", 0);
+}
+
+/* Traffic wakes a paused sandbox that was made with autoResume. */
+static bool wake(struct pipe_conn *c, struct sbox *b)
+{
+    struct wake *w = xcalloc(1, sizeof(*w));
+    w->t = c->t;
+    w->serial = c->serial;
+    str_copy(c->id, sizeof(c->id), b->rec.id);
+    c->waking = b->rec.auto_resume && sbox_resume(b, WAKE_S, on_woken, w, NULL) == 0;
+    if (!c->waking)
+        free(w);
+    return c->waking;
+}
+
 /* Which sandbox, or an answer that says why there is none. */
 static const struct sbox *route(struct pipe_conn *c, const struct http_head *h)
 {
@@ -264,7 +305,9 @@ static const struct sbox *route(struct pipe_conn *c, const struct http_head *h)
         refuse_text(c, 400, "malformed sandbox id or port");
         return NULL;
     }
-    const struct sbox *b = sbox_find(c->t->p, name);
+    struct sbox *b = sbox_find(c->t->p, name);
+    if (b && b->rec.state == SBOX_PAUSED && n == 49983 && wake(c, b))
+        return NULL;
     if (!b || b->rec.state != SBOX_RUNNING)
         refuse_gone(c, name, b ? "The sandbox is paused" : "The sandbox was not found", 0);
     else if (n != 49983)
@@ -310,7 +353,7 @@ static void on_client_read(struct bufferevent *bev, void *arg)
         evbuffer_drain(in, evbuffer_get_length(in));
     } else if (c->init) {
         pump_body(c);
-    } else {
+    } else if (!c->waking) {
         read_head(c);
     }
 }
@@ -360,6 +403,7 @@ static void on_accept(struct evconnlistener *l, evutil_socket_t fd, struct socka
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     struct pipe_conn *c = xcalloc(1, sizeof(*c));
     c->t = t;
+    c->serial = ++t->next_serial;
     c->client =
         bufferevent_socket_new(t->p->base, fd, BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
     c->timer = evtimer_new(t->p->base, on_timer, c);

@@ -413,6 +413,7 @@ static void test_life(void **state)
     assert_int_equal(envs.status, 200);
     assert_non_null(strstr(buf_str(&envs.raw), "canary-value"));
     assert_null(strstr(buf_str(&envs.raw), key));
+    assert_null(strstr(buf_str(&envs.raw), "host-canary"));
     buf_release(&envs.raw);
     assert_int_equal(through_status(id, "49983", "/cc/stats", token), 404);
     assert_int_equal(through_status(id, "8080", "/", token), 502);
@@ -486,6 +487,18 @@ static void test_pause(void **state)
     assert_int_equal(status_of("POST", path, NULL), 200);
     assert_int_equal(through_status(id, "49983", "/health", ""), 204);
     assert_int_equal(status_of("POST", box_path(id, "/pause"), "{}"), 204);
+    assert_int_equal(status_of("DELETE", box_path(id, ""), NULL), 204);
+    free(id);
+}
+
+static void test_auto_resume(void **state)
+{
+    (void)state;
+    char *id = create("{\"templateID\":\"base\",\"timeout\":60,\"autoPause\":true,"
+                      "\"autoResume\":{\"enabled\":true}}");
+    assert_int_equal(status_of("POST", box_path(id, "/pause"), NULL), 204);
+    assert_int_equal(through_status(id, "49983", "/health", ""), 204);
+    assert_false(is_paused(id));
     assert_int_equal(status_of("DELETE", box_path(id, ""), NULL), 204);
     free(id);
 }
@@ -669,12 +682,19 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_who_may_talk), cmocka_unit_test(test_pipelined),
-        cmocka_unit_test(test_life),         cmocka_unit_test(test_refused_creates),
-        cmocka_unit_test(test_times),        cmocka_unit_test(test_pause),
-        cmocka_unit_test(test_list),         cmocka_unit_test(test_one_only),
-        cmocka_unit_test(test_taken_over),   cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_idle_exit),    cmocka_unit_test(test_refused_namespaces),
+        cmocka_unit_test(test_who_may_talk),
+        cmocka_unit_test(test_pipelined),
+        cmocka_unit_test(test_life),
+        cmocka_unit_test(test_refused_creates),
+        cmocka_unit_test(test_times),
+        cmocka_unit_test(test_pause),
+        cmocka_unit_test(test_auto_resume),
+        cmocka_unit_test(test_list),
+        cmocka_unit_test(test_one_only),
+        cmocka_unit_test(test_taken_over),
+        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_idle_exit),
+        cmocka_unit_test(test_refused_namespaces),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

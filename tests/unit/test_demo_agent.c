@@ -1,5 +1,7 @@
 /* The demo agent over pipes: the lines it prints, a real command, an interrupt,
  * a bad line. The program starts itself. */
+#include "../lib/tape.h"
+#include <cct/agent.h>
 #include <cct/local/init.h>
 #include <cct/util/buf.h>
 #include <cct/util/clock.h>
@@ -221,6 +223,47 @@ static void test_bad_line(void **state)
     assert_int_equal(agent_end(&a), 1);
 }
 
+/* The product's own reader understands it: same turns, tools and texts as from the
+ * real tool, driven by the adapter's own message and interrupt. */
+static void test_decoded(void **state)
+{
+    const struct agent_adapter *ad = agent_adapter_find("claude");
+    struct buf in = BUF_INIT, all = BUF_INIT;
+    struct agent a;
+    struct tape t;
+    struct err e = {0};
+    (void)state;
+    assert_non_null(ad);
+    agent_start(&a);
+    static const char *const texts[] = {"run echo good", "run exit 2", "run sleep 300"};
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(ad->encode_message(texts[i], strlen(texts[i]), &in, &e), 0);
+        say(&a, buf_str(&in));
+        buf_clear(&in);
+        expect(&a, "\"isReplay\":true");
+        expect(&a,
+               i < 2 ? "\"terminal_reason\":\"completed\"" : "\"stop_reason\":\"tool_use\"");
+    }
+    assert_int_equal(ad->encode_interrupt("r9", &in), 0);
+    say(&a, buf_str(&in));
+    expect(&a, "\"type\":\"result\"");
+    buf_add(&all, a.seen.p, a.seen.len);
+    assert_int_equal(agent_end(&a), 0);
+    tape_run(&t, ad, all.p, all.len, 7, 0, 0, "");
+    char *tools = tape_tools(&t), *said = tape_texts(&t, AGENT_TEXT);
+    print_message("# tools: %s\n# texts: %s\n", tools, said);
+    assert_int_equal(tape_count(&t, AGENT_TURN_BEGIN), 4);
+    assert_int_equal(tape_count(&t, AGENT_TURN_END), 4);
+    assert_int_equal(tape_count(&t, AGENT_USER_ECHO), 3);
+    assert_int_equal(tape_count(&t, AGENT_NOTICE), 0);
+    assert_non_null(strstr(said, "|exit status 0|exit status 2"));
+    free(tools);
+    free(said);
+    tape_release(&t);
+    buf_release(&in);
+    buf_release(&all);
+}
+
 static int up(void **state)
 {
     (void)state;
@@ -241,6 +284,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_greeting),    cmocka_unit_test(test_turns),
         cmocka_unit_test(test_long_output), cmocka_unit_test(test_interrupt),
         cmocka_unit_test(test_queue),       cmocka_unit_test(test_bad_line),
+        cmocka_unit_test(test_decoded),
     };
     if (argc > 1 && strcmp(argv[1], "--agent") == 0)
         return demo_agent_main();

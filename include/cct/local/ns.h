@@ -22,7 +22,7 @@ struct ns_spec {
     int listen_fd;    /* becomes fd 4 */
     bool isolated;    /* false: no namespaces at all */
     bool internet;    /* false: only a loopback interface of its own */
-    bool probe;       /* do everything, then exit 0 instead of exec */
+    bool probe;       /* do everything, then run `--version` inside */
 };
 
 struct ns_child {

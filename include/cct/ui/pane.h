@@ -43,6 +43,11 @@ struct pane {
 int pane_input_rows(struct ui *ui, int w);
 extern const struct pane_ops pane_list, pane_output, pane_input, pane_details, pane_events;
 
+/* Lines "label    value" about one sandbox, for the pane and the dialog. */
+struct buf;
+struct sandbox;
+void details_text(struct ui *ui, const struct sandbox *s, struct buf *b, int64_t now);
+
 /* Overlays: on top, get keys first; `modal` ones swallow everything else. */
 struct overlay_ops {
     const char *name;

@@ -1,0 +1,122 @@
+/* Dialogs with one field: the time left, a new name. */
+#include <cct/ui/box.h>
+#include <cct/ui/ui.h>
+
+#include <cct/util/limits.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ASK_CELLS = 60 };
+
+struct ask {
+    const char *title, *label, *hint;
+    uint64_t sandbox;
+    struct inputline line;
+    char error[160];
+    /* 0, or an error in e */
+    int (*done)(struct ui *ui, uint64_t sandbox, const char *text, struct err *e);
+};
+
+static void ask_close(void *state)
+{
+    struct ask *a = state;
+    inputline_release(&a->line);
+    free(a);
+}
+
+static void ask_draw(struct ui *ui, void *state, struct canvas *c, struct rect screen,
+                     int64_t now)
+{
+    struct ask *a = state;
+    (void)ui;
+    (void)now;
+    int w = screen.w < ASK_CELLS ? screen.w : ASK_CELLS;
+    struct rect in = box_draw(c, screen, 6, w, a->title, "Enter do it  Esc cancel");
+    int n = canvas_text(c, in.y + 1, in.x, in.w, ROLE_PROMPT, a->label) + 1;
+    inputline_draw(&a->line, c, (struct rect){in.y + 1, in.x + n, 1, in.w - n}, ROLE_FIELD, true);
+    bool bad = *a->error;
+    canvas_text(c, in.y + 3, in.x, in.w, bad ? ROLE_STATUS_BAD : ROLE_HINT,
+                bad ? a->error : a->hint);
+}
+
+static int ask_key(struct ui *ui, void *state, key_code k, const char *paste, size_t len)
+{
+    struct ask *a = state;
+    struct err e = {0};
+    if (k == K_ESC || k == ('C' & 0x1F))
+        return UI_CLOSE;
+    if (k == K_ENTER) {
+        if (a->done(ui, a->sandbox, inputline_text(&a->line), &e) == 0)
+            return UI_CLOSE;
+        str_copy(a->error, sizeof(a->error), e.text);
+        return UI_HANDLED;
+    }
+    a->error[0] = 0;
+    if (k == K_PASTE)
+        inputline_insert(&a->line, paste, len);
+    else
+        inputline_key(&a->line, k);
+    return UI_HANDLED;
+}
+
+static const struct overlay_ops ask_ops = {.name = "ask",
+                                           .scope = SCOPE_DIALOG,
+                                           .close = ask_close,
+                                           .draw = ask_draw,
+                                           .key = ask_key,
+                                           .takes_paste = true};
+
+static struct ask *ask_open(struct ui *ui, uint64_t sandbox, const char *preset)
+{
+    struct ask *a = xcalloc(1, sizeof(*a));
+    a->sandbox = sandbox;
+    inputline_init(&a->line, false, 64);
+    inputline_set(&a->line, preset);
+    ui_overlay_push(ui, &ask_ops, a);
+    return a;
+}
+
+static int time_done(struct ui *ui, uint64_t sandbox, const char *text, struct err *e)
+{
+    int64_t s;
+    if (!str_to_seconds(text, &s) || s < 1 || s > LIM_TIMEOUT_MAX_S)
+        return err_set(e, ERR_INVALID, "write seconds, 15m or 1h30m, from 1 s to 24h");
+    app_set_timeout(ui->app, sandbox, (int)s);
+    ui_status(ui, 0, "setting the time left to %s", text);
+    return 0;
+}
+
+void overlay_time(struct ui *ui, uint64_t sandbox)
+{
+    const struct sandbox *s = model_sandbox(ui->model, sandbox);
+    if (!s || (s->state != SB_RUNNING && !(s->state == SB_ERROR && s->vm_up))) {
+        ui_status(ui, 0, "only a running sandbox has time left to set");
+        return;
+    }
+    struct ask *a = ask_open(ui, sandbox, "15m");
+    a->title = "time left";
+    a->label = "ends in";
+    a->hint = "counted from now; also shortens";
+    a->done = time_done;
+}
+
+static int rename_done(struct ui *ui, uint64_t sandbox, const char *text, struct err *e)
+{
+    if (!sandbox_name_ok(text))
+        return err_set(e, ERR_INVALID, "1 to 64 of A-Z a-z 0-9 _ -");
+    app_rename(ui->app, sandbox, text);
+    return 0;
+}
+
+void overlay_rename(struct ui *ui, uint64_t sandbox)
+{
+    const struct sandbox *s = model_sandbox(ui->model, sandbox);
+    struct ask *a = ask_open(ui, sandbox, s ? s->name : "");
+    a->title = "rename";
+    a->label = "name";
+    a->hint = "known to this machine only; metadata keeps the first one";
+    a->done = rename_done;
+}

@@ -1,0 +1,300 @@
+/* Killing: one sandbox, or all of them. Nothing that destroys is preset; only the keys
+ * shown count, and none that was typed before the question could be read. */
+#include <cct/ui/box.h>
+#include <cct/ui/ui.h>
+
+#include <cct/text/clean.h>
+#include <cct/util/buf.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KILL_CELLS = 64, ASK_NUMBER_FROM = 10 };
+
+/* --- one ------------------------------------------------------------------------- */
+
+struct kill_one {
+    uint64_t sandbox;
+    char id[64];
+    int64_t started_at; /* the row must still be this very sandbox */
+    bool drawn;
+};
+
+static void one_draw(struct ui *ui, void *state, struct canvas *c, struct rect screen,
+                     int64_t now)
+{
+    struct kill_one *k = state;
+    const struct sandbox *s = model_sandbox(ui->model, k->sandbox);
+    struct buf b = BUF_INIT;
+    (void)now;
+    if (s) {
+        struct buf id = BUF_INIT;
+        clean_ascii(k->id, strlen(k->id), &id);
+        buf_addf(&b, "This ends %s and cannot be undone.\n\n", s->name);
+        buf_addf(&b, "id       %s\n", id.len ? id.p : "(being created)");
+        buf_addf(&b, "agent    %s, %s\n", s->tool ? s->tool : "-", sb_agent_name(s->agent));
+        buf_addf(&b, "account  %s\n", ui->model->account ? ui->model->account : "-");
+        if (!ui->model->local)
+            buf_addf(&b, "stops    $%.2f per hour\n", sandbox_usd_per_hour(s));
+        buf_adds(&b, "\nThe transcript stays on this machine.");
+        buf_release(&id);
+    } else {
+        buf_adds(&b, "It is gone already.");
+    }
+    int w = screen.w < KILL_CELLS ? screen.w : KILL_CELLS;
+    int rows = box_text_rows(buf_str(&b), w - 4);
+    struct rect in = box_draw(c, screen, rows + 5, w, "kill this sandbox?", NULL);
+    box_text(c, in, ROLE_DIALOG, buf_str(&b));
+    canvas_text(c, in.y + in.h - 1, in.x, in.w, ROLE_DANGER,
+                s ? "y  kill it      Esc  leave it" : "Esc  close");
+    buf_release(&b);
+    k->drawn = true;
+}
+
+static int one_key(struct ui *ui, void *state, key_code key, const char *paste, size_t len)
+{
+    struct kill_one *k = state;
+    const struct sandbox *s = model_sandbox(ui->model, k->sandbox);
+    (void)paste;
+    (void)len;
+    if (key == K_ESC || key == 'n' || key == 'q' || key == ('C' & 0x1F) || !s)
+        return UI_CLOSE;
+    if (key != 'y' || !k->drawn)
+        return UI_HANDLED;
+    if (!str_eq(s->sandbox_id ? s->sandbox_id : "", k->id) || s->started_at != k->started_at) {
+        ui_status(ui, 1, "not killed: the sandbox changed while the question was open; look "
+                         "again");
+        return UI_CLOSE;
+    }
+    app_kill(ui->app, k->sandbox);
+    ui_status(ui, 0, "killing %s", s->name);
+    return UI_CLOSE;
+}
+
+static const struct overlay_ops one_ops = {
+    .name = "kill", .scope = SCOPE_DIALOG, .close = free, .draw = one_draw, .key = one_key};
+
+void overlay_kill_one(struct ui *ui, uint64_t sandbox)
+{
+    const struct sandbox *s = model_sandbox(ui->model, sandbox);
+    if (!s || s->state == SB_KILLED || (s->state == SB_ERROR && !s->vm_up)) {
+        ui_status(ui, 0, "it is gone already; Delete takes the row off the list");
+        return;
+    }
+    struct kill_one *k = xcalloc(1, sizeof(*k));
+    k->sandbox = sandbox;
+    str_copy(k->id, sizeof(k->id), s->sandbox_id ? s->sandbox_id : "");
+    k->started_at = s->started_at;
+    ui_overlay_push(ui, &one_ops, k);
+}
+
+/* --- all -------------------------------------------------------------------------- */
+
+struct kill_all {
+    bool account;     /* scope */
+    bool drawn_armed; /* the armed question was on the screen */
+    bool confirmed;
+    struct inputline number;
+    int scroll;
+};
+
+static size_t targets(const struct kill_all *a, const struct ev_kill *k)
+{
+    return a->account ? k->n_account : k->n_project;
+}
+
+static bool wants_number(struct ui *ui, const struct kill_all *a, const struct ev_kill *k)
+{
+    const char *how = ui->opts.kill_all_confirm ? ui->opts.kill_all_confirm : "count";
+    return strcmp(how, "always") == 0 ||
+           (strcmp(how, "count") == 0 && targets(a, k) >= ASK_NUMBER_FROM);
+}
+
+static void question_text(struct ui *ui, const struct kill_all *a, const struct ev_kill *k,
+                          struct buf *b)
+{
+    size_t n = targets(a, k);
+    buf_addf(b, "This ends %zu sandbox%s and cannot be undone:\n", n, n == 1 ? "" : "es");
+    buf_addf(b, "   %zu running  %zu paused  %zu creating  %zu error\n", k->by_state[SB_RUNNING],
+             k->by_state[SB_PAUSED], k->by_state[SB_CREATING], k->by_state[SB_ERROR]);
+    if (k->n_protected)
+        buf_addf(b, "   %zu protected %s left\n", k->n_protected, k->n_protected == 1 ? "is" : "are");
+    if (!ui->model->local)
+        buf_addf(b, "stops $%.2f per hour.  ", k->usd_per_hour);
+    buf_adds(b, "Transcripts stay on this machine.\n\n");
+    buf_addf(b, "account  %s\n", k->account ? k->account : "-");
+    buf_addf(b, "scope    %sproject %s: %zu%s   %severything: %zu%s   (Tab)\n",
+             a->account ? " " : "[", k->project ? k->project : "-", k->n_project,
+             a->account ? " " : "]", a->account ? "[" : " ", k->n_account, a->account ? "]" : " ");
+}
+
+static const char *result_word(int r)
+{
+    static const char *const words[] = {"waiting", "gone", "already gone", "failed",
+                                        "still alive"};
+    return r >= 0 && r < 5 ? words[r] : "?";
+}
+
+static void report_text(const struct ev_kill *k, struct buf *b)
+{
+    if (k->phase == KILL_REPORT)
+        buf_addf(b, "%zu killed, %zu already gone, %zu failed, %zu still alive: %s\n\n",
+                 k->killed, k->already_gone, k->failed, k->still_alive,
+                 k->verified && !k->still_alive ? "proved by a new list"
+                 : k->verified                  ? "some are left"
+                                                : "not proved, the list could not be had");
+    else
+        buf_addf(b, "%s  %zu of %zu\n\n",
+                 k->phase == KILL_VERIFYING ? "asking for the list again" : "killing",
+                 k->killed + k->already_gone, k->n);
+    for (size_t i = 0; i < k->n; i++) {
+        const struct kill_target *t = &k->v[i];
+        bool bad = t->result == 3 || t->result == 4;
+        if (k->phase == KILL_REPORT && k->n > 12 && !bad)
+            continue; /* many: name what needs attention */
+        buf_addf(b, "%-20.20s %-22.22s %s%s%s\n", t->name ? t->name : "-",
+                 t->sandbox_id ? t->sandbox_id : "-", result_word(t->result),
+                 t->reason ? ": " : "", t->reason ? t->reason : "");
+    }
+}
+
+static void all_draw(struct ui *ui, void *state, struct canvas *c, struct rect screen,
+                     int64_t now)
+{
+    struct kill_all *a = state;
+    const struct ev_kill *k = ui->model->kill;
+    struct buf b = BUF_INIT;
+    const char *foot = "Esc  leave";
+    bool number = false;
+    (void)now;
+    if (!k || k->phase == KILL_LISTING) {
+        buf_adds(&b, "asking for the full list of sandboxes ...");
+    } else if (k->phase == KILL_CANNOT) {
+        buf_addf(&b, "nothing was killed: %s", k->text ? k->text : "the list could not be had");
+        foot = "R  try again      Esc  leave";
+    } else if (k->phase == KILL_ARMED && targets(a, k) == 0) {
+        question_text(ui, a, k, &b);
+        buf_adds(&b, "\nthere is nothing to kill in this scope");
+        foot = "Tab  other scope      Esc  close";
+    } else if (k->phase == KILL_ARMED) {
+        question_text(ui, a, k, &b);
+        number = wants_number(ui, a, k);
+        foot = number ? "" : "y  kill them      Tab  other scope      Esc  leave them";
+    } else {
+        report_text(k, &b);
+        bool left = k->phase == KILL_REPORT && (k->failed || k->still_alive);
+        foot = left ? "R  retry what is left      Esc  close" : "Esc  close";
+    }
+    char title[96];
+    snprintf(title, sizeof(title), "kill ALL sandboxes of %s?",
+             a->account ? "this account" : k && k->project ? k->project : "this project");
+    int w = screen.w < KILL_CELLS + 8 ? screen.w : KILL_CELLS + 8;
+    int rows = box_text_rows(buf_str(&b), w - 4);
+    struct rect in = box_draw(c, screen, rows + 4, w, title, NULL);
+    struct rect body = {in.y, in.x, in.h - 1, in.w};
+    box_text(c, body, ROLE_DIALOG, buf_str(&b));
+    int y = in.y + in.h - 1;
+    if (number) {
+        int x = in.x + canvas_textf(c, y, in.x, in.w, ROLE_DANGER,
+                                    "type %zu and Enter to kill them (Esc leaves them): ",
+                                    targets(a, k));
+        inputline_draw(&a->number, c, (struct rect){y, x, 1, 8}, ROLE_FIELD_FOCUS, true);
+    } else {
+        canvas_text(c, y, in.x, in.w, ROLE_DANGER, foot);
+    }
+    a->drawn_armed = k && k->phase == KILL_ARMED;
+    buf_release(&b);
+}
+
+static int confirm(struct ui *ui, struct kill_all *a, const struct ev_kill *k)
+{
+    a->confirmed = true;
+    app_kill_all_confirm(ui->app, a->account, targets(a, k));
+    return UI_HANDLED;
+}
+
+static int number_key(struct ui *ui, struct kill_all *a, const struct ev_kill *k, key_code key)
+{
+    int64_t n;
+    if (key != K_ENTER) {
+        if ((key >= '0' && key <= '9') || key == K_BACKSPACE)
+            inputline_key(&a->number, key);
+        return UI_HANDLED;
+    }
+    if (str_to_i64(inputline_text(&a->number), 0, INT32_MAX, &n) && (size_t)n == targets(a, k))
+        return confirm(ui, a, k);
+    ui_status(ui, 1, "not killed: the number typed is not %zu", targets(a, k));
+    inputline_set(&a->number, "");
+    return UI_HANDLED;
+}
+
+static int all_key(struct ui *ui, void *state, key_code key, const char *paste, size_t len)
+{
+    struct kill_all *a = state;
+    const struct ev_kill *k = ui->model->kill;
+    (void)paste;
+    (void)len;
+    if (key == K_ESC || key == ('C' & 0x1F))
+        return UI_CLOSE;
+    if (!k)
+        return UI_HANDLED;
+    if (k->phase == KILL_CANNOT && key == 'R') {
+        app_kill_all_open(ui->app, a->account);
+        return UI_HANDLED;
+    }
+    if (k->phase == KILL_REPORT && key == 'R' && (k->failed || k->still_alive)) {
+        app_kill_all_retry(ui->app);
+        return UI_HANDLED;
+    }
+    if (k->phase != KILL_ARMED || !a->drawn_armed || a->confirmed)
+        return UI_HANDLED;
+    if (key == K_TAB) {
+        a->account = !a->account;
+        inputline_set(&a->number, "");
+        return UI_HANDLED;
+    }
+    if (targets(a, k) == 0)
+        return UI_HANDLED;
+    if (wants_number(ui, a, k))
+        return number_key(ui, a, k, key);
+    return key == 'y' ? confirm(ui, a, k) : UI_HANDLED;
+}
+
+/* "never": goes at once when the list is there. */
+static bool all_update(struct ui *ui, void *state)
+{
+    struct kill_all *a = state;
+    const struct ev_kill *k = ui->model->kill;
+    bool at_once = ui->opts.kill_all_confirm && strcmp(ui->opts.kill_all_confirm, "never") == 0;
+    if (at_once && k && k->phase == KILL_ARMED && !a->confirmed && targets(a, k))
+        confirm(ui, a, k);
+    if (k && k->phase == KILL_ARMED && a->confirmed)
+        return true;
+    if (k && (k->phase == KILL_LISTING || k->phase == KILL_CANNOT))
+        a->confirmed = false;
+    return true;
+}
+
+static void all_close(void *state)
+{
+    struct kill_all *a = state;
+    inputline_release(&a->number);
+    free(a);
+}
+
+static const struct overlay_ops all_ops = {.name = "kill all",
+                                           .scope = SCOPE_DIALOG,
+                                           .close = all_close,
+                                           .update = all_update,
+                                           .draw = all_draw,
+                                           .key = all_key};
+
+void overlay_kill_all(struct ui *ui)
+{
+    struct kill_all *a = xcalloc(1, sizeof(*a));
+    inputline_init(&a->number, false, 8);
+    app_kill_all_open(ui->app, false);
+    ui_overlay_push(ui, &all_ops, a);
+}

@@ -1,0 +1,74 @@
+/* A box with text; any key closes it. Also: details of a sandbox. */
+#include <cct/ui/box.h>
+#include <cct/ui/ui.h>
+
+#include <cct/util/buf.h>
+#include <cct/util/xalloc.h>
+#include <stdlib.h>
+
+enum { BOX_CELLS = 72 };
+
+struct message_box {
+    char *title, *text;
+    uint64_t sandbox; /* details: made anew at each drawing; 0 = fixed text */
+    int scroll;
+};
+
+static void box_close(void *state)
+{
+    struct message_box *b = state;
+    free(b->title);
+    free(b->text);
+    free(b);
+}
+
+static void box_show(struct ui *ui, void *state, struct canvas *c, struct rect screen,
+                     int64_t now)
+{
+    struct message_box *b = state;
+    struct buf text = BUF_INIT;
+    const struct sandbox *s = b->sandbox ? model_sandbox(ui->model, b->sandbox) : NULL;
+    if (s)
+        details_text(ui, s, &text, now);
+    else
+        buf_adds(&text, b->text ? b->text : "it is gone");
+    while (text.len && text.p[text.len - 1] == '\n')
+        buf_truncate(&text, text.len - 1);
+    int w = screen.w < BOX_CELLS ? screen.w : BOX_CELLS;
+    int rows = box_text_rows(buf_str(&text), w - 4);
+    struct rect in = box_draw(c, screen, rows + 4, w, b->title, "any key closes");
+    in.y++;
+    in.h -= 2;
+    box_text(c, in, ROLE_DIALOG, buf_str(&text));
+    buf_release(&text);
+}
+
+static int box_key(struct ui *ui, void *state, key_code k, const char *paste, size_t len)
+{
+    (void)ui;
+    (void)state;
+    (void)k;
+    (void)paste;
+    (void)len;
+    return UI_CLOSE;
+}
+
+static const struct overlay_ops box_ops = {
+    .name = "message", .scope = SCOPE_DIALOG, .close = box_close, .draw = box_show,
+    .key = box_key};
+
+void overlay_message(struct ui *ui, const char *title, const char *text)
+{
+    struct message_box *b = xcalloc(1, sizeof(*b));
+    b->title = xstrdup(title);
+    b->text = xstrdup(text);
+    ui_overlay_push(ui, &box_ops, b);
+}
+
+void overlay_details(struct ui *ui, uint64_t sandbox)
+{
+    struct message_box *b = xcalloc(1, sizeof(*b));
+    b->title = xstrdup("details");
+    b->sandbox = sandbox;
+    ui_overlay_push(ui, &box_ops, b);
+}

@@ -1,0 +1,141 @@
+/* Details of the selected sandbox; the same lines serve the pane and the dialog. */
+#include <cct/ui/ui.h>
+
+#include <cct/util/buf.h>
+#include <cct/util/clock.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void add(struct buf *b, const char *label, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void add(struct buf *b, const char *label, const char *fmt, ...)
+{
+    va_list ap;
+    buf_addf(b, "%-9s ", label);
+    va_start(ap, fmt);
+    buf_addv(b, fmt, ap);
+    va_end(ap);
+    buf_addc(b, '\n');
+}
+
+static void add_times(struct ui *ui, const struct sandbox *s, struct buf *b, int64_t now)
+{
+    char from[16] = "-", to[16] = "-", left[16] = "";
+    int64_t off = ui->model->server_offset_ms;
+    if (s->started_at)
+        clock_format_hm(from, sizeof(from), s->started_at - off);
+    if (s->end_at)
+        clock_format_hm(to, sizeof(to), s->end_at - off);
+    bool runs = s->state == SB_RUNNING || (s->state == SB_ERROR && s->vm_up);
+    if (runs && s->end_at > now + off) {
+        clock_format_span(left, sizeof(left), (s->end_at - now - off) / 60000 * 60000);
+        add(b, "time", "since %s, ends %s, %s left", from, to,
+            s->end_at - now - off < 60000 ? "less than a minute" : left);
+    } else if (s->state == SB_PAUSED) {
+        add(b, "time", "started %s, paused %s", from, to);
+    } else if (s->ended_at) {
+        clock_format_hm(to, sizeof(to), s->ended_at - off);
+        add(b, "time", "since %s, ended %s", from, to);
+    } else {
+        add(b, "time", "since %s", from);
+    }
+}
+
+static void add_state(const struct sandbox *s, struct buf *b)
+{
+    const char *more = s->state == SB_KILLED ? sb_gone_text(s->gone) : s->reason ? s->reason : "";
+    add(b, "state", "%s%s%s%s%s", sb_state_name(s->state), *more ? ": " : "", more,
+        s->state == SB_ERROR && s->vm_up ? " (the VM still runs and bills)" : "",
+        s->unlisted ? " (not in the last list)" : "");
+    if (!s->foreign)
+        add(b, "agent", "%s, %s", s->tool ? s->tool : "-", sb_agent_name(s->agent));
+    else
+        add(b, "agent", "not made by cc-tui");
+}
+
+void details_text(struct ui *ui, const struct sandbox *s, struct buf *b, int64_t now)
+{
+    add(b, "name", "%s%s", s->name, s->protect ? "  (protected from kill-all)" : "");
+    add(b, "id", "%s", s->sandbox_id ? s->sandbox_id : "(not known yet)");
+    add_state(s, b);
+    add_times(ui, s, b, now);
+    if (s->cpu_count || s->memory_mb)
+        add(b, "size", "%d vCPU  %.1f GiB memory%s", s->cpu_count, s->memory_mb / 1024.0,
+            s->not_isolated ? "  NOT ISOLATED" : "");
+    add(b, "template", "%s%s%s%s", s->alias ? s->alias : s->template_id ? s->template_id : "-",
+        s->alias && s->template_id ? " (" : "", s->alias && s->template_id ? s->template_id : "",
+        s->alias && s->template_id ? ")" : "");
+    add(b, "project", "%s", s->project ? s->project : "-");
+    if (isnan(s->cost_usd))
+        add(b, "usage", "%lld tokens in, %lld out, unpriced", (long long)s->tokens_in,
+            (long long)s->tokens_out);
+    else
+        add(b, "usage", "%lld tokens in, %lld out, $%.4f est.", (long long)s->tokens_in,
+            (long long)s->tokens_out, s->cost_usd);
+    if (!ui->model->local)
+        add(b, "price", "$%.3f per hour while it runs", sandbox_usd_per_hour(s));
+    for (const struct kv *m = s->meta; m && m->k; m++)
+        if (!str_starts(m->k, "cc-tui"))
+            add(b, "metadata", "%s = %s", m->k, m->v ? m->v : "");
+}
+
+static void *details_open(struct ui *ui)
+{
+    (void)ui;
+    return xcalloc(1, sizeof(uint64_t));
+}
+
+static void details_close(void *state)
+{
+    free(state);
+}
+
+static void details_draw(struct ui *ui, void *state, struct canvas *c, struct rect r,
+                         bool focused, int64_t now)
+{
+    const struct sandbox *s = model_sandbox(ui->model, ui->selected);
+    (void)state;
+    (void)focused;
+    if (!s)
+        return;
+    struct buf b = BUF_INIT;
+    details_text(ui, s, &b, now);
+    const char *p = buf_str(&b);
+    for (int y = 0; y < r.h && *p; y++) {
+        size_t n = strcspn(p, "\n");
+        canvas_textn(c, r.y + y, r.x + 1, r.w - 2, ROLE_TEXT, p, n);
+        canvas_role(c, (struct rect){r.y + y, r.x + 1, 1, 9}, ROLE_HINT);
+        p += n + (p[n] == '\n');
+    }
+    buf_release(&b);
+}
+
+static bool details_update(struct ui *ui, void *state)
+{
+    uint64_t *seen = state;
+    bool changed = *seen != ui->model->sandboxes_rev;
+    *seen = ui->model->sandboxes_rev;
+    return changed;
+}
+
+static const char *details_title(struct ui *ui, void *state)
+{
+    (void)ui;
+    (void)state;
+    return "details";
+}
+
+const struct pane_ops pane_details = {
+    .name = "details",
+    .scope = SCOPE_NAV,
+    .open = details_open,
+    .close = details_close,
+    .update = details_update,
+    .draw = details_draw,
+    .title = details_title,
+};

@@ -1,0 +1,251 @@
+/* The chat input: a draft for each sandbox, history, several lines. */
+#include <cct/ui/ui.h>
+
+#include <cct/text/width.h>
+#include <cct/util/limits.h>
+#include <cct/util/map.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct input {
+    struct map *lines; /* sandbox id -> struct inputline */
+    char title[96], note[96];
+    uint64_t seen;
+};
+
+static void *input_open(struct ui *ui)
+{
+    (void)ui;
+    struct input *in = xcalloc(1, sizeof(*in));
+    in->lines = map_new();
+    return in;
+}
+
+static void line_free(void *p)
+{
+    inputline_release(p);
+    free(p);
+}
+
+static void input_close(void *state)
+{
+    struct input *in = state;
+    map_free(in->lines, line_free);
+    free(in);
+}
+
+static struct inputline *line_of(struct ui *ui, struct input *in)
+{
+    struct inputline *l = map_get_id(in->lines, ui->selected);
+    if (!l && ui->selected) {
+        l = xcalloc(1, sizeof(*l));
+        inputline_init(l, true, LIM_MESSAGE_BYTES);
+        map_put_id(in->lines, ui->selected, l);
+    }
+    return l;
+}
+
+static int prompt_cells(const struct sandbox *s, int w)
+{
+    int n = s ? (int)text_width(s->name, strlen(s->name)) + 2 : 2;
+    return n > w / 3 ? w / 3 : n;
+}
+
+int pane_input_rows(struct ui *ui, int w)
+{
+    struct inputline *l = line_of(ui, ui->panes[PANE_INPUT].state);
+    const struct sandbox *s = model_sandbox(ui->model, ui->selected);
+    return l ? inputline_rows(l, w - prompt_cells(s, w)) : 1;
+}
+
+static void input_draw(struct ui *ui, void *state, struct canvas *c, struct rect r, bool focused,
+                       int64_t now)
+{
+    struct inputline *l = line_of(ui, state);
+    const struct sandbox *s = model_sandbox(ui->model, ui->selected);
+    (void)now;
+    if (!l || !s)
+        return;
+    int indent = prompt_cells(s, r.w);
+    canvas_text(c, r.y, r.x, indent - 2, ROLE_PROMPT, s->name);
+    canvas_text(c, r.y, r.x + indent - 2, 1, ROLE_PROMPT, ">");
+    struct rect field = {r.y, r.x + indent, r.h, r.w - indent};
+    if (!focused && !l->text.len && s->state == SB_RUNNING && s->agent != AG_NONE)
+        canvas_text(c, r.y, field.x, field.w, ROLE_HINT, "press i to type");
+    else
+        inputline_draw(l, c, field, ROLE_INPUT, focused);
+}
+
+/* Why nothing can be said to it now, or NULL. */
+static const char *cannot_send(const struct sandbox *s)
+{
+    if (s->foreign || s->agent == AG_NONE)
+        return "not made by cc-tui: there is no agent to talk to";
+    switch (s->state) {
+    case SB_PAUSED:
+        return "it is paused: press r in the list to resume it first";
+    case SB_KILLED:
+        return "it is gone; press n for a new one";
+    case SB_ERROR:
+        return s->vm_up ? "its agent has ended: press r in the list to restart it"
+                        : "it failed and is gone; press n for a new one";
+    default:
+        return NULL;
+    }
+}
+
+static int send(struct ui *ui, struct inputline *l)
+{
+    const struct sandbox *s = model_sandbox(ui->model, ui->selected);
+    char *text = xstrdup(inputline_text(l));
+    const char *why = s ? cannot_send(s) : "no sandbox is selected";
+    if (!text[strspn(text, " \t\n")]) {
+        ui_status(ui, 0, "nothing to send: the message is empty");
+    } else if (why) {
+        ui_status(ui, 1, "not sent, the text is kept: %s", why);
+    } else {
+        app_send(ui->app, s->id, text, false);
+        inputline_history_add(l, text);
+        inputline_set(l, "");
+        if (s->agent == AG_WORKING || s->agent == AG_ASKS)
+            ui_status(ui, 0, "queued: it is sent when the agent is idle (Alt-q edits it)");
+        else if (s->agent == AG_EXITED)
+            ui_status(ui, 1, "queued: the agent has ended; press r in the list to restart it");
+    }
+    free(text);
+    return UI_HANDLED | UI_REDRAW | UI_LAYOUT;
+}
+
+/* Newest message of this sandbox that is still queued. */
+static const struct message *queued(struct ui *ui)
+{
+    for (size_t i = ui->model->n_messages; i-- > 0;) {
+        const struct message *m = &ui->model->messages[i];
+        if (m->sandbox == ui->selected && m->state == MSG_QUEUED)
+            return m;
+    }
+    return NULL;
+}
+
+static int take_back(struct ui *ui, struct inputline *l, bool edit)
+{
+    const struct message *m = queued(ui);
+    if (!m) {
+        ui_status(ui, 0, "no message is queued");
+        return UI_HANDLED | UI_REDRAW;
+    }
+    if (edit && l->text.len) {
+        ui_status(ui, 1, "clear the input first (^C), then Alt-q edits the queued message");
+        return UI_HANDLED | UI_REDRAW;
+    }
+    if (edit)
+        inputline_set(l, m->text);
+    app_message_cancel(ui->app, m->id);
+    return UI_HANDLED | UI_REDRAW | UI_LAYOUT;
+}
+
+static int scroll_output(struct ui *ui, enum action a)
+{
+    struct pane *out = &ui->panes[PANE_OUTPUT];
+    return out->ops->action(ui, out->state, a) | UI_HANDLED;
+}
+
+static int input_action(struct ui *ui, void *state, enum action a)
+{
+    struct inputline *l = line_of(ui, state);
+    if (!l && a != ACT_LEAVE)
+        return UI_HANDLED;
+    switch (a) {
+    case ACT_SEND:
+        return send(ui, l);
+    case ACT_NEWLINE:
+        inputline_insert(l, "\n", 1);
+        return UI_HANDLED | UI_REDRAW | UI_LAYOUT;
+    case ACT_LEAVE:
+        ui_focus(ui, ui->before_input == PANE_INPUT ? PANE_LIST : ui->before_input);
+        return UI_HANDLED | UI_REDRAW;
+    case ACT_CLEAR:
+        if (!l->text.len)
+            return input_action(ui, state, ACT_LEAVE);
+        inputline_set(l, "");
+        return UI_HANDLED | UI_REDRAW | UI_LAYOUT;
+    case ACT_HIST_PREV:
+        inputline_history_prev(l);
+        return UI_HANDLED | UI_REDRAW | UI_LAYOUT;
+    case ACT_HIST_NEXT:
+        inputline_history_next(l);
+        return UI_HANDLED | UI_REDRAW | UI_LAYOUT;
+    case ACT_INPUT_PGUP:
+        return scroll_output(ui, ACT_PAGE_UP);
+    case ACT_INPUT_PGDN:
+        return scroll_output(ui, ACT_PAGE_DOWN);
+    case ACT_EDIT_QUEUED:
+        return take_back(ui, l, true);
+    case ACT_CANCEL_QUEUED:
+        return take_back(ui, l, false);
+    default:
+        return UI_IGNORED;
+    }
+}
+
+static int input_key(struct ui *ui, void *state, key_code k, const char *paste, size_t len)
+{
+    struct inputline *l = line_of(ui, state);
+    if (!l)
+        return UI_HANDLED;
+    if (k == K_PASTE) {
+        if (!inputline_insert(l, paste, len))
+            ui_status(ui, 1, "the paste was cut: a message holds at most %u KiB",
+                      LIM_MESSAGE_BYTES >> 10);
+    } else {
+        inputline_key(l, k);
+    }
+    return UI_HANDLED | UI_REDRAW | UI_LAYOUT;
+}
+
+static bool input_update(struct ui *ui, void *state)
+{
+    struct input *in = state;
+    bool changed = in->seen != ui->model->messages_rev;
+    in->seen = ui->model->messages_rev;
+    return changed;
+}
+
+static const char *input_title(struct ui *ui, void *state)
+{
+    (void)state;
+    return ui->mode == UI_INPUT ? "input (Enter send, Esc back, draft kept)" : "input";
+}
+
+static const char *input_note(struct ui *ui, void *state)
+{
+    struct input *in = state;
+    struct inputline *l = line_of(ui, in);
+    size_t n = 0;
+    for (size_t i = 0; i < ui->model->n_messages; i++)
+        n += ui->model->messages[i].sandbox == ui->selected &&
+             ui->model->messages[i].state == MSG_QUEUED;
+    if (n)
+        snprintf(in->note, sizeof(in->note), "%zu queued (Alt-q edit, Alt-x cancel)", n);
+    else if (l && l->text.len > 200)
+        snprintf(in->note, sizeof(in->note), "%zu of %u bytes", l->text.len, LIM_MESSAGE_BYTES);
+    else
+        return NULL;
+    return in->note;
+}
+
+const struct pane_ops pane_input = {
+    .name = "input",
+    .scope = SCOPE_INPUT,
+    .open = input_open,
+    .close = input_close,
+    .update = input_update,
+    .draw = input_draw,
+    .action = input_action,
+    .key = input_key,
+    .title = input_title,
+    .note = input_note,
+};

@@ -1,0 +1,297 @@
+/* The list of sandboxes: one row each, state and what the agent does in columns of their
+ * own. The cursor is a sandbox, not a line: rows may come and go under it. */
+#include "list_priv.h"
+
+#include <cct/util/arr.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct list {
+    ARR(uint64_t) rows;       /* sandbox ids as shown */
+    size_t top;
+    size_t at;                /* position of the cursor when last seen */
+    bool filtering;           /* the filter field has the keys */
+    struct inputline filter;
+    int page;                 /* rows drawn last */
+    uint64_t seen;
+    char note[96];
+};
+
+static void *list_open(struct ui *ui)
+{
+    (void)ui;
+    struct list *l = xcalloc(1, sizeof(*l));
+    inputline_init(&l->filter, false, 128);
+    return l;
+}
+
+static void list_close(void *state)
+{
+    struct list *l = state;
+    ARR_RELEASE(&l->rows);
+    inputline_release(&l->filter);
+    free(l);
+}
+
+static bool has(const char *hay, const char *needle)
+{
+    return hay && strcasestr(hay, needle) != NULL;
+}
+
+static bool matches(const struct sandbox *s, const char *f)
+{
+    return !*f || has(s->name, f) || has(s->tool, f) || has(s->sandbox_id, f) ||
+           has(sb_state_name(s->state), f) || has(sb_agent_name(s->agent), f) ||
+           has(s->project, f) || has(s->last_line, f);
+}
+
+/* Living ones first, then ended ones; each in order of creation. Rows never change places
+ * while they live, so nothing moves under the cursor. */
+static void collect(struct ui *ui, struct list *l)
+{
+    const struct model *m = ui->model;
+    const char *f = inputline_text(&l->filter);
+    ARR_CLEAR(&l->rows);
+    for (int ended = 0; ended < 2; ended++)
+        for (size_t i = 0; i < m->n_sandboxes; i++) {
+            const struct sandbox *s = &m->sandboxes[i];
+            if ((s->state == SB_KILLED) == ended && matches(s, f))
+                *ARR_PUSH(&l->rows) = s->id;
+        }
+}
+
+static size_t cursor_at(struct ui *ui, struct list *l)
+{
+    for (size_t i = 0; i < l->rows.n; i++)
+        if (l->rows.v[i] == ui->selected)
+            return l->at = i;
+    /* the row is gone: the one above it */
+    if (l->at >= l->rows.n)
+        l->at = l->rows.n ? l->rows.n - 1 : 0;
+    return l->at;
+}
+
+static bool list_update(struct ui *ui, void *state)
+{
+    struct list *l = state;
+    if (l->seen == ui->model->sandboxes_rev)
+        return false;
+    l->seen = ui->model->sandboxes_rev;
+    collect(ui, l);
+    size_t at = cursor_at(ui, l);
+    if (l->rows.n && !ui->selected)
+        ui_select(ui, l->rows.v[at]);
+    return true;
+}
+
+/* --- drawing ------------------------------------------------------------------- */
+
+static void draw_empty(struct ui *ui, struct list *l, struct canvas *c, struct rect r)
+{
+    const struct model *m = ui->model;
+    const char *say = *inputline_text(&l->filter) ? "no sandbox matches the filter (Esc clears it)"
+                      : !m->loaded                ? "loading"
+                      : m->link == LINK_CONNECTING ? "asking for the list"
+                                                   : "no sandboxes: press n for a new one";
+    canvas_text(c, r.y + 1, r.x + 3, r.w - 4, ROLE_HINT, say);
+}
+
+static void draw_filter(struct list *l, struct canvas *c, struct rect r)
+{
+    int y = r.y + r.h - 1;
+    canvas_fill(c, (struct rect){y, r.x, 1, r.w}, ROLE_TEXT, " ");
+    int x = r.x + 1 + canvas_text(c, y, r.x + 1, -1, ROLE_PROMPT, "filter: ");
+    inputline_draw(&l->filter, c, (struct rect){y, x, 1, r.x + r.w - x}, ROLE_INPUT,
+                   l->filtering);
+}
+
+static void list_draw(struct ui *ui, void *state, struct canvas *c, struct rect r, bool focused,
+                      int64_t now)
+{
+    struct list *l = state;
+    bool filter = l->filtering || *inputline_text(&l->filter);
+    int rows = r.h - 1 - (filter ? 1 : 0);
+    list_draw_head(c, r);
+    collect(ui, l);
+    size_t at = cursor_at(ui, l);
+    l->page = rows > 0 ? rows : 1;
+    if (at < l->top)
+        l->top = at;
+    if (rows > 0 && at >= l->top + (size_t)rows)
+        l->top = at - (size_t)rows + 1;
+    if (l->top && l->rows.n < l->top + (size_t)l->page)
+        l->top = l->rows.n > (size_t)l->page ? l->rows.n - (size_t)l->page : 0;
+    for (int i = 0; i < rows && l->top + (size_t)i < l->rows.n; i++) {
+        uint64_t id = l->rows.v[l->top + (size_t)i];
+        const struct sandbox *s = model_sandbox(ui->model, id);
+        int y = r.y + 1 + i;
+        list_draw_row(ui, c, y, r, s, now);
+        if (id == ui->selected) {
+            canvas_text(c, y, r.x + 1, 1, ROLE_TITLE, ">");
+            if (focused && !l->filtering)
+                canvas_mark(c, (struct rect){y, r.x, 1, r.w}, TEXT_BOLD);
+        }
+    }
+    if (!l->rows.n)
+        draw_empty(ui, l, c, r);
+    if (filter)
+        draw_filter(l, c, r);
+}
+
+/* --- keys -------------------------------------------------------------------------- */
+
+static int move_to(struct ui *ui, struct list *l, int64_t to)
+{
+    if (!l->rows.n)
+        return UI_HANDLED;
+    if (to < 0)
+        to = 0;
+    if (to >= (int64_t)l->rows.n)
+        to = (int64_t)l->rows.n - 1;
+    l->at = (size_t)to;
+    ui_select(ui, l->rows.v[to]);
+    return UI_HANDLED | UI_REDRAW;
+}
+
+static int on_row(struct ui *ui, enum action a, const struct sandbox *s)
+{
+    if (!s) {
+        ui_status(ui, 0, "no sandbox here; press n for a new one");
+        return UI_HANDLED | UI_REDRAW;
+    }
+    if (ui->opts.readonly && a != ACT_OPEN && a != ACT_DETAILS) {
+        ui_status(ui, 1, "read-only: started with --readonly, nothing is changed");
+        return UI_HANDLED | UI_REDRAW;
+    }
+    switch (a) {
+    case ACT_OPEN:
+        ui->zoom = true;
+        ui_focus(ui, PANE_OUTPUT);
+        break;
+    case ACT_DETAILS:
+        overlay_details(ui, s->id);
+        break;
+    case ACT_SET_TIME:
+        overlay_time(ui, s->id);
+        break;
+    case ACT_PAUSE:
+        app_pause(ui->app, s->id);
+        ui_status(ui, 0, "pausing %s", s->name);
+        break;
+    case ACT_RESUME:
+        if (s->state == SB_PAUSED)
+            app_resume(ui->app, s->id, 0);
+        else
+            app_restart_agent(ui->app, s->id);
+        break;
+    case ACT_PROTECT:
+        app_protect(ui->app, s->id, !s->protect);
+        break;
+    case ACT_RENAME:
+        overlay_rename(ui, s->id);
+        break;
+    case ACT_FORGET:
+        app_forget(ui->app, s->id);
+        break;
+    default:
+        return UI_IGNORED;
+    }
+    return UI_HANDLED | UI_REDRAW;
+}
+
+static int list_action(struct ui *ui, void *state, enum action a)
+{
+    struct list *l = state;
+    collect(ui, l);
+    int64_t at = (int64_t)cursor_at(ui, l);
+    switch (a) {
+    case ACT_DOWN:
+        return move_to(ui, l, at + 1);
+    case ACT_UP:
+        return move_to(ui, l, at - 1);
+    case ACT_TOP:
+        return move_to(ui, l, 0);
+    case ACT_BOTTOM:
+        return move_to(ui, l, (int64_t)l->rows.n - 1);
+    case ACT_HALF_DOWN:
+        return move_to(ui, l, at + (l->page + 1) / 2);
+    case ACT_HALF_UP:
+        return move_to(ui, l, at - (l->page + 1) / 2);
+    case ACT_PAGE_DOWN:
+        return move_to(ui, l, at + l->page);
+    case ACT_PAGE_UP:
+        return move_to(ui, l, at - l->page);
+    case ACT_SEARCH:
+        l->filtering = true;
+        return UI_HANDLED | UI_REDRAW;
+    case ACT_BACK:
+        if (!*inputline_text(&l->filter))
+            return UI_IGNORED;
+        inputline_set(&l->filter, "");
+        return UI_HANDLED | UI_REDRAW;
+    default:
+        return on_row(ui, a, model_sandbox(ui->model, ui->selected));
+    }
+}
+
+/* Keys of the filter field; no command fires while it has the focus. */
+static int list_key(struct ui *ui, void *state, key_code k, const char *paste, size_t len)
+{
+    struct list *l = state;
+    if (!l->filtering)
+        return k == K_PASTE ? UI_HANDLED : UI_IGNORED;
+    if (k == K_PASTE)
+        inputline_insert(&l->filter, paste, len);
+    else if (k == K_ENTER)
+        l->filtering = false;
+    else if (k == K_ESC || k == ('C' & 0x1F)) {
+        l->filtering = false;
+        inputline_set(&l->filter, "");
+    } else {
+        inputline_key(&l->filter, k);
+    }
+    collect(ui, l);
+    if (l->rows.n && !model_sandbox(ui->model, ui->selected))
+        ui_select(ui, l->rows.v[0]);
+    bool shown = false;
+    for (size_t i = 0; i < l->rows.n; i++)
+        shown |= l->rows.v[i] == ui->selected;
+    if (!shown && l->rows.n)
+        ui_select(ui, l->rows.v[0]);
+    return UI_HANDLED | UI_REDRAW;
+}
+
+static const char *list_title(struct ui *ui, void *state)
+{
+    (void)ui;
+    (void)state;
+    return "1 sandboxes";
+}
+
+static const char *list_note(struct ui *ui, void *state)
+{
+    struct list *l = state;
+    const char *f = inputline_text(&l->filter);
+    if (*f)
+        snprintf(l->note, sizeof(l->note), "filter: %.40s  %zu of %zu", f, l->rows.n,
+                 ui->model->n_sandboxes);
+    else
+        snprintf(l->note, sizeof(l->note), "%zu", ui->model->n_sandboxes);
+    return l->note;
+}
+
+const struct pane_ops pane_list = {
+    .name = "sandboxes",
+    .scope = SCOPE_LIST,
+    .open = list_open,
+    .close = list_close,
+    .update = list_update,
+    .draw = list_draw,
+    .action = list_action,
+    .key = list_key,
+    .title = list_title,
+    .note = list_note,
+};

@@ -1,0 +1,12 @@
+/* Rows of the list pane. */
+#ifndef CCT_UI_LIST_PRIV_H
+#define CCT_UI_LIST_PRIV_H
+
+#include <cct/ui/ui.h>
+
+void list_draw_head(struct canvas *c, struct rect r);
+/* The cells of one sandbox at row y of r; the cursor's mark is the list's business. */
+void list_draw_row(struct ui *ui, struct canvas *c, int y, struct rect r,
+                   const struct sandbox *s, int64_t now);
+
+#endif

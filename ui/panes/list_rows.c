@@ -1,0 +1,209 @@
+/* One row of the list: what each column says about a sandbox. */
+#include "list_priv.h"
+
+#include <cct/util/clock.h>
+#include <cct/util/str.h>
+#include <math.h>
+#include <stdio.h>
+
+struct look {
+    const char *glyph;
+    enum theme_role role;
+};
+
+static struct look look_of(const struct sandbox *s)
+{
+    switch (s->state) {
+    case SB_CREATING:
+        return (struct look){"~", ROLE_CREATING};
+    case SB_PAUSED:
+        return (struct look){"=", ROLE_PAUSED};
+    case SB_KILLED:
+        return (struct look){"x", ROLE_KILLED};
+    case SB_ERROR:
+        return (struct look){"!", ROLE_ERROR};
+    default:
+        break;
+    }
+    if (s->agent == AG_ASKS)
+        return (struct look){"?", ROLE_ASKS};
+    if (s->agent == AG_WORKING || s->agent == AG_STARTING)
+        return (struct look){"*", ROLE_WORKING};
+    return (struct look){".", ROLE_IDLE};
+}
+
+static void doing_text(const struct sandbox *s, int64_t now, char *dst, size_t size)
+{
+    char span[16] = "";
+    if (s->state == SB_KILLED) {
+        str_copy(dst, size, s->gone == GONE_TIMEOUT ? "timed out"
+                            : s->gone == GONE_EARLY ? "gone early"
+                                                    : "-");
+        return;
+    }
+    if (s->pending) {
+        str_copy(dst, size, "ending");
+        return;
+    }
+    if (s->unlisted) {
+        str_copy(dst, size, "unlisted");
+        return;
+    }
+    if (s->state == SB_ERROR) {
+        str_copy(dst, size, s->vm_up ? "VM runs" : "-");
+        return;
+    }
+    if (s->state == SB_PAUSED || s->agent == AG_NONE) {
+        str_copy(dst, size, "-");
+        return;
+    }
+    if (s->agent == AG_IDLE && s->agent_since && now - s->agent_since >= 60000)
+        clock_format_span(span, sizeof(span), (now - s->agent_since) / 60000 * 60000);
+    snprintf(dst, size, "%s%s%s", s->agent == AG_ASKS ? "ASKS YOU" : sb_agent_name(s->agent),
+             *span ? " " : "", span);
+}
+
+static void left_text(const struct ui *ui, const struct sandbox *s, int64_t now, char *dst,
+                      size_t size, bool *warn)
+{
+    *warn = false;
+    bool runs = s->state == SB_RUNNING || (s->state == SB_ERROR && s->vm_up);
+    if (!runs || !s->end_at) {
+        str_copy(dst, size, "-");
+        return;
+    }
+    int64_t left = s->end_at - (now + ui->model->server_offset_ms);
+    *warn = left <= ui->opts.warn_left_ms;
+    if (left < 60000) {
+        str_copy(dst, size, left > 0 ? "<1m!" : "now!");
+        return;
+    }
+    char span[16];
+    clock_format_span(span, sizeof(span), left / 60000 * 60000);
+    snprintf(dst, size, "%s%s", span, *warn ? "!" : "");
+}
+
+static void age_text(const struct sandbox *s, int64_t now, char *dst, size_t size)
+{
+    int64_t from = s->created_at ? s->created_at : s->started_at;
+    if (!from || now < from) {
+        str_copy(dst, size, "-");
+        return;
+    }
+    if (now - from < 60000)
+        str_copy(dst, size, "<1m");
+    else
+        clock_format_span(dst, size, (now - from) / 60000 * 60000);
+}
+
+static void cost_text(const struct sandbox *s, char *dst, size_t size)
+{
+    if (isnan(s->cost_usd) || s->foreign)
+        str_copy(dst, size, "-");
+    else
+        snprintf(dst, size, "%.2f", s->cost_usd);
+}
+
+/* Column widths at the width at hand; 0 = left out. */
+struct columns {
+    int name, tool, state, doing, left, age, cost;
+};
+
+static struct columns columns_for(int w)
+{
+    struct columns c = {.name = 13, .tool = 9, .state = 9, .doing = 10, .left = 6};
+    if (w < 60) {
+        c.tool = 0;
+        c.left = w >= 48 ? 6 : 0;
+    }
+    if (w >= 72) {
+        c.age = 5;
+        c.cost = 6;
+    }
+    if (w >= 150)
+        c.name = 20, c.doing = 14, c.tool = 11;
+    return c;
+}
+
+static const char *last_words(const struct sandbox *s)
+{
+    if (s->not_isolated)
+        return "NOT ISOLATED";
+    if (s->state == SB_ERROR && s->reason)
+        return s->reason;
+    if (s->state == SB_KILLED && s->gone == GONE_HERE && !s->last_line)
+        return sb_gone_text(s->gone);
+    if (s->last_line)
+        return s->last_line;
+    if (s->reason)
+        return s->reason;
+    return s->foreign ? "not made by cc-tui" : "";
+}
+
+void list_draw_row(struct ui *ui, struct canvas *c, int y, struct rect r,
+                       const struct sandbox *s, int64_t now)
+{
+    struct columns col = columns_for(r.w);
+    struct look look = look_of(s);
+    char text[64];
+    bool warn;
+    int x = r.x + 3;
+    canvas_text(c, y, x, 1, look.role, look.glyph);
+    x += 2;
+    canvas_text(c, y, x, col.name - 1, s->state == SB_KILLED ? ROLE_DIM : ROLE_TEXT, s->name);
+    if (s->protect)
+        canvas_text(c, y, x + col.name - 1, 1, ROLE_MARKED, "P");
+    x += col.name;
+    if (col.tool)
+        canvas_text(c, y, x, col.tool - 1, ROLE_DIM, s->tool ? s->tool : "-");
+    x += col.tool;
+    canvas_text(c, y, x, col.state - 1, look.role, sb_state_name(s->state));
+    x += col.state;
+    doing_text(s, now, text, sizeof(text));
+    canvas_text(c, y, x, col.doing - 1, look.role, text);
+    x += col.doing;
+    if (col.left) {
+        left_text(ui, s, now, text, sizeof(text), &warn);
+        canvas_right(c, y, x, col.left - 1, warn ? ROLE_STATUS_WARN : ROLE_TEXT, text);
+        x += col.left;
+    }
+    if (col.age) {
+        age_text(s, now, text, sizeof(text));
+        canvas_right(c, y, x, col.age - 1, ROLE_TEXT, text);
+        x += col.age;
+    }
+    if (col.cost) {
+        cost_text(s, text, sizeof(text));
+        canvas_right(c, y, x, col.cost - 1, ROLE_TEXT, text);
+        x += col.cost;
+    }
+    canvas_text(c, y, x, r.x + r.w - x, s->state == SB_ERROR ? ROLE_ERROR : ROLE_DIM,
+                last_words(s));
+}
+
+void list_draw_head(struct canvas *c, struct rect r)
+{
+    struct columns col = columns_for(r.w);
+    int x = r.x + 3;
+    canvas_text(c, r.y, x, -1, ROLE_HINT, "S");
+    x += 2;
+    canvas_text(c, r.y, x, -1, ROLE_HINT, "NAME");
+    x += col.name;
+    if (col.tool)
+        canvas_text(c, r.y, x, -1, ROLE_HINT, "AGENT");
+    x += col.tool;
+    canvas_text(c, r.y, x, -1, ROLE_HINT, "STATE");
+    x += col.state;
+    canvas_text(c, r.y, x, -1, ROLE_HINT, "DOING");
+    x += col.doing;
+    if (col.left)
+        canvas_right(c, r.y, x, col.left - 1, ROLE_HINT, "LEFT");
+    x += col.left;
+    if (col.age)
+        canvas_right(c, r.y, x, col.age - 1, ROLE_HINT, "AGE");
+    x += col.age;
+    if (col.cost)
+        canvas_right(c, r.y, x, col.cost - 1, ROLE_HINT, "$");
+    x += col.cost;
+    canvas_text(c, r.y, x, -1, ROLE_HINT, "LAST LINE");
+}
