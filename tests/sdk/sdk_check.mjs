@@ -48,8 +48,8 @@ async function fails(promise, check, what) {
   if (!check(error)) throw new Error(`${what}: wrong error ${error.name}: ${error.message}`)
 }
 const bytes = (text) => new TextEncoder().encode(text)
-// Without isolation there is neither our /home/user nor the bound program.
-const agent = address.unsafe ? process.env.LOCAL_BIN : '/run/cc/cc-tui-local'
+// Without isolation there is no /home/user, and a login shell takes the host's PATH.
+const agent = address.unsafe ? `${process.env.LOCAL_BIN} demo-agent` : 'demo-agent'
 let home = '/home/user'
 
 let s
@@ -220,7 +220,7 @@ await step('metrics', async () => {
 await step('demo agent', async () => {
   const seen = []
   let text = ''
-  const h = await s.commands.run(`exec ${agent} demo-agent`, {
+  const h = await s.commands.run(`exec ${agent}`, {
     background: true,
     stdin: true,
     timeoutMs: 0,
