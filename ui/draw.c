@@ -117,7 +117,7 @@ static void add_hint(struct ui *ui, struct buf *b, enum action a, int room)
     if (!*hint || !n)
         return;
     char text[64];
-    if (strncmp(hint, keys, n) == 0) /* "/ find" names its key already */
+    if (strncmp(hint, keys, n) == 0 && hint[n] == ' ') /* "/ find" names its key already */
         snprintf(text, sizeof(text), " %s ", hint);
     else
         snprintf(text, sizeof(text), " %.*s %s ", (int)n, keys, hint);

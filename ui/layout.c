@@ -52,7 +52,7 @@ static void place_stacked(struct ui *ui, int top, int h, int w)
         return;
     }
     int want = (int)ui->model->n_sandboxes + 1;
-    int list = clamp(want, 3, clamp(h * 2 / 5, 3, 12));
+    int list = clamp(want, 3, clamp(h * 9 / 20, 3, 12));
     place(ui, PANE_LIST, top, 0, list, w);
     place_talk(ui, top + list, 0, h - list, w);
 }

@@ -142,9 +142,9 @@ static void report_text(const struct ev_kill *k, struct buf *b)
     if (k->phase == KILL_REPORT)
         buf_addf(b, "%zu killed, %zu already gone, %zu failed, %zu still alive: %s\n\n",
                  k->killed, k->already_gone, k->failed, k->still_alive,
-                 k->verified && !k->still_alive ? "proved by a new list"
-                 : k->verified                  ? "some are left"
-                                                : "not proved, the list could not be had");
+                 !k->verified                     ? "not proved, the list could not be had"
+                 : k->failed || k->still_alive ? "some are left"
+                                               : "proved by a new list");
     else
         buf_addf(b, "%s  %zu of %zu\n\n",
                  k->phase == KILL_VERIFYING ? "asking for the list again" : "killing",
@@ -188,7 +188,8 @@ static void all_draw(struct ui *ui, void *state, struct canvas *c, struct rect s
         foot = left ? "R  retry what is left      Esc  close" : "Esc  close";
     }
     char title[96];
-    snprintf(title, sizeof(title), "kill ALL sandboxes of %s?",
+    bool asks = !k || k->phase == KILL_LISTING || k->phase == KILL_ARMED;
+    snprintf(title, sizeof(title), asks ? "kill ALL sandboxes of %s?" : "kill all: %s",
              a->account ? "this account" : k && k->project ? k->project : "this project");
     int w = screen.w < KILL_CELLS + 8 ? screen.w : KILL_CELLS + 8;
     int rows = box_text_rows(buf_str(&b), w - 4);

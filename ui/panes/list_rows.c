@@ -106,8 +106,9 @@ static void cost_text(const struct sandbox *s, char *dst, size_t size)
 
 /* Column widths at the width at hand; 0 = left out. */
 struct columns {
-    int name, tool, state, doing, left, age, cost;
+    int name, tool, state, doing, left, age, cost, last;
 };
+enum { LEAST_LAST = 12, BEFORE_NAME = 5 };
 
 static struct columns columns_for(int w)
 {
@@ -122,6 +123,11 @@ static struct columns columns_for(int w)
     }
     if (w >= 150)
         c.name = 20, c.doing = 14, c.tool = 11;
+    c.last = w - BEFORE_NAME - c.name - c.tool - c.state - c.doing - c.left - c.age - c.cost;
+    if (c.last < LEAST_LAST) { /* too narrow to say anything: the name takes it */
+        c.name += c.last > 0 ? c.last : 0;
+        c.last = 0;
+    }
     return c;
 }
 
@@ -177,6 +183,8 @@ void list_draw_row(struct ui *ui, struct canvas *c, int y, struct rect r,
         canvas_right(c, y, x, col.cost - 1, ROLE_TEXT, text);
         x += col.cost;
     }
+    if (!col.last)
+        return;
     canvas_text(c, y, x, r.x + r.w - x, s->state == SB_ERROR ? ROLE_ERROR : ROLE_DIM,
                 last_words(s));
 }
@@ -205,5 +213,6 @@ void list_draw_head(struct canvas *c, struct rect r)
     if (col.cost)
         canvas_right(c, r.y, x, col.cost - 1, ROLE_HINT, "$");
     x += col.cost;
-    canvas_text(c, r.y, x, -1, ROLE_HINT, "LAST LINE");
+    if (col.last)
+        canvas_text(c, r.y, x, -1, ROLE_HINT, "LAST LINE");
 }

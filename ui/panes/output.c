@@ -642,8 +642,10 @@ static const char *output_note(struct ui *ui, void *state)
     struct output *o = state;
     struct view *v = view_of(ui, o);
     const struct transcript *t = ui->selected ? model_transcript(ui->model, ui->selected) : NULL;
-    if (!v || !t || !t->n || o->w < 1)
+    o->w = ui->panes[PANE_OUTPUT].r.w;
+    if (!v || !t || !t->n || v->raw || o->w < 1)
         return NULL;
+    set_style(v, o);
     uint64_t all = all_rows(v, t);
     if (v->follow) {
         snprintf(o->note, sizeof(o->note), "follow ON  %llu lines", (unsigned long long)all);

@@ -1,0 +1,181 @@
+/* The facade without threads, for screens: the model is fed by the test's script, actions
+ * are written down as text. Included by the test itself, so that no other test links it. */
+#include <cct/app.h>
+
+#include <cct/util/buf.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct app {
+    struct model *model;
+    struct buf calls;
+    struct app_tool tools[9];
+    size_t n_tools;
+    uint64_t next;
+};
+
+static uint64_t called(struct app *a, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static uint64_t called(struct app *a, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    buf_adds(&a->calls, "call ");
+    buf_addv(&a->calls, fmt, ap);
+    buf_addc(&a->calls, '\n');
+    va_end(ap);
+    return ++a->next;
+}
+
+static struct app *fake_new(void)
+{
+    struct app *a = xcalloc(1, sizeof(*a));
+    a->model = model_new();
+    return a;
+}
+
+static void fake_free(struct app *a)
+{
+    model_free(a->model);
+    buf_release(&a->calls);
+    for (size_t i = 0; i < a->n_tools; i++) {
+        free((char *)a->tools[i].name);
+        free((char *)a->tools[i].template_id);
+        free(a->tools[i].missing_key);
+    }
+    free(a);
+}
+
+const struct model *app_model(const struct app *a)
+{
+    return a->model;
+}
+
+const struct app_tool *app_tools(struct app *a)
+{
+    return a->tools;
+}
+
+int app_check_create(struct app *a, const struct app_create *c, const char **field,
+                     struct err *e)
+{
+    (void)a;
+    *field = "name";
+    if (c->name && !sandbox_name_ok(c->name))
+        return err_set(e, ERR_INVALID, "name '%s': only A-Z a-z 0-9 _ - (at most 64)", c->name);
+    return 0;
+}
+
+uint64_t app_create(struct app *a, const struct app_create *c, bool done_when_ready)
+{
+    struct buf env = BUF_INIT;
+    for (const struct kv *kv = c->env; kv && kv->k; kv++)
+        buf_addf(&env, " %s=%s", kv->k, kv->v);
+    uint64_t id = called(a, "create tool=%s name=%s template=%s timeout=%d pause=%d prompt=%s%s%s",
+                         c->tool, c->name ? c->name : "-", c->template_id ? c->template_id : "-",
+                         c->timeout_s, c->pause_at_end, c->prompt ? c->prompt : "-",
+                         env.len ? env.p : "", done_when_ready ? "" : " early");
+    buf_release(&env);
+    return id;
+}
+
+uint64_t app_send(struct app *a, uint64_t sandbox, const char *text, bool wait)
+{
+    (void)wait;
+    return called(a, "send %d %s", (int)sandbox, text);
+}
+
+/* Actions on a thing by its id. */
+#define FAKE_ID(fn)                                                                            \
+    uint64_t app_##fn(struct app *a, uint64_t id)                                              \
+    {                                                                                          \
+        return called(a, #fn " %d", (int)id);                                                  \
+    }
+FAKE_ID(message_cancel)
+FAKE_ID(interrupt)
+FAKE_ID(restart_agent)
+FAKE_ID(kill)
+FAKE_ID(pause)
+FAKE_ID(forget)
+
+uint64_t app_set_timeout(struct app *a, uint64_t sandbox, int s)
+{
+    return called(a, "set_timeout %d %d", (int)sandbox, s);
+}
+
+uint64_t app_resume(struct app *a, uint64_t sandbox, int timeout_s)
+{
+    return called(a, "resume %d %d", (int)sandbox, timeout_s);
+}
+
+uint64_t app_rename(struct app *a, uint64_t sandbox, const char *name)
+{
+    return called(a, "rename %d %s", (int)sandbox, name);
+}
+
+void app_protect(struct app *a, uint64_t sandbox, bool on)
+{
+    called(a, "protect %d %d", (int)sandbox, on);
+}
+
+uint64_t app_kill_all_open(struct app *a, bool account_scope)
+{
+    return called(a, "kill_all_open %s", account_scope ? "account" : "project");
+}
+
+uint64_t app_kill_all_confirm(struct app *a, bool account_scope, size_t expected)
+{
+    return called(a, "kill_all_confirm %s %zu", account_scope ? "account" : "project", expected);
+}
+
+void app_kill_all_cancel(struct app *a)
+{
+    called(a, "kill_all_cancel");
+}
+
+uint64_t app_kill_all_retry(struct app *a)
+{
+    return called(a, "kill_all_retry");
+}
+
+void app_follow(struct app *a, uint64_t sandbox)
+{
+    (void)a;
+    (void)sandbox;
+}
+
+void app_unfollow(struct app *a, uint64_t sandbox)
+{
+    (void)a;
+    (void)sandbox;
+}
+
+void app_load_older(struct app *a, uint64_t sandbox)
+{
+    called(a, "load_older %d", (int)sandbox);
+}
+
+uint64_t app_refresh(struct app *a)
+{
+    return called(a, "refresh");
+}
+
+void app_active(struct app *a, bool active)
+{
+    (void)a;
+    (void)active;
+}
+
+uint64_t app_raw(struct app *a, uint64_t sandbox, uint64_t from, bool follow,
+                 void (*fn)(void *ctx, const char *data, size_t len), void *ctx)
+{
+    static const char raw[] = "{\"type\":\"system\"}\n\033]0;evil\007{\"type\":\"result\"}\n";
+    (void)from;
+    (void)follow;
+    fn(ctx, raw, sizeof(raw) - 1);
+    return called(a, "raw %d", (int)sandbox);
+}
