@@ -104,7 +104,8 @@ static int write_maps(pid_t pid, struct err *e)
     } else {
         snprintf(uid, sizeof(uid), "%d %u 1\n", NS_USER_ID, (unsigned)ids->uid);
         snprintf(gid, sizeof(gid), "%d %u 1\n", NS_USER_ID, (unsigned)ids->gid);
-        if (write_proc(pid, "setgroups", "deny") != 0 && errno != ENOENT)
+        bool denied = ids->uid == geteuid(); /* else we may map any, and drop groups */
+        if (denied && write_proc(pid, "setgroups", "deny") != 0 && errno != ENOENT)
             return err_sys(e, ERR_UNSUPPORTED, "step 'setgroups' failed");
     }
     if (write_proc(pid, "uid_map", uid) != 0)
@@ -188,9 +189,10 @@ static const char *enter_namespaces(const struct ns_spec *s)
     int exe_fd = ns_clone_tree(s->exe);
     if (exe_fd < 0)
         return "clone of the program's mount";
-    if (ns_ids()->full) {
-        if (setresgid(0, 0, 0) != 0 || setresuid(0, 0, 0) != 0)
-            return "change to the sandbox's root id";
+    if (geteuid() != NS_USER_ID) { /* our own id has no name in there */
+        id_t first = ns_ids()->full ? 0 : NS_USER_ID;
+        if (setresgid(first, first, first) != 0 || setresuid(first, first, first) != 0)
+            return "change to an id of the sandbox";
     }
     if (!s->internet) {
         const char *step = loopback_up();

@@ -82,7 +82,8 @@ static const char *load_seccomp(void)
 
 static const char *drop_ids(void)
 {
-    if (ns_ids()->full && setgroups(0, NULL) != 0)
+    /* an ordinary user cannot, and keeps only groups it had anyway */
+    if (setgroups(0, NULL) != 0 && ns_ids()->full)
         return "drop of the groups";
     if (setresgid(NS_USER_ID, NS_USER_ID, NS_USER_ID) != 0 ||
         setresuid(NS_USER_ID, NS_USER_ID, NS_USER_ID) != 0)

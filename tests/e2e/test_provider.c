@@ -389,12 +389,27 @@ static void test_pipelined(void **state)
 
 /* --- life ------------------------------------------------------------------------ */
 
+/* The provider was started with SIGINT ignored; a sandbox must not inherit it. */
+static bool ignores_sigint(pid_t pid)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    char *text = read_text(path);
+    assert_non_null(text);
+    const char *p = strstr(text, "SigIgn:");
+    assert_non_null(p);
+    bool ignored = strtoull(p + 7, NULL, 16) & 1ull << (SIGINT - 1);
+    free(text);
+    return ignored;
+}
+
 static void test_life(void **state)
 {
     (void)state;
     char *id = create("{\"templateID\":\"demo\",\"timeout\":60,\"metadata\":{\"t\":\"life\"},"
                       "\"envVars\":{\"SECRET\":\"canary-value\"}}");
     pid_t pid = init_pid(id);
+    assert_false(ignores_sigint(pid));
     struct cJSON *j = get_json("GET", box_path(id, ""), NULL, 200);
     assert_string_equal(json_str(j, "state", ""), "running");
     assert_string_equal(json_str(j, "alias", ""), "demo");
@@ -584,6 +599,51 @@ static void test_taken_over(void **state)
     free(late);
 }
 
+/* An init that hangs delays nobody else, and can still be killed. */
+static void test_wedged(void **state)
+{
+    (void)state;
+    char *id = create("{\"templateID\":\"base\",\"timeout\":60}");
+    pid_t pid = init_pid(id);
+    kill(pid, SIGSTOP);
+    int hanging = dial(control);
+    char *text = xasprintf("POST /sandboxes/%s/pause HTTP/1.0\r\nHost: localhost:%d\r\n"
+                           "X-API-Key: %s\r\n\r\n",
+                           id, control, key);
+    assert_int_equal(write(hanging, text, strlen(text)), (ssize_t)strlen(text));
+    int64_t start = clock_mono_ms();
+    assert_int_equal(status_of("GET", "/v2/sandboxes", NULL), 200);
+    char *other = create("{\"templateID\":\"base\",\"timeout\":60}");
+    assert_int_equal(status_of("DELETE", box_path(other, ""), NULL), 204);
+    assert_true(clock_mono_ms() - start < 4000);
+    assert_int_equal(status_of("DELETE", box_path(id, ""), NULL), 204);
+    assert_true(is_dead(pid));
+    struct buf b = BUF_INIT;
+    read_all(hanging, &b); /* the pause that could not be */
+    assert_non_null(strstr(buf_str(&b), "404 Not Found"));
+    buf_release(&b);
+    close(hanging);
+    free(other);
+    free(text);
+    free(id);
+}
+
+/* `stop` also ends what a provider that died left behind. */
+static void test_stop_leftovers(void **state)
+{
+    (void)state;
+    serve(NULL);
+    char *id = create("{\"templateID\":\"base\",\"timeout\":60}");
+    pid_t pid = init_pid(id);
+    kill(provider, SIGKILL);
+    assert_true(await(provider_is_dead, NULL));
+    assert_false(is_dead(pid));
+    assert_int_equal(run(false, NULL, "stop", NULL), 0);
+    assert_true(is_dead(pid));
+    assert_true(has_no_folder(id));
+    free(id);
+}
+
 static void test_one_only(void **state)
 {
     (void)state;
@@ -692,7 +752,9 @@ int main(void)
         cmocka_unit_test(test_list),
         cmocka_unit_test(test_one_only),
         cmocka_unit_test(test_taken_over),
+        cmocka_unit_test(test_wedged),
         cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_stop_leftovers),
         cmocka_unit_test(test_idle_exit),
         cmocka_unit_test(test_refused_namespaces),
     };
