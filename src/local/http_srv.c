@@ -38,6 +38,7 @@ struct http_conn {
 struct http_srv {
     struct event_base *base;
     struct evconnlistener *listener;
+    struct event *accept_again;
     struct http_conn *conns;
     size_t n_conns;
     unsigned port;
@@ -374,6 +375,21 @@ static void on_accept(struct evconnlistener *l, evutil_socket_t fd, struct socka
     conn_set_state(c, CONN_IDLE);
 }
 
+/* Out of descriptors: accepting again at once would only spin. */
+static void on_accept_error(struct evconnlistener *l, void *arg)
+{
+    struct timeval tv = {0, 100000};
+    evconnlistener_disable(l);
+    event_add(((struct http_srv *)arg)->accept_again, &tv);
+}
+
+static void on_accept_again(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    evconnlistener_enable(((struct http_srv *)arg)->listener);
+}
+
 int http_listen(unsigned *port, struct err *e)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -406,8 +422,10 @@ struct http_srv *http_srv_new(struct event_base *base, http_handler fn, void *ar
     s->port = port;
     s->listener = evconnlistener_new(base, on_accept, s,
                                      LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
-    if (!s->listener)
+    s->accept_again = evtimer_new(base, on_accept_again, s);
+    if (!s->listener || !s->accept_again)
         die("libevent is out of memory");
+    evconnlistener_set_error_cb(s->listener, on_accept_error);
     return s;
 }
 
@@ -418,6 +436,7 @@ void http_srv_free(struct http_srv *s)
     while (s->conns)
         conn_free(s->conns);
     evconnlistener_free(s->listener);
+    event_free(s->accept_again);
     free(s);
 }
 

@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -48,7 +49,7 @@ struct tunnel {
     struct evconnlistener *listener;
     struct event *accept_again;
     struct pipe_conn *conns;
-    size_t n_conns;
+    size_t n_conns, max_conns;
     uint64_t next_serial;
     unsigned port;
 };
@@ -395,7 +396,7 @@ static void on_accept(struct evconnlistener *l, evutil_socket_t fd, struct socka
     (void)sa;
     (void)salen;
     struct tunnel *t = arg;
-    if (t->n_conns >= TUNNEL_CONNS_MAX) {
+    if (t->n_conns >= t->max_conns) {
         close(fd);
         return;
     }
@@ -437,6 +438,15 @@ static void on_accept_again(evutil_socket_t fd, short what, void *arg)
     evconnlistener_enable(((struct tunnel *)arg)->listener);
 }
 
+/* Each connection needs two descriptors; some must be left for everything else. */
+static size_t conns_limit(void)
+{
+    struct rlimit rl;
+    if (getrlimit(RLIMIT_NOFILE, &rl) != 0 || rl.rlim_cur > 2 * TUNNEL_CONNS_MAX + 1024)
+        return TUNNEL_CONNS_MAX;
+    return rl.rlim_cur > 512 ? (size_t)rl.rlim_cur / 2 - 192 : 64;
+}
+
 struct tunnel *tunnel_new(struct provider *p, struct err *e)
 {
     unsigned port;
@@ -446,6 +456,7 @@ struct tunnel *tunnel_new(struct provider *p, struct err *e)
     struct tunnel *t = xcalloc(1, sizeof(*t));
     t->p = p;
     t->port = port;
+    t->max_conns = conns_limit();
     t->listener = evconnlistener_new(p->base, on_accept, t,
                                      LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
     t->accept_again = evtimer_new(p->base, on_accept_again, t);
