@@ -3,6 +3,8 @@
 #define CCT_UI_OUTPUT_PRIV_H
 
 #include <cct/ui/ui.h>
+#include <cct/util/arr.h>
+#include <cct/util/map.h>
 
 /* One row on the screen. */
 enum row_part { ROW_HEAD, ROW_TEXT, ROW_FOLD, ROW_BLANK };
@@ -29,5 +31,64 @@ bool rows_folded_by_default(const struct item *it);
 /* Draw one row at (y, x); pan = cells cut at the left when unwrapped. */
 void rows_draw(struct canvas *c, int y, int x, const struct item *it, const struct row *r,
                const struct row_style *st, int pan, int64_t now);
+
+/* --- the view of one sandbox's transcript ------------------------------------- */
+
+/* A row: item by number since the begin (transcript.base + index), row in it. */
+struct pos {
+    uint64_t item;
+    size_t row;
+};
+struct cached {
+    uint32_t rev;
+    uint32_t rows; /* 0 = not known */
+    int8_t fold;   /* -1 as by default, 0 open, 1 folded: the user's word */
+};
+struct view {
+    struct pos top, cur;
+    bool follow;
+    uint64_t seen_rows;       /* rows there were when follow ended */
+    ARR(struct cached) cache; /* per item, cache_base is the first one's number */
+    uint64_t cache_base;
+    struct row_style style;   /* for which the cache holds */
+    int pan;
+    bool raw;
+    struct buf raw_text;      /* cleaned lines of the raw stream */
+    size_t raw_top;           /* lines from the end */
+};
+struct output {
+    struct map *views;        /* sandbox id -> struct view */
+    bool wrap, times;
+    bool searching;
+    struct inputline search;
+    char *pattern;
+    struct rows scratch;
+    int h, w;
+    uint64_t seen;
+    char title[128], note[96];
+};
+
+/* output_view.c: positions and the rows they count. */
+void view_set_style(struct view *v, const struct output *o);
+struct cached *view_cached(struct view *v, const struct transcript *t, size_t i);
+bool view_folded(const struct cached *c, const struct item *it);
+struct pos view_clamp(struct view *v, const struct transcript *t, struct pos p);
+struct pos view_move(struct view *v, const struct transcript *t, struct pos p, long by);
+struct pos view_last(struct view *v, const struct transcript *t);
+uint64_t view_rows_after(struct view *v, const struct transcript *t, struct pos p);
+uint64_t view_rows(struct view *v, const struct transcript *t);
+/* The picture's first row, given follow or the anchor. */
+void view_settle(struct output *o, struct view *v, const struct transcript *t);
+void view_end_follow(struct view *v, const struct transcript *t);
+/* The raw stream, cleaned line by line, newest bytes kept. */
+void view_raw_add(void *ctx, const char *data, size_t len);
+void view_raw_draw(struct view *v, struct canvas *c, struct rect r);
+
+/* output_find.c: the search. */
+void output_mark_matches(struct output *o, struct canvas *c, int y, int x,
+                         const struct item *it, const struct row *r);
+/* Next match from the cursor on in direction `step`, around the ends. */
+int output_find_next(struct ui *ui, struct output *o, struct view *v,
+                     const struct transcript *t, int step);
 
 #endif

@@ -1,0 +1,202 @@
+/* Positions in a transcript: which rows there are, where the picture begins, and the raw
+ * stream beside it. */
+#include "output_priv.h"
+
+#include <cct/text/clean.h>
+#include <string.h>
+
+enum { RAW_MAX = 1 << 20 };
+
+/* --- rows of items, cached ------------------------------------------------------- */
+
+struct cached *view_cached(struct view *v, const struct transcript *t, size_t i)
+{
+    /* items dropped in front, or older ones loaded there, move the window */
+    if (v->cache_base != t->base) {
+        size_t keep = 0;
+        if (t->base > v->cache_base && t->base - v->cache_base < v->cache.n) {
+            size_t gone = (size_t)(t->base - v->cache_base);
+            keep = v->cache.n - gone;
+            memmove(v->cache.v, v->cache.v + gone, keep * sizeof(*v->cache.v));
+        }
+        v->cache.n = keep;
+        v->cache_base = t->base;
+    }
+    while (v->cache.n < t->n) {
+        ARR_PUSH(&v->cache)->fold = -1;
+    }
+    return &v->cache.v[i];
+}
+
+bool view_folded(const struct cached *c, const struct item *it)
+{
+    return rows_foldable(it) && (c->fold >= 0 ? c->fold == 1 : rows_folded_by_default(it));
+}
+
+static size_t item_rows(struct view *v, const struct transcript *t, size_t i)
+{
+    struct cached *c = view_cached(v, t, i);
+    const struct item *it = &t->v[i];
+    if (!c->rows || c->rev != it->rev) {
+        c->rows = (uint32_t)rows_count(it, &v->style, view_folded(c, it));
+        c->rev = it->rev;
+    }
+    return c->rows;
+}
+
+void view_set_style(struct view *v, const struct output *o)
+{
+    struct row_style st = {o->w, o->wrap, o->times};
+    if (st.w == v->style.w && st.wrap == v->style.wrap && st.times == v->style.times)
+        return;
+    v->style = st;
+    for (size_t i = 0; i < v->cache.n; i++)
+        v->cache.v[i].rows = 0;
+}
+
+/* --- positions -------------------------------------------------------------------- */
+
+struct pos view_clamp(struct view *v, const struct transcript *t, struct pos p)
+{
+    if (t->n == 0)
+        return (struct pos){t->base, 0};
+    if (p.item < t->base)
+        return (struct pos){t->base, 0};
+    if (p.item >= t->base + t->n)
+        p = (struct pos){t->base + t->n - 1, SIZE_MAX};
+    size_t n = item_rows(v, t, (size_t)(p.item - t->base));
+    if (p.row >= n)
+        p.row = n ? n - 1 : 0;
+    return p;
+}
+
+struct pos view_move(struct view *v, const struct transcript *t, struct pos p, long by)
+{
+    p = view_clamp(v, t, p);
+    while (by > 0 && t->n) {
+        size_t n = item_rows(v, t, (size_t)(p.item - t->base));
+        size_t room = n - 1 - p.row;
+        if ((size_t)by <= room) {
+            p.row += (size_t)by;
+            return p;
+        }
+        if (p.item + 1 >= t->base + t->n)
+            return (struct pos){p.item, n - 1};
+        by -= (long)room + 1;
+        p = (struct pos){p.item + 1, 0};
+    }
+    while (by < 0 && t->n) {
+        if ((size_t)-by <= p.row) {
+            p.row -= (size_t)-by;
+            return p;
+        }
+        if (p.item <= t->base)
+            return (struct pos){t->base, 0};
+        by += (long)p.row + 1;
+        p.item--;
+        p.row = item_rows(v, t, (size_t)(p.item - t->base)) - 1;
+    }
+    return p;
+}
+
+struct pos view_last(struct view *v, const struct transcript *t)
+{
+    return view_clamp(v, t, (struct pos){UINT64_MAX, SIZE_MAX});
+}
+
+static bool pos_before(struct pos a, struct pos b)
+{
+    return a.item < b.item || (a.item == b.item && a.row < b.row);
+}
+
+uint64_t view_rows_after(struct view *v, const struct transcript *t, struct pos p)
+{
+    uint64_t n = 0;
+    for (size_t i = (size_t)(p.item - t->base); i < t->n; i++)
+        n += item_rows(v, t, i);
+    return n - p.row - (t->n ? 1 : 0);
+}
+
+uint64_t view_rows(struct view *v, const struct transcript *t)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < t->n; i++)
+        n += item_rows(v, t, i);
+    return n;
+}
+
+/* The picture's first row, given follow or the anchor. */
+void view_settle(struct output *o, struct view *v, const struct transcript *t)
+{
+    int h = o->h > 0 ? o->h : 1;
+    struct pos last = view_last(v, t), lowest = view_move(v, t, last, -(h - 1));
+    if (v->follow) {
+        v->cur = last;
+        v->top = lowest;
+        return;
+    }
+    v->cur = view_clamp(v, t, v->cur);
+    v->top = view_clamp(v, t, v->top);
+    if (pos_before(lowest, v->top))
+        v->top = lowest;
+    if (pos_before(v->cur, v->top))
+        v->top = v->cur;
+    struct pos end = view_move(v, t, v->top, h - 1);
+    if (pos_before(end, v->cur))
+        v->top = view_move(v, t, v->cur, -(h - 1));
+}
+
+void view_end_follow(struct view *v, const struct transcript *t)
+{
+    if (v->follow)
+        v->seen_rows = t ? view_rows(v, t) : 0;
+    v->follow = false;
+}
+
+/* --- raw view ------------------------------------------------------------------------- */
+
+void view_raw_add(void *ctx, const char *data, size_t len)
+{
+    struct view *v = ctx;
+    for (size_t i = 0; i < len;) {
+        const char *nl = memchr(data + i, '\n', len - i);
+        size_t n = nl ? (size_t)(nl - data) - i : len - i;
+        while (v->raw_text.len + n + 64 > RAW_MAX && v->raw_text.len) {
+            char *first = memchr(v->raw_text.p, '\n', v->raw_text.len);
+            buf_consume(&v->raw_text, first ? (size_t)(first - v->raw_text.p) + 1
+                                            : v->raw_text.len);
+        }
+        struct buf line = BUF_INIT;
+        clean_line(data + i, n, &line, 4096);
+        buf_add(&v->raw_text, line.p ? line.p : "", line.len);
+        if (nl)
+            buf_addc(&v->raw_text, '\n');
+        buf_release(&line);
+        i += n + 1;
+    }
+}
+
+void view_raw_draw(struct view *v, struct canvas *c, struct rect r)
+{
+    size_t lines = 0, skip = v->raw_top;
+    size_t end = v->raw_text.len;
+    const char *p = v->raw_text.p;
+    while (end > 0 && p[end - 1] == '\n')
+        end--;
+    for (size_t i = 0; i < end; i++)
+        lines += p[i] == '\n';
+    if (skip > lines)
+        skip = v->raw_top = lines;
+    while (skip > 0 && end > 0)
+        if (p[--end] == '\n')
+            skip--;
+    for (int y = r.h - 1; y >= 0 && end > 0; y--) {
+        size_t from = end;
+        while (from > 0 && p[from - 1] != '\n')
+            from--;
+        canvas_textn(c, r.y + y, r.x, r.w, ROLE_TEXT, p + from, end - from);
+        end = from ? from - 1 : 0;
+    }
+    if (!v->raw_text.len)
+        canvas_text(c, r.y, r.x + 1, r.w - 2, ROLE_HINT, "no raw output yet (V goes back)");
+}
