@@ -25,9 +25,11 @@ struct store_opts {
 };
 
 enum st_type {
-    ST_OPENED = 0x100, /* err: 0, or what was wrong; readonly; text to show */
+    ST_OPENED = 0x100, /* err: 0, or what was wrong; readonly; text to show. Comes again
+                          (req_id 0) when damage is met later: rows held before are
+                          unknown in the new file, their ids do not meet new ones */
     ST_SANDBOXES,      /* all rows kept */
-    ST_RUN,            /* a run: found or created */
+    ST_RUN,            /* a run: found, created, ended */
     ST_APPENDED,       /* raw bytes and rows are durable up to `stored` */
     ST_EVENTS,         /* stored agent events, JSON per event */
     ST_RAW,            /* raw bytes from an offset */
@@ -107,7 +109,10 @@ struct st_to {
 };
 
 void store_sandboxes(struct store *s, struct st_to to);
-/* Insert (id 0: the answer ST_SANDBOXES holds the row with its id) or update. */
+/* Insert (id 0) or update; the answer ST_SANDBOXES holds the one row as it stands now,
+ * with its id. An insert whose sandbox_id or mark has a row already changes nothing but
+ * a missing sandbox_id and answers with that row. An update of a row that is gone fails
+ * with ERR_NOTFOUND. */
 void store_put_sandbox(struct store *s, const struct sandbox *sb, struct st_to to);
 /* Find or create the run (sandbox, session, epoch). */
 void store_run_open(struct store *s, uint64_t sandbox, const char *session, int64_t epoch,
@@ -127,20 +132,25 @@ struct st_append {
 };
 void store_append(struct store *s, struct st_append *take, struct st_to to);
 void store_run_end(struct store *s, uint64_t run, int code, int sig, struct st_to to);
-/* Events of a run with key >= / < (offset, index), oldest first. before: the last
- * `limit` events in front of (offset, index), still oldest first. */
-void store_events(struct store *s, uint64_t sandbox, uint64_t offset, uint32_t index,
+/* Events of a run (store_run.id) with key >= (offset, index), oldest first, at most
+ * `limit`. before: the last `limit` events in front of (offset, index), still oldest
+ * first; from UINT64_MAX the newest. more_before: older ones exist. */
+void store_events(struct store *s, uint64_t run, uint64_t offset, uint32_t index,
                   bool before, size_t limit, struct st_to to);
+/* At most `max` raw bytes from offset on, as far as they are kept without a gap. */
 void store_raw(struct store *s, uint64_t run, uint64_t offset, size_t max, struct st_to to);
 
 /* Chat. add: FULL durable before the answer; key is made here. */
 void store_message_add(struct store *s, uint64_t sandbox, const char *text, struct st_to to);
+/* The newest `limit` messages of a sandbox (0: of all), oldest first. */
 void store_messages(struct store *s, uint64_t sandbox, size_t limit, struct st_to to);
 /* Oldest queued message of the sandbox, if no other is SENT and nobody else's claim
- * holds: marked as claimed by `owner` for ttl_ms. Answer ST_MESSAGE. */
+ * holds: marked as claimed by `owner` for ttl_ms. Answer ST_MESSAGE; got = it is ours. */
 void store_message_claim(struct store *s, uint64_t sandbox, const char *owner, int ttl_ms,
                          struct st_to to);
-/* Compare-and-set of the state (only from `from`); error may be NULL. */
+/* Compare-and-set of the state (only from `from`); error may be NULL. The answer has the
+ * message as it stands now; got = it was changed. A message that somebody is publishing
+ * (claimed) cannot be cancelled. FULL durable before the answer. */
 void store_message_state(struct store *s, uint64_t id, enum msg_state from, enum msg_state to_state,
                          const char *error, struct st_to to);
 
@@ -149,7 +159,8 @@ void store_lease(struct store *s, const char *name, const char *owner, int ttl_m
                  struct st_to to);
 void store_lease_drop(struct store *s, const char *name, const char *owner);
 
-/* Kill intents (DESIGN.md 5): committed before the first DELETE. */
+/* Kill intents (DESIGN.md 5): committed before the first DELETE. add answers ST_INTENTS
+ * with the new one; done forgets it. */
 void store_intent_add(struct store *s, bool account, const char *project, const char *target,
                       struct st_to to);
 void store_intent_done(struct store *s, uint64_t id, struct st_to to);

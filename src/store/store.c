@@ -1,0 +1,389 @@
+/* The db thread: requests come by a queue, writes are gathered so that many share one
+ * commit, answers leave after the commit. */
+#include "store_priv.h"
+
+#include <cct/util/clock.h>
+#include <cct/util/fs.h>
+#include <cct/util/limits.h>
+#include <cct/util/thread.h>
+#include <cct/util/xalloc.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    GATHER_MS = 50, /* bulk writes wait at most this long after a commit */
+    GATHER_ROWS = 100,
+    GATHER_BYTES = 4 << 20,
+    PRUNE_DELAY_MS = 5000, /* after opening */
+    PRUNE_EVERY_MS = 6 * 3600 * 1000,
+};
+
+enum how {
+    HOW_READ,
+    HOW_BULK,  /* may wait for more of its kind */
+    HOW_WRITE, /* committed with what waits, at once */
+    HOW_FULL   /* the same, and on the disk before the answer */
+};
+
+static const struct {
+    enum how how;
+    enum st_type answer;
+    st_op_fn *run;
+} ops[] = {
+    [OP_SANDBOXES] = {HOW_READ, ST_SANDBOXES, st_op_sandboxes},
+    [OP_PUT_SANDBOX] = {HOW_WRITE, ST_SANDBOXES, st_op_put_sandbox},
+    [OP_RUN_OPEN] = {HOW_WRITE, ST_RUN, st_op_run_open},
+    [OP_APPEND] = {HOW_BULK, ST_APPENDED, st_op_append},
+    [OP_RUN_END] = {HOW_WRITE, ST_RUN, st_op_run_end},
+    [OP_EVENTS] = {HOW_READ, ST_EVENTS, st_op_events},
+    [OP_RAW] = {HOW_READ, ST_RAW, st_op_raw},
+    [OP_MESSAGE_ADD] = {HOW_FULL, ST_MESSAGE, st_op_message_add},
+    [OP_MESSAGES] = {HOW_READ, ST_MESSAGES, st_op_messages},
+    [OP_MESSAGE_CLAIM] = {HOW_WRITE, ST_MESSAGE, st_op_message_claim},
+    [OP_MESSAGE_STATE] = {HOW_FULL, ST_MESSAGE, st_op_message_state},
+    [OP_LEASE] = {HOW_WRITE, ST_LEASE, st_op_lease},
+    [OP_LEASE_DROP] = {HOW_WRITE, ST_OK, st_op_lease_drop},
+    [OP_INTENT_ADD] = {HOW_FULL, ST_INTENTS, st_op_intent_add},
+    [OP_INTENT_DONE] = {HOW_WRITE, ST_OK, st_op_intent_done},
+    [OP_INTENTS] = {HOW_READ, ST_INTENTS, st_op_intents},
+    [OP_LOG_ADD] = {HOW_BULK, ST_OK, st_op_log_add},
+    [OP_LOG] = {HOW_READ, ST_EVLOG, st_op_log},
+    [OP_PRUNE] = {HOW_READ, ST_OK, NULL},
+};
+
+/* --- requests and answers as messages --------------------------------------------------- */
+
+static void free_lists(struct st_reply *r)
+{
+    for (size_t i = 0; i < r->n_sandboxes; i++)
+        sandbox_release(&r->sandboxes[i]);
+    for (size_t i = 0; i < r->n_events; i++)
+        free(r->events[i].json);
+    for (size_t i = 0; i < r->n_messages; i++)
+        message_release(&r->messages[i]);
+    for (size_t i = 0; i < r->n_log; i++)
+        free(r->log[i].text);
+    for (size_t i = 0; i < r->n_intents; i++) {
+        free(r->intents[i].project);
+        free(r->intents[i].target);
+    }
+}
+
+static void free_reply(struct msg *m)
+{
+    struct st_reply *r = (struct st_reply *)m;
+    free_lists(r);
+    message_release(&r->msg);
+    free(r->text);
+    free(r->sandboxes);
+    free(r->events);
+    free(r->raw);
+    free(r->messages);
+    free(r->log);
+    free(r->intents);
+    free(r);
+}
+
+struct st_reply *st_reply_new(enum st_type t, uint64_t req_id)
+{
+    struct st_reply *r = xcalloc(1, sizeof(*r));
+    msg_init(&r->m, t, sizeof(*r), free_reply);
+    r->m.req_id = req_id;
+    return r;
+}
+
+static void send_reply(struct mq *mq, struct st_reply *r)
+{
+    size_t bytes = sizeof(*r) + r->raw_len + r->n_sandboxes * sizeof(*r->sandboxes);
+    for (size_t i = 0; i < r->n_events; i++)
+        bytes += r->events[i].len + sizeof(r->events[i]);
+    r->m.bytes = bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
+    if (mq)
+        mq_post(mq, MQ_NORMAL, &r->m);
+    else
+        msg_free(&r->m);
+}
+
+/* --- the db thread --------------------------------------------------------------------------
+ */
+
+static void done_with(struct store *s, struct st_req *q)
+{
+    atomic_fetch_sub(&s->pending, (int64_t)q->m.bytes);
+    atomic_fetch_sub(&s->requests, 1);
+    msg_free(&q->m);
+}
+
+/* Damage met at work. What waits for an answer has got it; row ids of the old file are
+ * unknown in the new one. */
+static void after_damage(struct store *s)
+{
+    struct st_reply *r = st_reply_new(ST_OPENED, 0);
+    st_rollback(s);
+    st_open_again(s, r);
+    send_reply(s->opened, r);
+}
+
+static struct st_reply *run_op(struct store *s, struct st_req *q)
+{
+    struct st_reply *r = st_reply_new(ops[q->m.type].answer, q->to.req_id);
+    int rc = ops[q->m.type].run(s, q, r);
+    if (rc != 0 && r->err.code == 0)
+        r->err.code = rc;
+    r->readonly = s->readonly;
+    return r;
+}
+
+static void refuse(struct store *s, struct st_req *q, const struct err *e)
+{
+    struct st_reply *r = st_reply_new(ops[q->m.type].answer, q->to.req_id);
+    r->err = *e;
+    r->readonly = s->readonly;
+    send_reply(q->to.mq, r);
+    done_with(s, q);
+}
+
+/* Requests [from, to) of the batch in one transaction. On failure nothing is kept and *e
+ * says why; the answer of the request that failed stays, as it may tell more. */
+static int attempt(struct store *s, size_t from, size_t to, struct err *e)
+{
+    int rc = st_begin(s, s->batch_full, e);
+    size_t i = from;
+    for (; rc == 0 && i < to; i++) {
+        s->answers[i] = run_op(s, s->batch[i]);
+        rc = s->answers[i]->err.code;
+    }
+    if (rc == 0)
+        return st_commit(s, e);
+    if (i > from)
+        *e = s->answers[i - 1]->err;
+    st_rollback(s);
+    return rc;
+}
+
+static void drop_answers(struct store *s, size_t from, size_t to)
+{
+    for (size_t i = from; i < to; i++) {
+        if (s->answers[i])
+            msg_free(&s->answers[i]->m);
+        s->answers[i] = NULL;
+    }
+}
+
+/* e: why these failed, NULL = they are committed. */
+static void deliver(struct store *s, size_t from, size_t to, const struct err *e)
+{
+    for (size_t i = from; i < to; i++) {
+        struct st_reply *r = s->answers[i];
+        s->answers[i] = NULL;
+        if (r && e && r->err.code == 0)
+            r->err = *e;
+        if (r) {
+            send_reply(s->batch[i]->to.mq, r);
+            done_with(s, s->batch[i]);
+        } else {
+            refuse(s, s->batch[i], e);
+        }
+    }
+}
+
+/* Together; if one spoils it, each by itself, so that only the guilty one fails. */
+static void flush(struct store *s)
+{
+    struct err e = {0};
+    size_t n = s->n_batch;
+    if (n == 0)
+        return;
+    int rc = attempt(s, 0, n, &e);
+    if (rc == 0) {
+        deliver(s, 0, n, NULL);
+    } else if (n == 1 || rc == ERR_BUSY || rc == ERR_CORRUPT) {
+        if (n > 1)
+            drop_answers(s, 0, n);
+        deliver(s, 0, n, &e);
+    } else {
+        drop_answers(s, 0, n);
+        for (size_t i = 0; i < n; i++) {
+            rc = attempt(s, i, i + 1, &e);
+            deliver(s, i, i + 1, rc == 0 ? NULL : &e);
+        }
+    }
+    s->n_batch = s->batch_rows = s->batch_bytes = 0;
+    s->batch_now = s->batch_full = false;
+    s->last_commit = clock_mono_ms();
+    if (rc == ERR_CORRUPT)
+        after_damage(s);
+}
+
+static void add_to_batch(struct store *s, struct st_req *q)
+{
+    if (s->n_batch == s->cap_batch) {
+        s->cap_batch = s->cap_batch ? s->cap_batch * 2 : 128;
+        s->batch = xrealloc(s->batch, s->cap_batch * sizeof(struct st_req *));
+        s->answers = xrealloc(s->answers, s->cap_batch * sizeof(struct st_reply *));
+    }
+    s->answers[s->n_batch] = NULL;
+    s->batch[s->n_batch++] = q;
+    s->batch_rows += 1 + (q->append ? q->append->n_events : 0);
+    s->batch_bytes += q->m.bytes;
+    s->batch_now |= ops[q->m.type].how != HOW_BULK;
+    s->batch_full |= ops[q->m.type].how == HOW_FULL;
+    if (s->batch_rows >= GATHER_ROWS || s->batch_bytes >= GATHER_BYTES)
+        flush(s);
+}
+
+static void read_now(struct store *s, struct st_req *q)
+{
+    flush(s);
+    struct st_reply *r = run_op(s, q);
+    bool damaged = r->err.code == ERR_CORRUPT;
+    send_reply(q->to.mq, r);
+    done_with(s, q);
+    if (damaged)
+        after_damage(s);
+}
+
+static void begin_prune(struct store *s, struct st_to to)
+{
+    s->prune.active = true;
+    if (!to.mq)
+        return;
+    size_t n = s->prune.n_waiting;
+    s->prune.waiting = xrealloc(s->prune.waiting, (n + 1) * sizeof(*s->prune.waiting));
+    s->prune.waiting[n] = to;
+    s->prune.n_waiting = n + 1;
+}
+
+static void handle(struct store *s, struct st_req *q)
+{
+    if (q->m.type == OP_PRUNE) {
+        flush(s);
+        begin_prune(s, q->to);
+        done_with(s, q);
+    } else if (ops[q->m.type].how == HOW_READ) {
+        read_now(s, q);
+    } else if (s->readonly) {
+        struct err e;
+        err_set(&e, ERR_UNSUPPORTED,
+                "cannot store anything: the database '%s' was written by a newer cc-tui",
+                s->path);
+        refuse(s, q, &e);
+    } else {
+        add_to_batch(s, q);
+    }
+}
+
+static void prune_on(struct store *s)
+{
+    struct err e = {0};
+    if (st_prune_step(s, &e))
+        return;
+    for (size_t i = 0; i < s->prune.n_waiting; i++) {
+        struct st_reply *r = st_reply_new(ST_OK, s->prune.waiting[i].req_id);
+        r->err = e;
+        send_reply(s->prune.waiting[i].mq, r);
+    }
+    s->prune.n_waiting = 0;
+    s->prune.active = false;
+    s->prune.next_ms = clock_mono_ms() + PRUNE_EVERY_MS;
+    if (e.code == ERR_CORRUPT)
+        after_damage(s);
+}
+
+/* Work for the time when nobody waits; the time of the next such work comes back. */
+static int64_t idle_work(struct store *s, int64_t now)
+{
+    if (s->prune.active) {
+        prune_on(s);
+        return now;
+    }
+    if (now >= s->prune.next_ms) {
+        begin_prune(s, (struct st_to){NULL, 0});
+        return now;
+    }
+    if (now >= s->check_ms && !mq_closed(s->in)) {
+        struct err e = {0};
+        if (st_check_step(s, &e) == ERR_CORRUPT)
+            after_damage(s);
+        return s->check_ms < s->prune.next_ms ? s->check_ms : s->prune.next_ms;
+    }
+    return s->check_ms < s->prune.next_ms ? s->check_ms : s->prune.next_ms;
+}
+
+static int wait_ms(int64_t until)
+{
+    int64_t left = until - clock_mono_ms();
+    return left <= 0 ? 0 : left > INT_MAX ? INT_MAX : (int)left;
+}
+
+static void db_main(void *arg)
+{
+    struct store *s = arg;
+    struct st_reply *r = st_reply_new(ST_OPENED, 0);
+    st_open(s, r);
+    send_reply(s->opened, r);
+    s->prune.next_ms = clock_mono_ms() + PRUNE_DELAY_MS;
+    for (;;) {
+        int64_t until = s->n_batch ? s->last_commit + GATHER_MS : idle_work(s, clock_mono_ms());
+        mq_wait(s->in, wait_ms(until));
+        bool closed = mq_closed(s->in);
+        struct msg *m = mq_take(s->in);
+        if (!m && closed)
+            break;
+        for (struct msg *next; m; m = next) {
+            next = m->next;
+            handle(s, (struct st_req *)m);
+        }
+        if (s->batch_now || clock_mono_ms() >= s->last_commit + GATHER_MS)
+            flush(s);
+    }
+    flush(s);
+    while (s->prune.n_waiting > 0)
+        prune_on(s);
+    st_close(s);
+}
+
+/* --- the interface ---------------------------------------------------------------------------
+ */
+
+struct store *store_start(const struct store_opts *o, struct mq *reply, struct err *e)
+{
+    struct store *s = xcalloc(1, sizeof(*s));
+    s->in = mq_new(LIM_QUEUE_BYTES);
+    s->opened = reply;
+    s->dir = xstrdup(o->dir);
+    s->path = o->dir ? fs_join(o->dir, "cc-tui.db") : NULL;
+    s->retention_days = o->retention_days;
+    s->max_bytes = o->max_bytes;
+    s->vacuum = o->vacuum;
+    s->last_commit = clock_mono_ms() - GATHER_MS;
+    if (thread_start(&s->thread, THREAD_DB, "db", db_main, s) == 0)
+        return s;
+    err_set(e, ERR_IO, "cannot start the database's thread: too many threads or no memory");
+    mq_free(s->in);
+    free(s->dir);
+    free(s->path);
+    free(s);
+    return NULL;
+}
+
+void store_stop(struct store *s)
+{
+    if (!s)
+        return;
+    mq_close(s->in);
+    pthread_join(s->thread, NULL);
+    mq_free(s->in);
+    free(s->batch);
+    free(s->answers);
+    free(s->prune.waiting);
+    free(s->dir);
+    free(s->path);
+    free(s);
+}
+
+bool store_busy(struct store *s)
+{
+    return atomic_load(&s->pending) > (int64_t)LIM_QUEUE_BYTES;
+}

@@ -1,0 +1,206 @@
+/* The calls of cct/store.h: each becomes a request on the queue. Any thread. */
+#include "store_priv.h"
+
+#include <cct/util/clock.h>
+#include <cct/util/xalloc.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void free_append(struct st_append *a)
+{
+    if (!a)
+        return;
+    for (size_t i = 0; i < a->n_events; i++)
+        free(a->events[i].json);
+    free(a->events);
+    free(a->raw);
+    free(a);
+}
+
+static void free_request(struct msg *m)
+{
+    struct st_req *q = (struct st_req *)m;
+    free(q->s1);
+    free(q->s2);
+    free_append(q->append);
+    if (q->sandbox)
+        sandbox_release(q->sandbox);
+    free(q->sandbox);
+    free(q);
+}
+
+static struct st_req *request(enum st_op op, struct st_to to, uint64_t id)
+{
+    struct st_req *q = xcalloc(1, sizeof(*q));
+    msg_init(&q->m, op, sizeof(*q), free_request);
+    q->m.req_id = to.req_id;
+    q->to = to;
+    q->id = id;
+    return q;
+}
+
+static void post(struct store *s, struct st_req *q)
+{
+    size_t bytes = q->m.bytes + (q->s1 ? strlen(q->s1) : 0);
+    if (q->append)
+        bytes += q->append->len;
+    for (size_t i = 0; q->append && i < q->append->n_events; i++)
+        bytes += q->append->events[i].len + sizeof(struct st_event);
+    q->m.bytes = bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
+    atomic_fetch_add(&s->pending, (int64_t)q->m.bytes);
+    atomic_fetch_add(&s->requests, 1);
+    mq_post(s->in, MQ_NORMAL, &q->m);
+}
+
+void store_sandboxes(struct store *s, struct st_to to)
+{
+    post(s, request(OP_SANDBOXES, to, 0));
+}
+
+void store_put_sandbox(struct store *s, const struct sandbox *sb, struct st_to to)
+{
+    struct st_req *q = request(OP_PUT_SANDBOX, to, sb->id);
+    q->sandbox = xmalloc(sizeof(*q->sandbox));
+    sandbox_copy(q->sandbox, sb);
+    post(s, q);
+}
+
+void store_run_open(struct store *s, uint64_t sandbox, const char *session, int64_t epoch,
+                    struct st_to to)
+{
+    struct st_req *q = request(OP_RUN_OPEN, to, sandbox);
+    q->s1 = xstrdup(session);
+    q->n1 = epoch;
+    post(s, q);
+}
+
+void store_append(struct store *s, struct st_append *take, struct st_to to)
+{
+    struct st_req *q = request(OP_APPEND, to, take->run);
+    q->append = xmalloc(sizeof(*q->append));
+    *q->append = *take;
+    take->raw = NULL;
+    take->events = NULL;
+    take->len = take->n_events = 0;
+    post(s, q);
+}
+
+void store_run_end(struct store *s, uint64_t run, int code, int sig, struct st_to to)
+{
+    struct st_req *q = request(OP_RUN_END, to, run);
+    q->n1 = code;
+    q->n2 = sig;
+    post(s, q);
+}
+
+void store_events(struct store *s, uint64_t run, uint64_t offset, uint32_t index, bool before,
+                  size_t limit, struct st_to to)
+{
+    struct st_req *q = request(OP_EVENTS, to, run);
+    q->offset = offset < INT64_MAX ? offset : INT64_MAX;
+    q->n1 = index;
+    q->n2 = limit < INT32_MAX ? (int64_t)limit : INT32_MAX;
+    q->flag = before;
+    post(s, q);
+}
+
+void store_raw(struct store *s, uint64_t run, uint64_t offset, size_t max, struct st_to to)
+{
+    struct st_req *q = request(OP_RAW, to, run);
+    q->offset = offset < INT64_MAX ? offset : INT64_MAX;
+    q->n1 = max < INT32_MAX ? (int64_t)max : INT32_MAX;
+    post(s, q);
+}
+
+void store_message_add(struct store *s, uint64_t sandbox, const char *text, struct st_to to)
+{
+    struct st_req *q = request(OP_MESSAGE_ADD, to, sandbox);
+    q->s1 = xstrdup(text);
+    post(s, q);
+}
+
+void store_messages(struct store *s, uint64_t sandbox, size_t limit, struct st_to to)
+{
+    struct st_req *q = request(OP_MESSAGES, to, sandbox);
+    q->n1 = limit < INT32_MAX ? (int64_t)limit : INT32_MAX;
+    post(s, q);
+}
+
+void store_message_claim(struct store *s, uint64_t sandbox, const char *owner, int ttl_ms,
+                         struct st_to to)
+{
+    struct st_req *q = request(OP_MESSAGE_CLAIM, to, sandbox);
+    q->s1 = xstrdup(owner);
+    q->n1 = ttl_ms;
+    post(s, q);
+}
+
+void store_message_state(struct store *s, uint64_t id, enum msg_state from,
+                         enum msg_state to_state, const char *error, struct st_to to)
+{
+    struct st_req *q = request(OP_MESSAGE_STATE, to, id);
+    q->n1 = from;
+    q->n2 = to_state;
+    q->s1 = xstrdup(error);
+    post(s, q);
+}
+
+void store_lease(struct store *s, const char *name, const char *owner, int ttl_ms,
+                 struct st_to to)
+{
+    struct st_req *q = request(OP_LEASE, to, 0);
+    q->s1 = xstrdup(name);
+    q->s2 = xstrdup(owner);
+    q->n1 = ttl_ms;
+    post(s, q);
+}
+
+void store_lease_drop(struct store *s, const char *name, const char *owner)
+{
+    struct st_req *q = request(OP_LEASE_DROP, (struct st_to){NULL, 0}, 0);
+    q->s1 = xstrdup(name);
+    q->s2 = xstrdup(owner);
+    post(s, q);
+}
+
+void store_intent_add(struct store *s, bool account, const char *project, const char *target,
+                      struct st_to to)
+{
+    struct st_req *q = request(OP_INTENT_ADD, to, 0);
+    q->flag = account;
+    q->s1 = xstrdup(project);
+    q->s2 = xstrdup(target);
+    post(s, q);
+}
+
+void store_intent_done(struct store *s, uint64_t id, struct st_to to)
+{
+    post(s, request(OP_INTENT_DONE, to, id));
+}
+
+void store_intents(struct store *s, struct st_to to)
+{
+    post(s, request(OP_INTENTS, to, 0));
+}
+
+void store_log_add(struct store *s, int level, uint64_t sandbox, const char *text)
+{
+    struct st_req *q = request(OP_LOG_ADD, (struct st_to){NULL, 0}, sandbox);
+    q->n1 = level;
+    q->n2 = clock_wall_ms();
+    q->s1 = xstrdup(text);
+    post(s, q);
+}
+
+void store_log(struct store *s, size_t limit, struct st_to to)
+{
+    struct st_req *q = request(OP_LOG, to, 0);
+    q->n1 = limit < INT32_MAX ? (int64_t)limit : INT32_MAX;
+    post(s, q);
+}
+
+void store_prune(struct store *s, struct st_to to)
+{
+    post(s, request(OP_PRUNE, to, 0));
+}

@@ -1,0 +1,142 @@
+/* Shared by the files of src/store only. Everything here runs on the db thread but
+ * for the fields that store.c marks as shared. */
+#ifndef CCT_STORE_PRIV_H
+#define CCT_STORE_PRIV_H
+
+#include <cct/store.h>
+#include <sqlite3.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+enum { STORE_SCHEMA = 1 /* user_version this program writes */ };
+
+enum st_op {
+    OP_SANDBOXES,
+    OP_PUT_SANDBOX,
+    OP_RUN_OPEN,
+    OP_APPEND,
+    OP_RUN_END,
+    OP_EVENTS,
+    OP_RAW,
+    OP_MESSAGE_ADD,
+    OP_MESSAGES,
+    OP_MESSAGE_CLAIM,
+    OP_MESSAGE_STATE,
+    OP_LEASE,
+    OP_LEASE_DROP,
+    OP_INTENT_ADD,
+    OP_INTENT_DONE,
+    OP_INTENTS,
+    OP_LOG_ADD,
+    OP_LOG,
+    OP_PRUNE
+};
+
+/* One request. What the fields mean is the operation's own business. */
+struct st_req {
+    struct msg m; /* type: enum st_op */
+    struct st_to to;
+    uint64_t id, offset;
+    int64_t n1, n2;
+    bool flag;
+    char *s1, *s2;
+    struct sandbox *sandbox;
+    struct st_append *append;
+};
+
+struct st_stmt {
+    const char *sql; /* a literal: found again by its address */
+    sqlite3_stmt *p;
+};
+
+/* Background work on old rows (store_prune.c). */
+struct st_prune {
+    bool active;
+    int stage;
+    int64_t next_ms; /* monotonic; when it begins again by itself */
+    struct st_to *waiting;
+    size_t n_waiting;
+};
+
+struct store {
+    /* shared */
+    struct mq *in;
+    pthread_t thread;
+    _Atomic int64_t pending; /* bytes posted and not yet dealt with */
+    _Atomic int64_t requests;
+    /* set before the thread starts */
+    char *dir, *path;
+    struct mq *opened;
+    int retention_days;
+    int64_t max_bytes;
+    bool vacuum;
+    /* db thread */
+    sqlite3 *db;
+    bool readonly, memory, full_sync, in_tx;
+    ino_t inode; /* of the open file */
+    struct st_stmt stmts[64];
+    size_t n_stmts;
+    struct st_req **batch; /* writes that share the next commit */
+    struct st_reply **answers;
+    size_t n_batch, cap_batch, batch_rows, batch_bytes;
+    bool batch_now, batch_full;
+    int64_t last_commit;
+    int64_t check_ms; /* when the background check goes on; INT64_MAX = done */
+    int check_table, check_tries;
+    struct st_prune prune;
+};
+
+/* --- store_sql.c: sqlite with less words ----------------------------------------- */
+
+/* The prepared statement of a literal, reset, with `args` bound by `types`: i int64_t,
+ * t text or NULL, d double (NaN = NULL), b blob (const void *, size_t), s text with a
+ * length (const char *, size_t). NULL with *e. */
+sqlite3_stmt *st_query(struct store *s, struct err *e, const char *sql, const char *types, ...);
+/* Prepare, bind, run to the end; 0 or a code. */
+int st_run(struct store *s, struct err *e, const char *sql, const char *types, ...);
+/* Next row: 1, at the end 0, else a code. Resets the statement unless 1. */
+int st_step(struct store *s, sqlite3_stmt *q, struct err *e);
+/* One int64 of the first row, `none` when there is no row. 0 or a code. */
+int st_number(struct store *s, struct err *e, int64_t none, int64_t *out, const char *sql,
+              const char *types, ...);
+/* Several statements without results, not kept prepared. */
+int st_exec(struct store *s, const char *sql, struct err *e);
+/* What went wrong in the connection's last call, in our words. */
+int st_error(struct store *s, struct err *e, int rc);
+void st_finalize(struct store *s);
+int st_begin(struct store *s, bool full, struct err *e);
+int st_commit(struct store *s, struct err *e);
+void st_rollback(struct store *s);
+char *st_text(sqlite3_stmt *q, int col); /* copy, NULL stays NULL */
+
+/* --- store_open.c ----------------------------------------------------------------- */
+
+/* Ends with a usable connection in any case; what was wrong is in r. */
+void st_open(struct store *s, struct st_reply *r);
+/* Damage was met while at work: put the file aside, begin a new one. */
+void st_open_again(struct store *s, struct st_reply *r);
+void st_close(struct store *s);
+/* A part of the full check; called when nothing else waits. ERR_CORRUPT: damage. */
+int st_check_step(struct store *s, struct err *e);
+
+/* --- store_prune.c ---------------------------------------------------------------- */
+
+/* Delete a bounded number of old rows, give pages back; false: nothing left to do. */
+bool st_prune_step(struct store *s, struct err *e);
+
+/* --- operations: 0 or a code with r->err set; r's members are the answer ----------- */
+
+typedef int st_op_fn(struct store *s, const struct st_req *q, struct st_reply *r);
+/* store_rows.c */
+st_op_fn st_op_sandboxes, st_op_put_sandbox;
+/* store_chat.c */
+st_op_fn st_op_message_add, st_op_messages, st_op_message_claim, st_op_message_state;
+st_op_fn st_op_lease, st_op_lease_drop, st_op_intent_add, st_op_intent_done, st_op_intents;
+st_op_fn st_op_log_add, st_op_log;
+/* store_runs.c */
+st_op_fn st_op_run_open, st_op_append, st_op_run_end, st_op_events, st_op_raw;
+
+/* store.c */
+struct st_reply *st_reply_new(enum st_type t, uint64_t req_id);
+
+#endif

@@ -1,0 +1,64 @@
+/* The tables, and the steps that bring an older database to them. Row ids are never
+ * used twice (AUTOINCREMENT): other parts hold them across deletions. */
+#include "store_schema.h"
+
+static const char first[] =
+    "CREATE TABLE sandboxes("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT, sandboxId TEXT UNIQUE, session TEXT, name TEXT,"
+    " tool TEXT, project TEXT, templateId TEXT, alias TEXT, mark TEXT, reason TEXT,"
+    " lastLine TEXT, state TEXT NOT NULL, agent TEXT NOT NULL, gone INTEGER NOT NULL,"
+    " isForeign INTEGER NOT NULL, vmUp INTEGER NOT NULL, unlisted INTEGER NOT NULL,"
+    " notIsolated INTEGER NOT NULL, protect INTEGER NOT NULL, pending INTEGER NOT NULL,"
+    " startedAt INTEGER NOT NULL, endAt INTEGER NOT NULL, endedAt INTEGER NOT NULL,"
+    " seenAt INTEGER NOT NULL, createdAt INTEGER NOT NULL, agentSince INTEGER NOT NULL,"
+    " cpuCount INTEGER NOT NULL, memoryMb INTEGER NOT NULL, diskMb INTEGER NOT NULL,"
+    " costUsd REAL, tokensIn INTEGER NOT NULL, tokensOut INTEGER NOT NULL, meta TEXT);"
+    "CREATE INDEX sandboxesByMark ON sandboxes(mark) WHERE mark IS NOT NULL;"
+
+    "CREATE TABLE sandboxMessages("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE,"
+    " sandbox INTEGER NOT NULL REFERENCES sandboxes(id) ON DELETE CASCADE,"
+    " text TEXT NOT NULL, state TEXT NOT NULL, error TEXT, createdAt INTEGER NOT NULL,"
+    " sentAt INTEGER NOT NULL DEFAULT 0, deliveredAt INTEGER NOT NULL DEFAULT 0,"
+    " claimOwner TEXT, claimUntil INTEGER NOT NULL DEFAULT 0,"
+    " claimTtl INTEGER NOT NULL DEFAULT 0);"
+    "CREATE INDEX sandboxMessagesByState ON sandboxMessages(sandbox, state);"
+
+    "CREATE TABLE runs("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " sandbox INTEGER NOT NULL REFERENCES sandboxes(id) ON DELETE CASCADE,"
+    " session TEXT NOT NULL, epoch INTEGER NOT NULL, stored INTEGER NOT NULL DEFAULT 0,"
+    " rawBytes INTEGER NOT NULL DEFAULT 0, turnOffset INTEGER NOT NULL DEFAULT 0,"
+    " turnLine INTEGER NOT NULL DEFAULT 0, exitCode INTEGER NOT NULL DEFAULT -1,"
+    " exitSignal INTEGER NOT NULL DEFAULT 0, ended INTEGER NOT NULL DEFAULT 0,"
+    " startedAt INTEGER NOT NULL, endedAt INTEGER NOT NULL DEFAULT 0,"
+    " UNIQUE(sandbox, session, epoch));"
+
+    "CREATE TABLE rawChunks("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " run INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE,"
+    " offset INTEGER NOT NULL, data BLOB NOT NULL, UNIQUE(run, offset));"
+
+    /* its key is its place: one tree, written at its end */
+    "CREATE TABLE agentEvents("
+    " run INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE,"
+    " offset INTEGER NOT NULL, idx INTEGER NOT NULL, json TEXT NOT NULL,"
+    " PRIMARY KEY(run, offset, idx)) WITHOUT ROWID;"
+
+    "CREATE TABLE events("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT, timeMs INTEGER NOT NULL, level INTEGER NOT NULL,"
+    " sandbox INTEGER NOT NULL, text TEXT NOT NULL);"
+
+    "CREATE TABLE leases("
+    " name TEXT PRIMARY KEY, owner TEXT NOT NULL, until INTEGER NOT NULL, ttl INTEGER NOT "
+    "NULL);"
+
+    "CREATE TABLE killIntents("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT, timeMs INTEGER NOT NULL, account INTEGER NOT NULL,"
+    " project TEXT, target TEXT);";
+
+const char *const store_migrations[STORE_SCHEMA] = {first};
+
+const char *const store_tables[] = {"sandboxes", "sandboxMessages", "runs",
+                                    "rawChunks", "agentEvents",     "events",
+                                    "leases",    "killIntents",     NULL};

@@ -1,0 +1,132 @@
+/* See storebox.h. */
+#include "storebox.h"
+
+#include <cct/util/clock.h>
+#include <cct/util/xalloc.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct st_reply *storebox_any(struct storebox *b)
+{
+    if (!b->held && mq_wait(b->mq, 30000))
+        b->held = mq_take(b->mq);
+    struct msg *m = b->held;
+    if (!m)
+        die("no answer of the store within 30 s");
+    b->held = m->next;
+    m->next = NULL;
+    return (struct st_reply *)m;
+}
+
+struct st_to storebox_to(struct storebox *b)
+{
+    return (struct st_to){b->mq, ++b->next};
+}
+
+struct st_reply *storebox_wait(struct storebox *b)
+{
+    for (;;) {
+        struct st_reply *r = storebox_any(b);
+        if (r->m.req_id == b->next)
+            return r;
+        msg_free(&r->m);
+    }
+}
+
+void storebox_start_with(struct storebox *b, const struct store_opts *o)
+{
+    struct err e = {0};
+    memset(b, 0, sizeof(*b));
+    b->mq = mq_new(64 << 20);
+    b->s = store_start(o, b->mq, &e);
+    if (!b->s)
+        die("%s", e.text);
+    b->opened = storebox_any(b);
+    if (b->opened->m.type != ST_OPENED)
+        die("the first answer is no ST_OPENED");
+}
+
+void storebox_start(struct storebox *b, const char *dir)
+{
+    struct store_opts o = {.dir = dir, .retention_days = 30, .vacuum = true};
+    storebox_start_with(b, &o);
+}
+
+void storebox_stop(struct storebox *b)
+{
+    store_stop(b->s);
+    msg_free(&b->opened->m);
+    for (struct msg *m = b->held, *next; m; m = next) {
+        next = m->next;
+        msg_free(m);
+    }
+    mq_free(b->mq);
+    memset(b, 0, sizeof(*b));
+}
+
+static struct st_reply *good(struct storebox *b)
+{
+    struct st_reply *r = storebox_wait(b);
+    if (r->err.code)
+        die("the store failed: %s", r->err.text);
+    return r;
+}
+
+uint64_t storebox_sandbox(struct storebox *b, const char *sandbox_id)
+{
+    struct sandbox sb = {.sandbox_id = (char *)sandbox_id, .state = SB_RUNNING};
+    store_put_sandbox(b->s, &sb, storebox_to(b));
+    struct st_reply *r = good(b);
+    uint64_t id = r->sandboxes[0].id;
+    msg_free(&r->m);
+    return id;
+}
+
+uint64_t storebox_run(struct storebox *b, uint64_t sandbox, const char *session)
+{
+    store_run_open(b->s, sandbox, session, 1, storebox_to(b));
+    struct st_reply *r = good(b);
+    uint64_t id = r->run.id;
+    msg_free(&r->m);
+    return id;
+}
+
+void storebox_append(struct storebox *b, uint64_t run, uint64_t offset, const char *text,
+                     struct st_to to)
+{
+    struct st_append a = {.run = run,
+                          .offset = offset,
+                          .raw = xstrdup(text),
+                          .len = strlen(text),
+                          .n_events = 1,
+                          .turn_offset = offset};
+    a.events = xcalloc(1, sizeof(*a.events));
+    a.events[0].offset = offset;
+    a.events[0].json = xasprintf("{\"line\":%llu}", (unsigned long long)offset);
+    a.events[0].len = strlen(a.events[0].json);
+    store_append(b->s, &a, to);
+}
+
+char *storebox_dir(void)
+{
+    char *dir = xstrdup("/tmp/cct-store-XXXXXX");
+    if (!mkdtemp(dir))
+        die("cannot make a folder below /tmp");
+    return dir;
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *f)
+{
+    (void)st;
+    (void)kind;
+    (void)f;
+    return remove(path);
+}
+
+void storebox_remove(const char *dir)
+{
+    nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}

@@ -1,0 +1,36 @@
+/* A store under test: a folder of its own, calls that wait for their answer. */
+#ifndef CCT_TEST_STOREBOX_H
+#define CCT_TEST_STOREBOX_H
+
+#include <cct/store.h>
+
+struct storebox {
+    struct store *s;
+    struct mq *mq;
+    struct msg *held; /* taken from mq, not given out yet */
+    uint64_t next;
+    struct st_reply *opened; /* the ST_OPENED of the start */
+};
+
+/* Start on dir (NULL = memory) and wait until it is open. */
+void storebox_start(struct storebox *b, const char *dir);
+void storebox_start_with(struct storebox *b, const struct store_opts *o);
+void storebox_stop(struct storebox *b);
+/* Where the next call shall answer to. */
+struct st_to storebox_to(struct storebox *b);
+/* The answer of the last storebox_to(); aborts after 30 s. Free with msg_free(). */
+struct st_reply *storebox_wait(struct storebox *b);
+/* The next answer of any kind. */
+struct st_reply *storebox_any(struct storebox *b);
+
+/* Shortcuts that abort on failure: a row, a run in it, an append of text with one
+ * event, the number of stored bytes. */
+uint64_t storebox_sandbox(struct storebox *b, const char *sandbox_id);
+uint64_t storebox_run(struct storebox *b, uint64_t sandbox, const char *session);
+void storebox_append(struct storebox *b, uint64_t run, uint64_t offset, const char *text,
+                     struct st_to to);
+/* A fresh folder below /tmp, removed with all in it. New string. */
+char *storebox_dir(void);
+void storebox_remove(const char *dir);
+
+#endif
