@@ -14,14 +14,17 @@ struct key_found {
 };
 /* E2B key by the documented order: environment, project, user, E2B CLI's file
  * (~/.e2b/config.json v1 and v2, regular file of ours). The variable is taken out of
- * the environment. File reading: call before threads or off the main thread. A bad
- * file is an error in *e (code set) with KEY_NONE or a better source still found. */
+ * the environment: call it before other threads read that. A bad file is an error in
+ * *e (code set) with KEY_NONE or a better source still found; a set but unusable
+ * variable is an error with KEY_NONE, it never falls back to another key. */
 void keys_find_e2b(struct key_found *k, struct err *e);
 void key_found_release(struct key_found *k);
 const char *key_source_name(enum key_source s); /* "environment", "E2B CLI config" */
 /* Provider keys for a tool (anthropic, openai, ...): from the environment of cc-tui.
- * Returned list ends with k NULL; values are plain and must be wiped by
- * keys_env_free. *missing: provider names that were needed and not found, or NULL. */
+ * `needs` ends with NULL; one of them is enough. Returned list holds every name
+ * under which a tool may look for a key that was found, and ends with k NULL; values
+ * are plain and must be wiped by keys_env_free. *missing: "a or b" when none
+ * of the needed ones was found, else NULL. */
 struct kv;
 struct kv *keys_provider_env(const char *const *needs, char **missing);
 void keys_env_free(struct kv *env);
