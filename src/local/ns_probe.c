@@ -37,7 +37,7 @@ void ns_apparmor_profile(struct buf *b, const char *exe)
              "# /etc/apparmor.d/cc-tui-local, then: apparmor_parser -r "
              "/etc/apparmor.d/cc-tui-local\n"
              "abi <abi/4.0>,\ninclude <tunables/global>\n"
-             "profile cc-tui-local %s flags=(unconfined) {\n  userns,\n}\n",
+             "profile cc-tui-local \"%s\" flags=(unconfined) {\n  userns,\n}\n",
              exe);
 }
 

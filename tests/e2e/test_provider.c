@@ -680,6 +680,18 @@ static void test_idle_exit(void **state)
     assert_true(await(provider_is_dead, NULL));
 }
 
+static void test_usage(void **state)
+{
+    (void)state;
+    struct buf out = BUF_INIT;
+    assert_int_equal(run(false, &out, "bogus", NULL), 2);
+    assert_int_equal(run(false, &out, "serve", "--bogus"), 2);
+    assert_int_equal(run(false, &out, "serve", "--idle-exit=0"), 2);
+    assert_int_equal(run(false, &out, "serve", "--state-dir=relative"), 1);
+    assert_non_null(strstr(buf_str(&out), "must be an absolute path"));
+    buf_release(&out);
+}
+
 static void test_refused_namespaces(void **state)
 {
     (void)state;
@@ -742,21 +754,14 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_who_may_talk),
-        cmocka_unit_test(test_pipelined),
-        cmocka_unit_test(test_life),
-        cmocka_unit_test(test_refused_creates),
-        cmocka_unit_test(test_times),
-        cmocka_unit_test(test_pause),
-        cmocka_unit_test(test_auto_resume),
-        cmocka_unit_test(test_list),
-        cmocka_unit_test(test_one_only),
-        cmocka_unit_test(test_taken_over),
-        cmocka_unit_test(test_wedged),
-        cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_stop_leftovers),
-        cmocka_unit_test(test_idle_exit),
-        cmocka_unit_test(test_refused_namespaces),
+        cmocka_unit_test(test_who_may_talk),   cmocka_unit_test(test_pipelined),
+        cmocka_unit_test(test_life),           cmocka_unit_test(test_refused_creates),
+        cmocka_unit_test(test_times),          cmocka_unit_test(test_pause),
+        cmocka_unit_test(test_auto_resume),    cmocka_unit_test(test_list),
+        cmocka_unit_test(test_one_only),       cmocka_unit_test(test_taken_over),
+        cmocka_unit_test(test_wedged),         cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_stop_leftovers), cmocka_unit_test(test_idle_exit),
+        cmocka_unit_test(test_usage),          cmocka_unit_test(test_refused_namespaces),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
