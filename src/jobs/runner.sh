@@ -66,7 +66,7 @@ signal_group() { # signal, leader's pid, its ticks; the leader may be gone
     kill "-$1" "-$2" 2>/dev/null
 }
 
-read_cli_pid() { cli= cli_ticks=; { read -r cli cli_ticks <cli.pid; } 2>/dev/null; }
+read_cli_pid() { cli='' cli_ticks=''; { read -r cli cli_ticks <cli.pid; } 2>/dev/null; }
 
 # --- fifos ---------------------------------------------------------------------
 
@@ -141,6 +141,7 @@ write_log() {
         elif [ "$(size_of "$1.log")" -ge $((cap / 512 * 512)) ]; then
             append cut "$1 $(size_of "$1.log")"
             printf %s "$CUT_MARK" >>"$1.log"
+            break
         elif [ $rc -le 128 ]; then
             ride_out_full_disk "$1" || return
         fi
@@ -174,13 +175,17 @@ settle_taken() { # name
     mv -f "inbox/$1" unsure/
 }
 
+is_message() { # path in inbox; sets name and id
+    name=${1#inbox/} id=${1#*-}
+    case ${name%%-*} in *[!0-9]*) return 1 ;; esac
+    case $id in ''|*[!A-Za-z0-9_]*) return 1 ;; esac
+    [ -f "$1" ]
+}
+
 # Sets name and id of the next message and notes it as taken; 1 when there is none.
 take_next() {
     for path in inbox/[0-9]*-*; do
-        name=${path#inbox/} id=${path#*-}
-        [ -f "$path" ] || continue
-        case ${name%%-*} in *[!0-9]*) continue ;; esac
-        case $id in ''|*[!A-Za-z0-9_]*) continue ;; esac
+        is_message "$path" || continue
         if is_taken "$id"; then
             settle_taken "$name"
         else
@@ -193,7 +198,7 @@ take_next() {
 
 settle_all() {
     for path in inbox/[0-9]*-*; do
-        [ -f "$path" ] && is_taken "${path#*-}" && settle_taken "${path#inbox/}"
+        is_message "$path" && is_taken "$id" && settle_taken "$name"
     done
 }
 
@@ -280,7 +285,7 @@ run() {
     exec 8<>.run 6>.run 8>&-
     ( exec 3>&- 4>&- 6>&- 7<&-; write_log out ) &
     ( exec 3>&- 4>&- 6>&- 7<&-; write_log err ) &
-    ( exec 3>&- 4>&- 6>&- 7<&-; LC_ALL=C; attend "$mode" ) &
+    ( exec 3>&- 4>&- 6>&- 7<&-; attend "$mode" ) &
     start_cli "$script"
     code=$?
     exec 6>&-
@@ -363,6 +368,7 @@ keeper_main() { # run|bury
         bury || fail "cannot write exit: no space"
     fi
     [ "$1" = bury ] && exit 0
+    LC_ALL=C   # the order of names in inbox; cli_main gives back what was there
     mode=persistent
     [ -e mode ] && read -r mode <mode
     rm -f exit diskfull error
@@ -373,7 +379,7 @@ keeper_main() { # run|bury
     code=0
     case $mode in
     persistent) run in - ;;
-    one-run) LC_ALL=C one_runs ;;
+    one-run) one_runs ;;
     *) fail "unknown mode '$mode'" ;;
     esac
     publish_exit "$code" || fail "cannot write exit: no space"
@@ -418,7 +424,7 @@ runner_main() { # session-dir [bury]
         rc=$?
         case $rc in
         0) ;;
-        $BUSY) follow 2>/dev/null || continue ;;
+        "$BUSY") follow 2>/dev/null || continue ;;
         *) [ $rc -gt 128 ] || die "$(cat error 2>/dev/null ||
                echo "the keeper ended with status $rc; is the disk full?")" ;;
         esac

@@ -3,6 +3,7 @@
 # Plays the client: writes the files it writes, sends lines to stdin, looks at the
 # files that come back. TAP. Arguments: shells to test (dash busybox bash).
 set -u
+unset LC_ALL
 here=$(cd "$(dirname "$0")/../.." && pwd)
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/cct-runner.XXXXXX")
 env=$(command -v env)
@@ -68,6 +69,7 @@ post() { # id, text
     wake
 }
 end() { { echo "${1:-5}" >"$d/end"; } 2>/dev/null; wake; }
+inbox_empty() { [ -z "$(ls "$d/inbox")" ]; }
 out_is() { [ "$(cat "$d/out.log")" = "$1" ]; }
 ended() { [ -e "$d/exit" ]; }
 exit_is() { within "${2:-8}" ended && [ "$(cut -d' ' -f1 "$d/exit")" = "$1" ]; }
@@ -117,7 +119,7 @@ t_basics() {
     post a1 '{"n":"other time, same id"}'
     post b2 '{"n":2}'
     within 5 out_is '{"n":1}
-{"n":2}' && [ "$(grep -c '^a1 ' "$d/taken")" -eq 1 ] && [ -z "$(ls "$d/inbox")" ]
+{"n":2}' && [ "$(grep -c '^a1 ' "$d/taken")" -eq 1 ] && within 3 inbox_empty
     ok "duplicates are fed once"
     i=0
     while [ $i -lt 40 ]; do
@@ -354,7 +356,7 @@ t_restart() {
 }
 
 t_one_run() {
-    session 'sed "s/^/got /"; exit 4' one-run
+    session 'sed "s/^/got /"; env | grep "^LC_ALL="; exit 4' one-run
     echo 'sed "s/^/special /"' >"$d/cli-b2.sh"
     start
     post a1 one
@@ -494,6 +496,12 @@ $esc]133;D;0$bel"
     end
     exit_is 0 && within 3 none_left
     ok "shell on $1: end"
+    within 3 gone "$r"
+    start
+    ready
+    kill -9 "$(keeper)"
+    exit_is lost && within 3 none_left
+    ok "shell on $1: kill -9 of the keeper"
 }
 
 # --- all cases under each shell -----------------------------------------------------
