@@ -115,6 +115,20 @@ int session_target(struct session *s, const struct e2b_sandbox *vm, struct err *
     return 0;
 }
 
+void session_relocate(struct session *s)
+{
+    enum follow_state st = s->fo.state;
+
+    THREAD_ASSERT(THREAD_NET);
+    session_follow_stop(s, st == FO_OFF || st == FO_ENDED ? st : FO_STOPPED);
+    session_relay_stop(s, false, NULL);
+    session_provision_stop(s, "the connection to the provider was replaced");
+    envd_free(s->envd);
+    s->envd = NULL;
+    s->runner_pid = 0;
+    if (s->fo.state == FO_STOPPED) session_follow(s);
+}
+
 void session_vm_state(struct session *s, enum sb_state st)
 {
     const struct sandbox *r = session_row(s);

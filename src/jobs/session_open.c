@@ -54,7 +54,7 @@ static void on_page(void *ctx, struct st_reply *r)
     if (r->err.code == 0 && r->n_events == PAGE) {
         const struct st_event *last = &r->events[PAGE - 1];
 
-        store_events(s->j->o.store, s->row, last->offset, last->index + 1, false, PAGE,
+        store_events(s->j->o.store, s->out.run.id, last->offset, last->index + 1, false, PAGE,
                      jobs_store(s->j, on_page, s, &s->out));
         return;
     }
@@ -69,7 +69,7 @@ static void sum_usage(struct session *s)
         finish(s);
         return;
     }
-    store_events(s->j->o.store, s->row, 0, 0, false, PAGE,
+    store_events(s->j->o.store, s->out.run.id, 0, 0, false, PAGE,
                  jobs_store(s->j, on_page, s, &s->out));
 }
 

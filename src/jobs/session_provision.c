@@ -171,7 +171,7 @@ static void on_await(void *ctx, const struct envd_run_result *r)
     if (code) code[strcspn(code, " \n")] = 0;
     if (r->err.code)
         fail(s, r->err.code, "waiting for the agent to start failed: %s", r->err.text);
-    else if (str_starts(out, "up"))
+    else if (str_starts(out, "up") || str_eq(code, "0"))
         ready(s);
     else if (code)
         fail(s, ERR_IO, "the agent ended at once with status %s%s%s; check its keys and its template",

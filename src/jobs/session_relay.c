@@ -420,6 +420,7 @@ void session_relay_ended(struct session *s)
 
     if (s->re.int_req) int_done(s, NULL);
     if (s->re.step == RE_SENT) session_timer(s, &s->re.timer, 0, check);
+    session_provision_sent(s); /* nobody takes the first prompt any more */
     err_set(&e, ERR_CONFLICT, "the agent has ended without an answer");
     session_turn_fail_all(s, &e);
 }

@@ -41,9 +41,26 @@ static int get_run(struct store *s, uint64_t id, struct store_run *run, struct e
     return 0;
 }
 
+static int newest_run(struct store *s, const struct st_req *q, struct st_reply *r)
+{
+    sqlite3_stmt *p = st_query(s, &r->err,
+                               RUN_COLUMNS " WHERE sandbox=? AND session=? ORDER BY epoch DESC"
+                                           " LIMIT 1",
+                               "it", (int64_t)q->id, q->s1);
+    int rc = p ? st_step(s, p, &r->err) : r->err.code;
+    if (rc != 1)
+        return rc;
+    read_run(p, &r->run);
+    r->stored = r->run.stored;
+    sqlite3_reset(p);
+    return 0;
+}
+
 int st_op_run_open(struct store *s, const struct st_req *q, struct st_reply *r)
 {
     struct err *e = &r->err;
+    if (q->n1 < 0)
+        return newest_run(s, q, r);
     if (strlen(q->s1) >= sizeof(r->run.session))
         return err_set(e, ERR_INVALID, "session name '%s' is too long", q->s1);
     int rc = st_run(s, e,

@@ -1,0 +1,503 @@
+/* Durable sessions against a real local provider: a conversation, a stream that outlives
+ * the provider and ourselves, two readers, interrupt, the end, starting again. */
+#include "../lib/jobsbed.h"
+#include "../lib/localbed.h"
+
+#include <cct/model/agent_event.h>
+#include <cct/util/clock.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define LONG_MS 60000
+#define LINES 10000
+
+static struct localbed *local;
+static char *db; /* folder of the database of this test */
+
+/* --- looking at the model ------------------------------------------------------------ */
+
+struct look {
+    struct jobsbed *b;
+    uint64_t row;
+    const char *text;
+    int what, n;
+};
+
+static const struct item *find_item(const struct look *l, enum item_kind kind, const char *text)
+{
+    const struct transcript *t = model_transcript(l->b->model, l->row);
+
+    for (size_t i = 0; t && i < t->n; i++)
+        if (t->v[i].kind == kind && t->v[i].text && strstr(t->v[i].text, text)) return &t->v[i];
+    return NULL;
+}
+
+static int count_items(const struct look *l, enum item_kind kind, const char *text)
+{
+    const struct transcript *t = model_transcript(l->b->model, l->row);
+    int n = 0;
+
+    for (size_t i = 0; t && i < t->n; i++)
+        if (t->v[i].kind == kind && t->v[i].text && strstr(t->v[i].text, text)) n++;
+    return n;
+}
+
+static bool has_text(void *ctx)
+{
+    struct look *l = ctx;
+
+    return find_item(l, ITEM_TEXT, l->text) || find_item(l, ITEM_RAW, l->text) ||
+           find_item(l, ITEM_TOOL, l->text);
+}
+
+static bool agent_is(void *ctx)
+{
+    struct look *l = ctx;
+    const struct sandbox *r = model_sandbox(l->b->model, l->row);
+
+    return r && (int)r->agent == l->what;
+}
+
+static bool message_is(void *ctx)
+{
+    struct look *l = ctx;
+
+    for (size_t i = 0; i < l->b->model->n_messages; i++)
+        if (l->b->model->messages[i].id == (uint64_t)l->n)
+            return (int)l->b->model->messages[i].state == l->what;
+    return false;
+}
+
+static bool wait_agent(struct jobsbed *b, uint64_t row, enum sb_agent a)
+{
+    struct look l = {.b = b, .row = row, .what = (int)a};
+
+    return jobsbed_wait(b, agent_is, &l, LONG_MS);
+}
+
+static bool state_is(void *ctx)
+{
+    struct look *l = ctx;
+    const struct sandbox *r = model_sandbox(l->b->model, l->row);
+
+    return r && (int)r->state == l->what;
+}
+
+static bool wait_state(struct jobsbed *b, uint64_t row, enum sb_state st)
+{
+    struct look l = {.b = b, .row = row, .what = (int)st};
+
+    return jobsbed_wait(b, state_is, &l, LONG_MS);
+}
+
+static bool wait_message(struct jobsbed *b, uint64_t id, enum msg_state st)
+{
+    struct look l = {.b = b, .n = (int)id, .what = (int)st};
+
+    return jobsbed_wait(b, message_is, &l, LONG_MS);
+}
+
+static bool wait_text(struct jobsbed *b, uint64_t row, const char *text)
+{
+    struct look l = {.b = b, .row = row, .text = text};
+
+    return jobsbed_wait(b, has_text, &l, LONG_MS);
+}
+
+/* --- doing things on the net thread --------------------------------------------------- */
+
+struct act {
+    struct jobsbed *b;
+    uint64_t row, req;
+    bool follow;
+};
+
+static void do_show(void *ctx)
+{
+    struct act *a = ctx;
+
+    session_show(session_of(&a->b->j, a->row), true);
+}
+
+static void do_follow(void *ctx)
+{
+    struct act *a = ctx;
+
+    session_follow(session_of(&a->b->j, a->row));
+}
+
+static void do_interrupt(void *ctx)
+{
+    struct act *a = ctx;
+
+    session_interrupt(session_of(&a->b->j, a->row), a->req);
+}
+
+static void do_restart(void *ctx)
+{
+    struct act *a = ctx;
+
+    session_restart(session_of(&a->b->j, a->row), NULL, a->req);
+}
+
+static void do_raw(void *ctx)
+{
+    struct act *a = ctx;
+
+    session_raw(session_of(&a->b->j, a->row), a->req, 0, a->follow);
+}
+
+static void act(struct jobsbed *b, void (*fn)(void *ctx), uint64_t row, uint64_t req)
+{
+    struct act a = {.b = b, .row = row, .req = req};
+
+    jobsbed_run(b, fn, &a);
+}
+
+static struct jobsbed *open_bed(const char *owner)
+{
+    struct e2b_account a;
+    struct jobsbed *b;
+
+    localbed_account(local, &a);
+    b = jobsbed_new(db, owner, &a);
+    e2b_account_release(&a);
+    return b;
+}
+
+static uint64_t start(struct jobsbed *b, const char *tool, const char *command, const char *prompt)
+{
+    struct jobsbed_start q = {.tool = tool, .command = command, .prompt = prompt};
+    struct err e = {0};
+    uint64_t row = jobsbed_create(b, &q, &e);
+
+    if (!row) fail_msg("%s", e.text);
+    act(b, do_show, row, 0);
+    return row;
+}
+
+static int new_db(void **state)
+{
+    static int n;
+
+    (void)state;
+    db = xasprintf("%s/db%d", local->root, ++n);
+    return 0;
+}
+
+static int drop_db(void **state)
+{
+    (void)state;
+    free(db);
+    return 0;
+}
+
+/* --- a conversation ---------------------------------------------------------------------- */
+
+static void test_conversation(void **state)
+{
+    struct jobsbed *b = open_bed("a");
+    uint64_t row = start(b, "demo", NULL, "help"), id;
+    struct look l = {.b = b, .row = row};
+    const struct jobsbed_done *d;
+    (void)state;
+
+    assert_true(wait_text(b, row, "no model is behind"));
+    assert_true(wait_agent(b, row, AG_IDLE));
+    assert_int_equal(count_items(&l, ITEM_USER, "help"), 1);
+    assert_int_equal(find_item(&l, ITEM_USER, "help")->state, MSG_DELIVERED);
+    id = jobsbed_send(b, row, "run echo first-$((20+3))", 77);
+    d = jobsbed_answer(b, 77, LONG_MS);
+    assert_non_null(d);
+    assert_int_equal(d->err.code, 0);
+    assert_int_equal(d->outcome, AGENT_OK);
+    assert_non_null(strstr(d->text, "exit status 0"));
+    assert_true(wait_message(b, id, MSG_DELIVERED));
+    assert_true(wait_text(b, row, "first-23"));
+    /* the queue is ours: three at once are three turns in order */
+    for (int i = 0; i < 3; i++) {
+        char text[40];
+
+        snprintf(text, sizeof(text), "run echo queued-%d", i);
+        id = jobsbed_send(b, row, text, i == 2 ? 78 : 0);
+    }
+    d = jobsbed_answer(b, 78, LONG_MS);
+    assert_non_null(d);
+    assert_int_equal(d->err.code, 0);
+    assert_true(wait_message(b, id, MSG_DELIVERED));
+    assert_true(wait_text(b, row, "queued-2"));
+    for (int i = 0; i < 3; i++) {
+        char text[40];
+
+        snprintf(text, sizeof(text), "run echo queued-%d", i);
+        assert_int_equal(count_items(&l, ITEM_USER, text), 1);
+    }
+    /* the same from the store */
+    act(b, do_show, row, 0);
+    assert_true(wait_text(b, row, "queued-2"));
+    assert_int_equal(count_items(&l, ITEM_USER, "run echo"), 4);
+    jobsbed_free(b);
+}
+
+static void test_interrupt(void **state)
+{
+    struct jobsbed *b = open_bed("a");
+    uint64_t row = start(b, "demo", NULL, NULL);
+    const struct jobsbed_done *d;
+    (void)state;
+
+    assert_true(wait_agent(b, row, AG_IDLE));
+    jobsbed_send(b, row, "run sleep 100", 5);
+    assert_true(wait_agent(b, row, AG_WORKING));
+    act(b, do_interrupt, row, 6);
+    d = jobsbed_answer(b, 6, LONG_MS);
+    assert_non_null(d);
+    assert_int_equal(d->err.code, 0);
+    d = jobsbed_answer(b, 5, LONG_MS);
+    assert_non_null(d);
+    assert_int_equal(d->outcome, AGENT_INTERRUPTED);
+    assert_true(wait_agent(b, row, AG_IDLE));
+    act(b, do_interrupt, row, 7);
+    d = jobsbed_answer(b, 7, LONG_MS);
+    assert_int_equal(d->err.code, ERR_CONFLICT);
+    jobsbed_free(b);
+}
+
+static void test_shell(void **state)
+{
+    struct jobsbed *b = open_bed("a");
+    uint64_t row = start(b, "shell", NULL, "echo one; cd /tmp");
+    struct look l = {.b = b, .row = row};
+    const struct jobsbed_done *d;
+    (void)state;
+
+    assert_true(wait_text(b, row, "one"));
+    jobsbed_send(b, row, "pwd; false", 5);
+    d = jobsbed_answer(b, 5, LONG_MS);
+    assert_non_null(d);
+    assert_int_equal(d->outcome, AGENT_FAILED);
+    assert_int_equal(d->exit_code, 1);
+    assert_true(wait_text(b, row, "/tmp"));
+    assert_int_equal(count_items(&l, ITEM_USER, "pwd; false"), 1);
+    act(b, do_show, row, 0);
+    assert_true(wait_text(b, row, "/tmp"));
+    assert_int_equal(count_items(&l, ITEM_USER, "pwd; false"), 1);
+    jobsbed_free(b);
+}
+
+/* --- the end and the next beginning --------------------------------------------------------- */
+
+static void test_no_such_program(void **state)
+{
+    struct jobsbed *b = open_bed("a");
+    struct jobsbed_start q = {.tool = "claude"};
+    struct err e = {0};
+    (void)state;
+
+    if (jobsbed_create(b, &q, &e)) skip(); /* this machine has it */
+    assert_int_equal(e.code, ERR_NOTFOUND);
+    assert_non_null(strstr(e.text, "'claude' is not in the template"));
+    jobsbed_free(b);
+}
+
+static void test_death_and_restart(void **state)
+{
+    struct jobsbed *b = open_bed("a");
+    uint64_t row = start(b, "demo", NULL, "run echo before"), id;
+    const struct jobsbed_done *d;
+    (void)state;
+
+    assert_true(wait_text(b, row, "before"));
+    assert_true(wait_agent(b, row, AG_IDLE));
+    act(b, do_restart, row, 3);
+    d = jobsbed_answer(b, 3, LONG_MS);
+    assert_int_equal(d->err.code, ERR_CONFLICT); /* it lives */
+    jobsbed_send(b, row, "run kill -9 $PPID; echo died >&2", 4);
+    d = jobsbed_answer(b, 4, LONG_MS);
+    assert_non_null(d);
+    assert_int_equal(d->outcome, AGENT_FAILED);
+    assert_true(wait_agent(b, row, AG_FAILED));
+    assert_true(wait_state(b, row, SB_ERROR));
+    assert_true(model_sandbox(b->model, row)->vm_up);
+    assert_non_null(strstr(model_sandbox(b->model, row)->reason, "status 137"));
+    id = jobsbed_send(b, row, "run echo after", 0);
+    act(b, do_restart, row, 8);
+    d = jobsbed_answer(b, 8, LONG_MS);
+    assert_non_null(d);
+    if (d->err.code) fail_msg("%s", d->err.text);
+    assert_true(wait_message(b, id, MSG_DELIVERED));
+    assert_true(wait_text(b, row, "after"));
+    assert_true(wait_agent(b, row, AG_IDLE));
+    assert_true(wait_state(b, row, SB_RUNNING));
+    jobsbed_free(b);
+}
+
+static void test_own_command_ends(void **state)
+{
+    struct jobsbed *b = open_bed("a");
+    uint64_t row = start(b, "shell", "echo 'it is' \"over\"", NULL);
+    const struct jobsbed_done *d;
+    (void)state;
+
+    assert_true(wait_text(b, row, "it is over"));
+    assert_true(wait_agent(b, row, AG_EXITED));
+    act(b, do_raw, row, 9);
+    d = jobsbed_answer(b, 9, LONG_MS);
+    assert_non_null(d);
+    assert_non_null(strstr(buf_str(&b->chunks), "it is over"));
+    jobsbed_free(b);
+}
+
+/* --- 10,000 lines at 2,000 a second --------------------------------------------------------- */
+
+static const char lines_command[] =
+    "i=0; while [ $i -lt 10000 ]; do n=$((i + 100)); "
+    "while [ $i -lt $n ]; do i=$((i + 1)); echo \"line $i of many, with some text behind it\"; done; "
+    "sleep 0.05; done; sleep 100";
+
+/* The lines shown are 1..n, each once and in order; n. */
+static int lines_shown(struct jobsbed *b, uint64_t row)
+{
+    const struct transcript *t = model_transcript(b->model, row);
+    int want = 0, n;
+
+    for (size_t i = 0; t && i < t->n; i++) {
+        if (t->v[i].kind != ITEM_RAW || !t->v[i].text ||
+            sscanf(t->v[i].text, "line %d of", &n) != 1)
+            continue;
+        if (!want && n > 1) want = n - 1; /* the load brings the last ones only */
+        if (n != ++want) fail_msg("line %d is shown where %d should be", n, want);
+    }
+    return want;
+}
+
+static bool has_lines(void *ctx)
+{
+    struct look *l = ctx;
+
+    return lines_shown(l->b, l->row) >= l->n;
+}
+
+static void wait_lines(struct jobsbed *b, uint64_t row, int n)
+{
+    struct look l = {.b = b, .row = row, .n = n};
+
+    if (!jobsbed_wait(b, has_lines, &l, LONG_MS))
+        fail_msg("%d of %d lines came", lines_shown(b, row), n);
+}
+
+/* The stored bytes hold every line once and in order. */
+static void check_stored(struct jobsbed *b, uint64_t row, uint64_t req)
+{
+    int want = 0, n;
+    const char *p;
+
+    buf_clear(&b->chunks);
+    act(b, do_raw, row, req);
+    assert_non_null(jobsbed_answer(b, req, LONG_MS));
+    for (p = buf_str(&b->chunks); *p; p = strchr(p, '\n') + 1) {
+        if (sscanf(p, "line %d of", &n) == 1 && n != ++want)
+            fail_msg("line %d is stored where %d should be", n, want);
+        if (!strchr(p, '\n')) break;
+    }
+    assert_int_equal(want, LINES);
+}
+
+static void test_provider_dies(void **state)
+{
+    struct jobsbed *b = open_bed("a"), *other;
+    uint64_t row = start(b, "shell", lines_command, NULL);
+    struct e2b_account a;
+    (void)state;
+
+    other = open_bed("b"); /* two followers on one database */
+    jobsbed_load(other);
+    act(other, do_show, row, 0);
+    wait_lines(b, row, 1000);
+    localbed_kill(local);
+    assert_true(localbed_start(local));
+    localbed_account(local, &a);
+    jobsbed_account(b, &a);
+    jobsbed_account(other, &a);
+    e2b_account_release(&a);
+    wait_lines(b, row, LINES);
+    wait_lines(other, row, LINES);
+    check_stored(b, row, 50);
+    check_stored(other, row, 51);
+    jobsbed_free(other);
+    jobsbed_free(b);
+}
+
+/* A process of its own that follows until it is killed. */
+static pid_t follower(void)
+{
+    pid_t pid = fork();
+    struct jobsbed *b;
+
+    if (pid) return pid;
+    b = open_bed("child");
+    jobsbed_load(b);
+    act(b, do_follow, b->j.table.v[0].id, 0);
+    jobsbed_wait(b, NULL, NULL, LONG_MS);
+    _exit(0);
+}
+
+static void test_we_die(void **state)
+{
+    struct jobsbed *b = open_bed("a");
+    uint64_t row = start(b, "shell", lines_command, NULL);
+    (void)state;
+
+    jobsbed_free(b);
+    for (int i = 0; i < 5; i++) {
+        pid_t pid = follower();
+
+        poll(NULL, 0, 250 + 170 * i); /* at any moment of its work */
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+    }
+    b = open_bed("again");
+    jobsbed_load(b);
+    act(b, do_show, row, 0);
+    wait_lines(b, row, LINES);
+    check_stored(b, row, 60);
+    jobsbed_free(b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_conversation, new_db, drop_db),
+        cmocka_unit_test_setup_teardown(test_interrupt, new_db, drop_db),
+        cmocka_unit_test_setup_teardown(test_shell, new_db, drop_db),
+        cmocka_unit_test_setup_teardown(test_no_such_program, new_db, drop_db),
+        cmocka_unit_test_setup_teardown(test_death_and_restart, new_db, drop_db),
+        cmocka_unit_test_setup_teardown(test_own_command_ends, new_db, drop_db),
+        cmocka_unit_test_setup_teardown(test_provider_dies, new_db, drop_db),
+        cmocka_unit_test_setup_teardown(test_we_die, new_db, drop_db),
+    };
+    struct err e = {0};
+    int rc;
+
+    cmocka_set_test_filter(getenv("CCT_ONLY"));
+    if (secrets_init(&e) != 0) return 1;
+    local = localbed_new();
+    if (!local) {
+        printf("1..0 # SKIP the local provider cannot be started here\n");
+        return 0;
+    }
+    rc = cmocka_run_group_tests_name("session", tests, NULL, NULL);
+    localbed_free(local);
+    return rc;
+}

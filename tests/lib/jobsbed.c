@@ -1,0 +1,494 @@
+/* Sessions under test: see jobsbed.h. The jobs_* functions here take the place of the
+ * core's. */
+#include "jobsbed.h"
+
+#include <cct/config/tools.h>
+#include <cct/util/clock.h>
+#include <cct/util/str.h>
+#include <cct/util/thread.h>
+#include <cct/util/xalloc.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MSG_CALL = 0x9000, ROW_MAX = 64 };
+
+struct jobsbed_priv {
+    struct store *store;
+    struct tools *tools;
+    char *dir, *owner;
+    pthread_mutex_t lock;
+    pthread_cond_t cond;
+    uint64_t result, last_req;
+    struct err err;
+    bool got;
+};
+struct call {
+    struct msg m;
+    void (*fn)(void *ctx);
+    void *ctx;
+    bool *done;
+};
+struct jobs_wait {
+    jobs_store_fn fn;
+    void *ctx;
+    const void *owner;
+};
+
+/* --- the stand-in for the core ------------------------------------------------------ */
+
+struct sandbox *jobs_row(struct jobs *j, uint64_t id)
+{
+    for (size_t i = 0; i < j->table.n; i++)
+        if (j->table.v[i].id == id) return &j->table.v[i];
+    return NULL;
+}
+
+void jobs_post(struct jobs *j, void *ev) { mq_post(j->o.events, MQ_NORMAL, ev); }
+
+void jobs_row_changed(struct jobs *j, struct sandbox *row)
+{
+    struct ev_sandboxes *ev = ev_new(EV_SANDBOXES);
+
+    ev->v = xcalloc(1, sizeof(*ev->v));
+    ev->n = 1;
+    sandbox_copy(ev->v, row);
+    jobs_post(j, ev);
+    store_put_sandbox(j->o.store, row, (struct st_to){NULL, 0});
+}
+
+void jobs_row_error(struct jobs *j, struct sandbox *row, bool vm_up, const char *text)
+{
+    row->state = SB_ERROR;
+    row->vm_up = vm_up;
+    free(row->reason);
+    row->reason = xstrdup(text);
+    jobs_row_changed(j, row);
+}
+
+void jobs_done(struct jobs *j, uint64_t req_id, const struct err *e, uint64_t sandbox)
+{
+    struct ev_done *ev = ev_new(EV_DONE);
+
+    ev->m.req_id = req_id;
+    ev->sandbox = sandbox;
+    if (e) ev->err = *e;
+    jobs_post(j, ev);
+}
+
+void jobs_say(struct jobs *j, int level, uint64_t sandbox, const char *fmt, ...)
+{
+    struct ev_event *ev = ev_new(EV_EVENT);
+    va_list ap;
+    char text[600];
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    ev->level = level;
+    ev->sandbox = sandbox;
+    ev->time_ms = clock_wall_ms();
+    ev->text = xstrdup(text);
+    jobs_post(j, ev);
+}
+
+struct st_to jobs_store(struct jobs *j, jobs_store_fn fn, void *ctx, const void *owner)
+{
+    struct jobs_wait *w = xcalloc(1, sizeof(*w));
+
+    *w = (struct jobs_wait){fn, ctx, owner};
+    map_put_id(j->waiting, ++j->next_req, w);
+    return (struct st_to){net_mq(j->o.net), j->next_req};
+}
+
+void jobs_store_forget(struct jobs *j, const void *owner)
+{
+    struct jobs_wait *w;
+    size_t it = 0;
+    uint64_t id;
+
+    while ((w = map_next(j->waiting, &it, NULL, &id)))
+        if (w->owner == owner) free(map_del_id(j->waiting, id));
+}
+
+int64_t jobs_now(const struct jobs *j) { return clock_wall_ms() + j->server_offset_ms; }
+
+/* --- net thread ------------------------------------------------------------------------- */
+
+static void on_msg(void *ctx, struct msg *m)
+{
+    struct jobsbed *b = ctx;
+    struct call *c = (struct call *)m;
+    struct jobs_wait *w;
+
+    if (m->type != MSG_CALL) {
+        w = map_del_id(b->j.waiting, m->req_id);
+        if (w) w->fn(w->ctx, (struct st_reply *)m);
+        free(w);
+        return;
+    }
+    c->fn(c->ctx);
+    pthread_mutex_lock(&b->priv->lock);
+    *c->done = true;
+    pthread_cond_broadcast(&b->priv->cond);
+    pthread_mutex_unlock(&b->priv->lock);
+}
+
+void jobsbed_run(struct jobsbed *b, void (*fn)(void *ctx), void *ctx)
+{
+    struct call *c = xcalloc(1, sizeof(*c));
+    bool done = false;
+
+    msg_init(&c->m, MSG_CALL, sizeof(*c), NULL);
+    c->fn = fn;
+    c->ctx = ctx;
+    c->done = &done;
+    mq_post(net_mq(b->j.o.net), MQ_NORMAL, &c->m);
+    pthread_mutex_lock(&b->priv->lock);
+    while (!done) pthread_cond_wait(&b->priv->cond, &b->priv->lock);
+    pthread_mutex_unlock(&b->priv->lock);
+}
+
+static void stop_sessions(void *ctx)
+{
+    struct jobsbed *b = ctx;
+    struct session *s;
+    size_t it = 0;
+
+    while ((s = map_next(b->j.sessions, &it, NULL, NULL))) {
+        session_free(s);
+        it = 0;
+    }
+    e2b_free(b->j.e2b);
+    b->j.e2b = NULL;
+}
+
+/* --- life --------------------------------------------------------------------------------- */
+
+struct with_account {
+    struct jobsbed *b;
+    const struct e2b_account *a;
+};
+
+static void set_account(void *ctx)
+{
+    struct with_account *w = ctx;
+    struct e2b *old = w->b->j.e2b;
+    struct session *s;
+    size_t it = 0;
+
+    w->b->j.e2b = e2b_new(w->b->j.o.net, w->a);
+    while (old && (s = map_next(w->b->j.sessions, &it, NULL, NULL))) session_relocate(s);
+    e2b_free(old);
+}
+
+void jobsbed_account(struct jobsbed *b, const struct e2b_account *account)
+{
+    struct with_account w = {b, account};
+
+    jobsbed_run(b, set_account, &w);
+}
+
+struct jobsbed *jobsbed_new(const char *dir, const char *owner, const struct e2b_account *account)
+{
+    static const struct net_opts no = {.user_agent = "cc-tui/test"};
+    struct jobsbed *b = xcalloc(1, sizeof(*b));
+    struct net_hooks h = {.on_msg = on_msg, .ctx = b};
+    struct store_opts so = {.dir = dir};
+    struct err e = {0};
+
+    b->priv = xcalloc(1, sizeof(*b->priv));
+    pthread_mutex_init(&b->priv->lock, NULL);
+    pthread_cond_init(&b->priv->cond, NULL);
+    b->priv->tools = tools_new();
+    b->priv->owner = xstrdup(owner);
+    thread_set_role(THREAD_MAIN);
+    b->model = model_new();
+    b->j.o = (struct jobs_opts){.net = net_new(&no), .events = mq_new(8 << 20), .project = "default",
+                                .owner = b->priv->owner, .follow_all = true,
+                                .tools = b->priv->tools};
+    b->j.sessions = map_new();
+    b->j.waiting = map_new();
+    b->j.o.store = store_start(&so, b->j.o.events, &e);
+    if (!b->j.o.store || net_start(b->j.o.net, &h, &e) != 0) die("jobsbed: %s", e.text);
+    if (account) jobsbed_account(b, account);
+    return b;
+}
+
+void jobsbed_free(struct jobsbed *b)
+{
+    jobsbed_run(b, stop_sessions, b);
+    store_stop(b->j.o.store);
+    net_stop(b->j.o.net);
+    net_free(b->j.o.net);
+    mq_free(b->j.o.events);
+    map_free(b->j.waiting, free);
+    map_free(b->j.sessions, NULL);
+    for (size_t i = 0; i < b->j.table.n; i++) sandbox_release(&b->j.table.v[i]);
+    free(b->j.table.v);
+    for (size_t i = 0; i < b->n_done; i++) free(b->done[i].text);
+    free(b->done);
+    buf_release(&b->chunks);
+    model_free(b->model);
+    tools_free(b->priv->tools);
+    free(b->priv->owner);
+    pthread_mutex_destroy(&b->priv->lock);
+    pthread_cond_destroy(&b->priv->cond);
+    free(b->priv);
+    free(b);
+}
+
+/* --- what came ------------------------------------------------------------------------------- */
+
+static void take_done(struct jobsbed *b, struct ev_done *ev)
+{
+    struct jobsbed_done *d;
+
+    b->done = xrealloc(b->done, (b->n_done + 1) * sizeof(*b->done));
+    d = &b->done[b->n_done++];
+    *d = (struct jobsbed_done){ev->m.req_id, ev->err, ev->text, ev->outcome, ev->exit_code};
+    ev->text = NULL;
+}
+
+static void pump(struct jobsbed *b)
+{
+    struct msg *m = mq_take(b->j.o.events), *next;
+
+    for (; m; m = next) {
+        next = m->next;
+        if (m->type == EV_DONE) take_done(b, (struct ev_done *)m);
+        else if (m->type == EV_CHUNK)
+            buf_add(&b->chunks, ((struct ev_chunk *)m)->data, ((struct ev_chunk *)m)->len);
+        else if (m->type == EV_EVENT && getenv("JOBSBED_SAY"))
+            fprintf(stderr, "# %s\n", ((struct ev_event *)m)->text);
+        if (m->type < ST_OPENED) model_apply(b->model, m);
+        msg_free(m);
+    }
+}
+
+bool jobsbed_wait(struct jobsbed *b, bool (*ok)(void *ctx), void *ctx, int ms)
+{
+    int64_t until = clock_mono_ms() + ms, left;
+
+    for (;;) {
+        pump(b);
+        if (ok && ok(ctx)) return true;
+        left = until - clock_mono_ms();
+        if (left <= 0) return false;
+        mq_wait(b->j.o.events, left < 50 ? (int)left : 50);
+    }
+}
+
+struct want {
+    struct jobsbed *b;
+    uint64_t req;
+};
+
+static bool is_there(void *ctx)
+{
+    struct want *w = ctx;
+
+    for (size_t i = 0; i < w->b->n_done; i++)
+        if (w->b->done[i].req_id == w->req) return true;
+    return false;
+}
+
+const struct jobsbed_done *jobsbed_answer(struct jobsbed *b, uint64_t req_id, int ms)
+{
+    struct want w = {b, req_id};
+
+    if (!jobsbed_wait(b, is_there, &w, ms)) return NULL;
+    for (size_t i = 0; i < b->n_done; i++)
+        if (b->done[i].req_id == req_id) return &b->done[i];
+    return NULL;
+}
+
+/* --- calls with an answer: run on net, wait for the flag ---------------------------------------- */
+
+static void set_result(struct jobsbed *b, uint64_t n, const struct err *e)
+{
+    pthread_mutex_lock(&b->priv->lock);
+    b->priv->result = n;
+    if (e) b->priv->err = *e;
+    b->priv->got = true;
+    pthread_cond_broadcast(&b->priv->cond);
+    pthread_mutex_unlock(&b->priv->lock);
+}
+
+static bool has_result(void *ctx)
+{
+    struct jobsbed *b = ctx;
+    bool got;
+
+    pthread_mutex_lock(&b->priv->lock);
+    got = b->priv->got;
+    pthread_mutex_unlock(&b->priv->lock);
+    return got;
+}
+
+static uint64_t result_of(struct jobsbed *b, void (*fn)(void *ctx), void *ctx, int ms)
+{
+    b->priv->got = false;
+    b->priv->result = 0;
+    err_clear(&b->priv->err);
+    jobsbed_run(b, fn, ctx);
+    return jobsbed_wait(b, has_result, b, ms) ? b->priv->result : 0;
+}
+
+/* --- rows ------------------------------------------------------------------------------------------ */
+
+struct new_row {
+    struct jobsbed *b;
+    const char *tool, *sandbox_id;
+};
+
+static void add_row(struct jobsbed *b, const struct sandbox *sb)
+{
+    if (!b->j.table.v) b->j.table.v = xcalloc(ROW_MAX, sizeof(*b->j.table.v));
+    sandbox_copy(&b->j.table.v[b->j.table.n++], sb);
+    jobs_row_changed(&b->j, &b->j.table.v[b->j.table.n - 1]);
+}
+
+static void on_put(void *ctx, struct st_reply *r)
+{
+    struct jobsbed *b = ctx;
+
+    if (r->n_sandboxes) add_row(b, &r->sandboxes[0]);
+    set_result(b, r->n_sandboxes ? r->sandboxes[0].id : 0, &r->err);
+}
+
+static void put_row(void *ctx)
+{
+    struct new_row *n = ctx;
+    char session[24] = "s";
+    struct sandbox sb = {.state = SB_RUNNING, .agent = AG_STARTING, .session = session,
+                         .name = (char *)"test", .tool = (char *)n->tool,
+                         .project = (char *)"default", .template_id = (char *)"base",
+                         .sandbox_id = (char *)n->sandbox_id, .created_at = clock_wall_ms()};
+
+    rand_id(session + 1, 12);
+    if (!n->sandbox_id) sb.state = SB_KILLED;
+    store_put_sandbox(n->b->j.o.store, &sb, jobs_store(&n->b->j, on_put, n->b, n->b));
+}
+
+uint64_t jobsbed_row(struct jobsbed *b, const char *tool, const char *sandbox_id)
+{
+    struct new_row n = {b, tool, sandbox_id};
+
+    return result_of(b, put_row, &n, 5000);
+}
+
+static void on_rows(void *ctx, struct st_reply *r)
+{
+    struct jobsbed *b = ctx;
+
+    for (size_t i = 0; i < r->n_sandboxes; i++) add_row(b, &r->sandboxes[i]);
+    set_result(b, r->n_sandboxes, &r->err);
+}
+
+static void ask_rows(void *ctx)
+{
+    struct jobsbed *b = ctx;
+
+    store_sandboxes(b->j.o.store, jobs_store(&b->j, on_rows, b, b));
+}
+
+void jobsbed_load(struct jobsbed *b) { result_of(b, ask_rows, b, 5000); }
+
+/* --- creating ------------------------------------------------------------------------------------------ */
+
+struct creating {
+    struct jobsbed *b;
+    const struct jobsbed_start *q;
+    char *sandbox_id;
+    uint64_t row;
+    struct e2b_sandbox vm;
+};
+
+static void on_created(void *ctx, const struct e2b_result *r)
+{
+    struct creating *c = ctx;
+
+    if (!r->err.code && r->n) {
+        c->sandbox_id = xstrdup(r->v[0].sandbox_id);
+        c->vm.sandbox_id = c->sandbox_id;
+        c->vm.token = secret_dup(r->v[0].token);
+    }
+    set_result(c->b, c->sandbox_id ? 1 : 0, &r->err);
+}
+
+static void create(void *ctx)
+{
+    struct creating *c = ctx;
+    static const struct kv meta[] = {{(char *)"cc-tui", (char *)"1"}, {NULL, NULL}};
+    struct e2b_create q = {.template_id = "base", .timeout_s = 300, .meta = meta};
+
+    e2b_create(c->b->j.e2b, &q, on_created, c);
+}
+
+static void on_provisioned(void *ctx, const struct err *e)
+{
+    struct creating *c = ctx;
+
+    set_result(c->b, e ? 0 : 1, e);
+}
+
+static void provision(void *ctx)
+{
+    struct creating *c = ctx;
+    struct session_start q = {c->q->tool, c->q->command, c->q->prompt, c->q->env, &c->vm};
+
+    session_provision(session_of(&c->b->j, c->row), &q, on_provisioned, c);
+}
+
+uint64_t jobsbed_create(struct jobsbed *b, const struct jobsbed_start *q, struct err *e)
+{
+    struct creating c = {.b = b, .q = q};
+    uint64_t row = 0;
+
+    if (result_of(b, create, &c, 30000)) {
+        c.row = jobsbed_row(b, q->tool, c.sandbox_id);
+        row = c.row && result_of(b, provision, &c, 60000) ? c.row : 0;
+    }
+    if (e) *e = b->priv->err;
+    free(c.sandbox_id);
+    secret_free(c.vm.token);
+    return row;
+}
+
+/* --- sending ------------------------------------------------------------------------------------------------ */
+
+struct sending {
+    struct jobsbed *b;
+    uint64_t row, wait_req;
+    const char *text;
+};
+
+static void on_added(void *ctx, struct st_reply *r)
+{
+    struct sending *n = ctx;
+    struct session *s = session_of(&n->b->j, n->row);
+    struct ev_message *ev = ev_new(EV_MESSAGE);
+
+    message_copy(&ev->msg, &r->msg);
+    jobs_post(&n->b->j, ev);
+    if (n->wait_req) session_wait_turn(s, r->msg.id, n->wait_req);
+    session_relay(s);
+    set_result(n->b, r->msg.id, &r->err);
+}
+
+static void add_message(void *ctx)
+{
+    struct sending *n = ctx;
+
+    store_message_add(n->b->j.o.store, n->row, n->text, jobs_store(&n->b->j, on_added, n, n->b));
+}
+
+uint64_t jobsbed_send(struct jobsbed *b, uint64_t row, const char *text, uint64_t wait_req)
+{
+    struct sending n = {b, row, wait_req, text};
+
+    return result_of(b, add_message, &n, 5000);
+}
