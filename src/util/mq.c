@@ -88,6 +88,11 @@ static void wake(struct mq *q)
         ;
 }
 
+void mq_wake(struct mq *q)
+{
+    wake(q);
+}
+
 static void clear_wake(struct mq *q)
 {
     eventfd_t n;

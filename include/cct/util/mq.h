@@ -34,6 +34,8 @@ bool mq_post(struct mq *q, enum mq_lane lane, struct msg *take);
 bool mq_full(struct mq *q);
 /* eventfd, readable when something waits. Owned by the queue. */
 int mq_fd(const struct mq *q);
+/* Make the descriptor readable again: the reader left something it took undone. */
+void mq_wake(struct mq *q);
 /* Clear the wake, then take everything: urgent lane first, each in order.
  * Returns a list linked by `next`, or NULL. Reader only. */
 struct msg *mq_take(struct mq *q);
