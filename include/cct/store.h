@@ -114,6 +114,8 @@ void store_sandboxes(struct store *s, struct st_to to);
  * a missing sandbox_id and answers with that row. An update of a row that is gone fails
  * with ERR_NOTFOUND. */
 void store_put_sandbox(struct store *s, const struct sandbox *sb, struct st_to to);
+/* Remove a row with its runs, events and messages. */
+void store_del_sandbox(struct store *s, uint64_t id, struct st_to to);
 /* Find or create the run (sandbox, session, epoch). epoch -1: the newest there is,
  * nothing is created (run.id 0: none). */
 void store_run_open(struct store *s, uint64_t sandbox, const char *session, int64_t epoch,

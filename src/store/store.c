@@ -33,6 +33,7 @@ static const struct {
 } ops[] = {
     [OP_SANDBOXES] = {HOW_READ, ST_SANDBOXES, st_op_sandboxes},
     [OP_PUT_SANDBOX] = {HOW_WRITE, ST_SANDBOXES, st_op_put_sandbox},
+    [OP_DEL_SANDBOX] = {HOW_WRITE, ST_OK, st_op_del_sandbox},
     [OP_RUN_OPEN] = {HOW_WRITE, ST_RUN, st_op_run_open},
     [OP_APPEND] = {HOW_BULK, ST_APPENDED, st_op_append},
     [OP_RUN_END] = {HOW_WRITE, ST_RUN, st_op_run_end},

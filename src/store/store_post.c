@@ -66,6 +66,11 @@ void store_put_sandbox(struct store *s, const struct sandbox *sb, struct st_to t
     post(s, q);
 }
 
+void store_del_sandbox(struct store *s, uint64_t id, struct st_to to)
+{
+    post(s, request(OP_DEL_SANDBOX, to, id));
+}
+
 void store_run_open(struct store *s, uint64_t sandbox, const char *session, int64_t epoch,
                     struct st_to to)
 {

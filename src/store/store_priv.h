@@ -13,6 +13,7 @@ enum { STORE_SCHEMA = 1 /* user_version this program writes */ };
 enum st_op {
     OP_SANDBOXES,
     OP_PUT_SANDBOX,
+    OP_DEL_SANDBOX,
     OP_RUN_OPEN,
     OP_APPEND,
     OP_RUN_END,
@@ -128,7 +129,7 @@ bool st_prune_step(struct store *s, struct err *e);
 
 typedef int st_op_fn(struct store *s, const struct st_req *q, struct st_reply *r);
 /* store_rows.c */
-st_op_fn st_op_sandboxes, st_op_put_sandbox;
+st_op_fn st_op_sandboxes, st_op_put_sandbox, st_op_del_sandbox;
 /* store_chat.c */
 st_op_fn st_op_message_add, st_op_messages, st_op_message_claim, st_op_message_state;
 st_op_fn st_op_lease, st_op_lease_drop, st_op_intent_add, st_op_intent_done, st_op_intents;

@@ -173,3 +173,8 @@ int st_op_put_sandbox(struct store *s, const struct st_req *q, struct st_reply *
         st_query(s, &r->err, "SELECT id, " COLUMNS " FROM sandboxes WHERE id=?", "i", id);
     return p ? collect(s, p, r) : r->err.code;
 }
+
+int st_op_del_sandbox(struct store *s, const struct st_req *q, struct st_reply *r)
+{
+    return st_run(s, &r->err, "DELETE FROM sandboxes WHERE id=?", "i", (int64_t)q->id);
+}
