@@ -13,6 +13,7 @@
 #include <cct/store.h>
 #include <cct/util/map.h>
 
+struct key_found;
 struct session;
 struct tools; /* the tool registry, cct/config/tools.h */
 
@@ -24,7 +25,13 @@ struct jobs_opts {
     const char *owner;     /* unique per process: claims and leases */
     bool follow_all;       /* keep the stream of every live session of ours */
     bool readonly;
-    int poll_ms;
+    bool local, local_unsafe; /* the embedded provider whatever keys exist */
+    bool start_local;      /* may start it when none runs */
+    const struct key_found *key; /* with a key: the cloud, unless local; may be NULL */
+    const struct err *key_err;   /* what was wrong while looking for it, or NULL */
+    bool first_demo;       /* local and nothing made here yet: create one demo sandbox */
+    const char *runtime_dir, *state_dir; /* the provider's; NULL = its own defaults */
+    int poll_ms;           /* list interval while active; 0 = 3000 */
     int kill_all_grace_s;
     const struct tools *tools; /* borrowed, constant after start */
 };
@@ -38,6 +45,17 @@ struct jobs {
     int64_t server_offset_ms;
     struct jobs_priv *priv; /* core.c's: poll, kill-all, account */
 };
+
+/* --- life ------------------------------------------------------------------ */
+/* The options' strings are borrowed until jobs_free. Main thread, before net_start with
+ * the hooks of jobs_hooks(); everything else happens on the net thread, where the queue
+ * of net brings commands (cct/jobs/command.h) and answers of the store. The caller asks
+ * the store for ST_OPENED on that queue; jobs reads the rest itself. jobs_free after
+ * net_stop. */
+struct net_hooks;
+struct jobs *jobs_new(const struct jobs_opts *o);
+struct net_hooks jobs_hooks(struct jobs *j);
+void jobs_free(struct jobs *j);
 
 /* --- rows ------------------------------------------------------------------ */
 struct sandbox *jobs_row(struct jobs *j, uint64_t id);          /* NULL if unknown */

@@ -65,7 +65,8 @@ enum kill_phase { KILL_LISTING, KILL_ARMED, KILL_RUNNING, KILL_VERIFYING, KILL_R
 struct kill_target {
     char *sandbox_id, *name;
     enum sb_state state;
-    int result; /* 0 waiting, 1 killed, 2 already gone, 3 failed, 4 still alive */
+    int result; /* 0 waiting, 1 killed, 2 already gone, 3 failed, 4 still alive,
+                   5 protected: left alone */
     char *reason;
 };
 struct ev_kill {

@@ -1,0 +1,53 @@
+/* Commands from the facade to the jobs, through the net thread's queue. Each with a
+ * req_id ends in exactly one EV_DONE. Payloads are owned by the message. */
+#ifndef CCT_JOBS_COMMAND_H
+#define CCT_JOBS_COMMAND_H
+
+#include <cct/model/sandbox.h>
+#include <cct/util/mq.h>
+
+enum cmd_type {
+    CMD_CREATE = 0x200, /* create */
+    CMD_SEND,           /* sandbox, text, on: wait for the turn's end */
+    CMD_MESSAGE_CANCEL, /* id */
+    CMD_MESSAGE_RETRY,  /* id */
+    CMD_INTERRUPT,      /* sandbox */
+    CMD_RESTART,        /* sandbox */
+    CMD_KILL,           /* sandbox */
+    CMD_TIMEOUT,        /* sandbox, n: seconds from now */
+    CMD_PAUSE,          /* sandbox */
+    CMD_RESUME,         /* sandbox, n: timeout in seconds */
+    CMD_RENAME,         /* sandbox, text */
+    CMD_PROTECT,        /* sandbox, on */
+    CMD_FORGET,         /* sandbox */
+    CMD_KILL_OPEN,      /* on: account scope */
+    CMD_KILL_CONFIRM,   /* on: account scope, n: number shown */
+    CMD_KILL_CANCEL,
+    CMD_KILL_RETRY,
+    CMD_FOLLOW,         /* sandbox, on */
+    CMD_LOAD_OLDER,     /* sandbox */
+    CMD_REFRESH,
+    CMD_ACTIVE,         /* on */
+    CMD_RAW,            /* sandbox, n: offset, on: follow */
+    CMD_EVENTS,         /* sandbox, on: follow */
+    CMD_SAY             /* sandbox, n: level, text */
+};
+struct cmd_create {
+    char *tool, *template_id, *name, *prompt, *command; /* NULL = none, default */
+    int timeout_s;
+    bool pause_at_end, when_ready;
+    struct kv *env; /* ends with k NULL; wiped when freed; may be NULL */
+};
+struct cmd {
+    struct msg m;
+    uint64_t sandbox, id;
+    int64_t n;
+    bool on;
+    char *text;
+    struct cmd_create *create;
+};
+/* Zeroed, with its free function set. */
+struct cmd *cmd_new(enum cmd_type t, uint64_t req_id);
+void cmd_create_free(struct cmd_create *c);
+
+#endif

@@ -1,0 +1,487 @@
+/* What a user does to one sandbox: messages, time, pause, names, views. Everything that
+ * needs the row is refused with a sentence when the row cannot do it now. */
+#include "core_priv.h"
+
+#include <cct/config/tools.h>
+#include <cct/text/clean.h>
+#include <cct/util/limits.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* An answer that is under way; never cancelled, so it frees itself. */
+struct act {
+    struct jobs *j;
+    uint64_t req_id, row, message;
+    bool wait, second;
+    int seconds;
+};
+
+static struct act *act_new(struct jobs *j, const struct cmd *c)
+{
+    struct act *a = xcalloc(1, sizeof(*a));
+
+    a->j = j;
+    a->req_id = c->m.req_id;
+    a->row = c->sandbox;
+    a->message = c->id;
+    *ARR_PUSH(&j->priv->acts) = a;
+    return a;
+}
+
+static void act_end(struct act *a, const struct err *e)
+{
+    struct jobs *j = a->j;
+
+    core_rows_flush(j);
+    jobs_done(j, a->req_id, e, a->row);
+    for (size_t i = 0; i < j->priv->acts.n; i++)
+        if (j->priv->acts.v[i] == a) {
+            ARR_REMOVE(&j->priv->acts, i);
+            break;
+        }
+    free(a);
+}
+
+void core_actions_release(struct jobs *j)
+{
+    for (size_t i = 0; i < j->priv->acts.n; i++) {
+        jobs_store_forget(j, j->priv->acts.v[i]);
+        free(j->priv->acts.v[i]);
+    }
+    ARR_RELEASE(&j->priv->acts);
+}
+
+static const char *name_of(const struct sandbox *row)
+{
+    return row->name ? row->name : row->sandbox_id ? row->sandbox_id : "the sandbox";
+}
+
+static void post_message(struct jobs *j, const struct message *m)
+{
+    struct ev_message *ev = ev_new(EV_MESSAGE);
+
+    message_copy(&ev->msg, m);
+    jobs_post(j, ev);
+}
+
+/* --- messages ------------------------------------------------------------------------------ */
+
+static void on_added(void *ctx, struct st_reply *r)
+{
+    struct act *a = ctx;
+    struct jobs *j = a->j;
+    struct session *s = session_of(j, a->row);
+    uint64_t req = a->req_id;
+
+    if (r->err.code) {
+        struct err e = r->err;
+        err_wrap(&e, "the message was not sent");
+        act_end(a, &e);
+        return;
+    }
+    post_message(j, &r->msg);
+    if (a->wait && s) {
+        a->req_id = 0;
+        session_wait_turn(s, r->msg.id, req);
+    }
+    act_end(a, NULL);
+    if (s)
+        session_relay(s);
+}
+
+static bool may_send(struct jobs *j, const struct cmd *c, const struct sandbox *row)
+{
+    uint64_t req = c->m.req_id;
+    size_t len = c->text ? strlen(c->text) : 0;
+
+    if (row->foreign || !row->session)
+        core_done_err(j, req, row->id, ERR_UNSUPPORTED, "\"%s\" was not made by cc-tui: it has no "
+                      "session to send to", name_of(row));
+    else if (!len || strspn(c->text, " \t\r\n") == len)
+        core_done_err(j, req, row->id, ERR_INVALID, "the message is empty");
+    else if (len > LIM_MESSAGE_BYTES)
+        core_done_err(j, req, row->id, ERR_INVALID, "the message is too long: %zu bytes, at most "
+                      "%u; put it into a file in the sandbox", len, LIM_MESSAGE_BYTES);
+    else if (row->state == SB_PAUSED)
+        core_done_err(j, req, row->id, ERR_CONFLICT, "\"%s\" is paused: resume it first",
+                      name_of(row));
+    else if (!core_row_live(row))
+        core_done_err(j, req, row->id, ERR_CONFLICT, "\"%s\" is gone: nothing can be sent to it",
+                      name_of(row));
+    else
+        return true;
+    return false;
+}
+
+static void do_send(struct jobs *j, struct cmd *c, struct sandbox *row)
+{
+    struct act *a;
+
+    if (!may_send(j, c, row))
+        return;
+    a = act_new(j, c);
+    a->wait = c->on;
+    store_message_add(j->o.store, row->id, c->text, jobs_store(j, on_added, a, a));
+}
+
+static void on_cancelled(void *ctx, struct st_reply *r)
+{
+    struct act *a = ctx;
+    struct err e = r->err;
+
+    if (!e.code && r->msg.id)
+        post_message(a->j, &r->msg);
+    if (!e.code && (!r->msg.id || r->msg.state != MSG_CANCELLED))
+        err_set(&e, ERR_CONFLICT, "the message cannot be called off: it is on its way already");
+    a->row = r->msg.sandbox;
+    act_end(a, e.code ? &e : NULL);
+}
+
+static void on_requeued(void *ctx, struct st_reply *r)
+{
+    struct act *a = ctx;
+    struct jobs *j = a->j;
+    struct err e = r->err;
+    uint64_t id = r->msg.sandbox;
+    struct session *s;
+    bool done = !e.code && r->msg.id && r->msg.state == MSG_QUEUED;
+
+    if (!done && !a->second && (!e.code || e.code == ERR_CONFLICT)) {
+        a->second = true;
+        store_message_state(j->o.store, a->message, MSG_UNCONFIRMED, MSG_QUEUED, NULL,
+                            jobs_store(j, on_requeued, a, a));
+        return;
+    }
+    if (done)
+        post_message(j, &r->msg);
+    else if (!e.code)
+        err_set(&e, ERR_CONFLICT, "the message cannot be sent again: it neither failed nor is it "
+                "unconfirmed");
+    a->row = id;
+    act_end(a, e.code ? &e : NULL);
+    s = done ? session_of(j, id) : NULL;
+    if (s)
+        session_relay(s);
+}
+
+static void do_message(struct jobs *j, struct cmd *c)
+{
+    struct act *a = act_new(j, c);
+
+    if (c->m.type == CMD_MESSAGE_CANCEL)
+        store_message_state(j->o.store, c->id, MSG_QUEUED, MSG_CANCELLED, NULL,
+                            jobs_store(j, on_cancelled, a, a));
+    else
+        store_message_state(j->o.store, c->id, MSG_FAILED, MSG_QUEUED, NULL,
+                            jobs_store(j, on_requeued, a, a));
+}
+
+/* --- the agent -------------------------------------------------------------------------------- */
+
+static void do_agent(struct jobs *j, struct cmd *c, struct sandbox *row)
+{
+    const struct tool *t = row->tool ? tools_find(j->o.tools, row->tool) : NULL;
+    struct session *s = row->foreign ? NULL : session_of(j, row->id);
+    bool up = row->state == SB_RUNNING || (row->state == SB_ERROR && row->vm_up);
+    char *missing = NULL;
+    struct kv *env;
+
+    if (!s) {
+        core_done_err(j, c->m.req_id, row->id, ERR_UNSUPPORTED, "\"%s\" has no agent of cc-tui",
+                      name_of(row));
+    } else if (!up) {
+        core_done_err(j, c->m.req_id, row->id, ERR_CONFLICT, "\"%s\" is %s: its agent cannot be "
+                      "reached", name_of(row), sb_state_name(row->state));
+    } else if (c->m.type == CMD_INTERRUPT) {
+        session_interrupt(s, c->m.req_id);
+    } else if (!t) {
+        core_done_err(j, c->m.req_id, row->id, ERR_NOTFOUND, "the tool \"%s\" is not known here",
+                      row->tool ? row->tool : "?");
+    } else {
+        env = core_tool_env(t, NULL, &missing);
+        if (missing)
+            jobs_say(j, 1, row->id, "no key for %s is known: %s will fail at its start", missing,
+                     t->label);
+        session_restart(s, env, c->m.req_id);
+        core_env_free(env);
+        free(missing);
+    }
+}
+
+/* --- time ----------------------------------------------------------------------------------------- */
+
+static void on_end_known(void *ctx, const struct e2b_result *r)
+{
+    struct act *a = ctx;
+    struct sandbox *row = jobs_row(a->j, a->row);
+    int64_t asked = jobs_now(a->j) + a->seconds * 1000LL;
+
+    if (row && r->err.code == 0 && r->n && r->v[0].end_at) {
+        row->end_at = r->v[0].end_at;
+        jobs_row_changed(a->j, row);
+        if (asked - row->end_at > 10000)
+            jobs_say(a->j, 1, row->id, "%s: the provider gives less time than was asked for, "
+                     "see its END column", name_of(row));
+    }
+    act_end(a, NULL);
+}
+
+static void settle(struct act *a)
+{
+    struct sandbox *row = jobs_row(a->j, a->row);
+
+    if (row && row->pending) {
+        row->pending = false;
+        jobs_row_changed(a->j, row);
+    }
+}
+
+static void failed(struct act *a, const struct err *why, const char *what)
+{
+    struct err e = *why;
+    struct sandbox *row = jobs_row(a->j, a->row);
+
+    err_wrap(&e, "%s \"%s\" failed", what, row ? name_of(row) : "?");
+    if (why->code == ERR_NOTFOUND || why->code == ERR_CONFLICT)
+        core_poll_soon(a->j, 0); /* what we believe of it is old */
+    act_end(a, &e);
+}
+
+static void on_timeout(void *ctx, const struct e2b_result *r)
+{
+    struct act *a = ctx;
+    struct sandbox *row = jobs_row(a->j, a->row);
+    struct e2b_call_opts o = {.give_up_ms = 5000};
+
+    settle(a);
+    if (r->err.code || !row || !row->sandbox_id) {
+        failed(a, &r->err, "setting the time of");
+        return;
+    }
+    e2b_get(a->j->e2b, row->sandbox_id, &o, on_end_known, a); /* the service may cut it */
+}
+
+static void on_paused(void *ctx, const struct e2b_result *r)
+{
+    struct act *a = ctx;
+    struct sandbox *row = jobs_row(a->j, a->row);
+
+    settle(a);
+    core_poll_soon(a->j, 300);
+    if (r->err.code && r->err.code != ERR_CONFLICT) {
+        failed(a, &r->err, "pausing");
+        return;
+    }
+    if (row && r->err.code == 0) {
+        row->state = SB_PAUSED;
+        row->end_at = jobs_now(a->j);
+        jobs_row_changed(a->j, row);
+        core_row_state(a->j, row);
+    }
+    act_end(a, NULL);
+}
+
+static void on_resumed(void *ctx, const struct e2b_result *r)
+{
+    struct act *a = ctx;
+    struct sandbox *row = jobs_row(a->j, a->row);
+
+    settle(a);
+    core_poll_soon(a->j, 300);
+    if (r->err.code) {
+        failed(a, &r->err, "resuming");
+        return;
+    }
+    if (row) {
+        row->state = SB_RUNNING;
+        row->started_at = jobs_now(a->j);
+        row->end_at = row->started_at + a->seconds * 1000LL;
+        jobs_row_changed(a->j, row);
+        core_row_state(a->j, row);
+    }
+    act_end(a, NULL);
+}
+
+static const char *state_refusal(const struct cmd *c, const struct sandbox *row)
+{
+    bool up = row->state == SB_RUNNING || (row->state == SB_ERROR && row->vm_up);
+
+    if (row->pending)
+        return "another action on it is under way";
+    if (!row->sandbox_id)
+        return "it is not there yet";
+    if (c->m.type == CMD_RESUME)
+        return row->state == SB_PAUSED ? NULL : "it is not paused";
+    return up ? NULL : row->state == SB_PAUSED ? "it is paused" : "it is gone";
+}
+
+static void do_time(struct jobs *j, struct cmd *c, struct sandbox *row)
+{
+    const char *no = state_refusal(c, row);
+    struct act *a;
+    int seconds = (int)c->n;
+
+    if (c->m.type == CMD_RESUME && c->n == 0)
+        seconds = 900;
+    if (no) {
+        core_done_err(j, c->m.req_id, row->id, ERR_CONFLICT, "nothing was done to \"%s\": %s",
+                      name_of(row), no);
+        return;
+    }
+    if (c->m.type != CMD_PAUSE && (c->n < 0 || seconds < 1 || c->n > LIM_TIMEOUT_MAX_S)) {
+        core_done_err(j, c->m.req_id, row->id, ERR_INVALID, "a time must be from 1 second to 24 "
+                      "hours; to end a sandbox now, kill it");
+        return;
+    }
+    a = act_new(j, c);
+    a->seconds = seconds;
+    row->pending = true;
+    jobs_row_changed(j, row);
+    if (c->m.type == CMD_TIMEOUT)
+        e2b_set_timeout(j->e2b, row->sandbox_id, seconds, on_timeout, a);
+    else if (c->m.type == CMD_PAUSE)
+        e2b_pause(j->e2b, row->sandbox_id, on_paused, a);
+    else
+        e2b_connect(j->e2b, row->sandbox_id, seconds, on_resumed, a);
+}
+
+/* --- the row only -------------------------------------------------------------------------------------- */
+
+static void do_row(struct jobs *j, struct cmd *c, struct sandbox *row)
+{
+    if (c->m.type == CMD_RENAME) {
+        if (!c->text || !sandbox_name_ok(c->text)) {
+            core_done_err(j, c->m.req_id, row->id, ERR_INVALID, "a name has 1 to 64 of the "
+                          "characters A-Z a-z 0-9 _ -");
+            return;
+        }
+        core_row_set(&row->name, c->text);
+    } else if (c->m.type == CMD_PROTECT) {
+        row->protect = c->on;
+    } else if (core_row_live(row)) {
+        core_done_err(j, c->m.req_id, row->id, ERR_CONFLICT, "\"%s\" is not gone: kill it first",
+                      name_of(row));
+        return;
+    } else {
+        core_row_remove(j, row->id);
+        jobs_done(j, c->m.req_id, NULL, 0);
+        return;
+    }
+    jobs_row_changed(j, row);
+    core_rows_flush(j);
+    jobs_done(j, c->m.req_id, NULL, row->id);
+}
+
+/* --- views -------------------------------------------------------------------------------------------------- */
+
+static void do_view(struct jobs *j, struct cmd *c, struct sandbox *row)
+{
+    struct session *s = session_of(j, row->id);
+
+    if (!s) {
+        core_done_err(j, c->m.req_id, row->id, ERR_UNSUPPORTED, "\"%s\" was not made by cc-tui: it "
+                      "has no history here", name_of(row));
+        return;
+    }
+    switch ((enum cmd_type)c->m.type) {
+    case CMD_FOLLOW:
+        session_show(s, c->on);
+        if (c->on && row->sandbox_id && core_row_live(row) && row->state != SB_CREATING)
+            session_follow(s);
+        break;
+    case CMD_LOAD_OLDER:
+        session_load_older(s);
+        break;
+    case CMD_RAW:
+        session_raw(s, c->m.req_id, (uint64_t)c->n, c->on);
+        break;
+    default:
+        session_events(s, c->m.req_id, c->on);
+        break;
+    }
+}
+
+/* --- dispatch -------------------------------------------------------------------------------------------------- */
+
+static bool reads_only(enum cmd_type t)
+{
+    return t == CMD_FOLLOW || t == CMD_LOAD_OLDER || t == CMD_RAW || t == CMD_EVENTS;
+}
+
+static bool needs_account(enum cmd_type t)
+{
+    return t == CMD_KILL || t == CMD_TIMEOUT || t == CMD_PAUSE || t == CMD_RESUME ||
+           t == CMD_INTERRUPT || t == CMD_RESTART;
+}
+
+static void on_sandbox(struct jobs *j, struct cmd *c)
+{
+    enum cmd_type t = (enum cmd_type)c->m.type;
+    struct sandbox *row = jobs_row(j, c->sandbox);
+
+    if (!row)
+        core_done_err(j, c->m.req_id, 0, ERR_NOTFOUND, "that sandbox is not in the list any more");
+    else if (j->o.readonly && !reads_only(t))
+        core_done_err(j, c->m.req_id, row->id, ERR_PERM, "nothing was done: this cc-tui only reads");
+    else if (needs_account(t) && !j->e2b)
+        jobs_done(j, c->m.req_id, &j->priv->account_err, row->id);
+    else if (reads_only(t))
+        do_view(j, c, row);
+    else if (t == CMD_SEND)
+        do_send(j, c, row);
+    else if (t == CMD_INTERRUPT || t == CMD_RESTART)
+        do_agent(j, c, row);
+    else if (t == CMD_KILL)
+        core_kill(j, c->m.req_id, row->id);
+    else if (t == CMD_RENAME || t == CMD_PROTECT || t == CMD_FORGET)
+        do_row(j, c, row);
+    else
+        do_time(j, c, row);
+}
+
+static void kill_all(struct jobs *j, struct cmd *c)
+{
+    if (c->m.type == CMD_KILL_CANCEL)
+        core_killall_cancel(j);
+    else if (j->o.readonly)
+        core_done_err(j, c->m.req_id, 0, ERR_PERM, "nothing is killed: this cc-tui only reads");
+    else if (c->m.type == CMD_KILL_OPEN)
+        core_killall_open(j, c->m.req_id, c->on);
+    else if (c->m.type == CMD_KILL_CONFIRM)
+        core_killall_confirm(j, c->m.req_id, c->on, c->n);
+    else
+        core_killall_retry(j, c->m.req_id);
+}
+
+void core_action(struct jobs *j, struct cmd *c)
+{
+    switch ((enum cmd_type)c->m.type) {
+    case CMD_CREATE:
+        core_create(j, c);
+        break;
+    case CMD_MESSAGE_CANCEL:
+    case CMD_MESSAGE_RETRY:
+        do_message(j, c);
+        break;
+    case CMD_KILL_OPEN:
+    case CMD_KILL_CONFIRM:
+    case CMD_KILL_CANCEL:
+    case CMD_KILL_RETRY:
+        kill_all(j, c);
+        break;
+    case CMD_REFRESH:
+        core_poll_refresh(j, c->m.req_id);
+        break;
+    case CMD_ACTIVE:
+        core_poll_active(j, c->on);
+        break;
+    case CMD_SAY:
+        jobs_say(j, (int)c->n, c->sandbox, "%s", c->text);
+        break;
+    default:
+        on_sandbox(j, c);
+        break;
+    }
+}

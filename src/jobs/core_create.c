@@ -1,0 +1,519 @@
+/* Making a sandbox: row with its mark committed, POST once, the agent started. A lost
+ * answer is looked for in the list by the mark; nothing is ever posted a second time
+ * unless the service said clearly that it did nothing. */
+#include "core_priv.h"
+
+#include <cct/config/tools.h>
+#include <cct/keys.h>
+#include <cct/util/clock.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BUSY_TRIES 3
+#define BUSY_MAX_MS 30000
+#define LOST_MS 30000        /* a lost create is given up after that and two lists */
+#define INTERRUPTED_MS 90000 /* one of another process, whose POST ends within 60 s */
+
+struct create {
+    struct jobs *j;
+    struct cmd_create *q;
+    uint64_t req_id, row, call, timer;
+    char *mark;
+    bool lost;           /* posted, but no answer */
+    bool killing;
+    int tries, lists;    /* lists that did not show it */
+    int64_t lost_at;
+    core_kill_fn kill_fn;
+    void *kill_ctx;
+};
+
+static void post(void *ctx);
+
+/* --- environment ------------------------------------------------------------------------- */
+
+void core_env_free(struct kv *env)
+{
+    for (size_t i = 0; env && env[i].k; i++) {
+        free(env[i].k);
+        if (env[i].v)
+            secret_wipe(env[i].v, strlen(env[i].v));
+        free(env[i].v);
+    }
+    free(env);
+}
+
+/* The last word on a name wins; replaced values are wiped. */
+static void env_put(struct kv **env, size_t *n, const char *k, size_t klen, const char *v)
+{
+    size_t i = 0;
+
+    while (i < *n && !(strlen((*env)[i].k) == klen && memcmp((*env)[i].k, k, klen) == 0))
+        i++;
+    if (i == *n) {
+        *env = xrealloc(*env, (*n + 2) * sizeof(**env)); /* pointers only: no value moves */
+        (*env)[i].k = xstrndup(k, klen);
+        (*env)[i + 1] = (struct kv){NULL, NULL};
+        ++*n;
+    } else {
+        secret_wipe((*env)[i].v, strlen((*env)[i].v));
+        free((*env)[i].v);
+    }
+    (*env)[i].v = xstrdup(v);
+}
+
+/* Tool's own, then the provider keys it needs, then the user's. */
+struct kv *core_tool_env(const struct tool *t, const struct kv *own, char **missing)
+{
+    struct kv *env = xcalloc(1, sizeof(*env)), *keys;
+    const char *needs[8] = {NULL};
+    size_t n = 0, n_needs = 0;
+
+    for (size_t i = 0; t->env && t->env[i]; i++) {
+        const char *eq = strchr(t->env[i], '=');
+        if (eq)
+            env_put(&env, &n, t->env[i], (size_t)(eq - t->env[i]), eq + 1);
+    }
+    for (unsigned bit = 1; bit <= TOOL_GITHUB; bit <<= 1)
+        if (t->needs & bit)
+            needs[n_needs++] = tool_provider_name(bit);
+    *missing = NULL;
+    keys = n_needs ? keys_provider_env(needs, missing) : NULL;
+    for (size_t i = 0; keys && keys[i].k; i++)
+        env_put(&env, &n, keys[i].k, strlen(keys[i].k), keys[i].v);
+    keys_env_free(keys);
+    for (size_t i = 0; own && own[i].k; i++)
+        env_put(&env, &n, own[i].k, strlen(own[i].k), own[i].v ? own[i].v : "");
+    return env;
+}
+
+/* --- ends -------------------------------------------------------------------------------------- */
+
+static void create_free(struct create *c)
+{
+    cmd_create_free(c->q);
+    free(c->mark);
+    free(c);
+}
+
+static void finish(struct create *c)
+{
+    struct jobs *j = c->j;
+
+    for (size_t i = 0; i < j->priv->creates.n; i++)
+        if (j->priv->creates.v[i] == c) {
+            ARR_REMOVE(&j->priv->creates, i);
+            break;
+        }
+    net_timer_cancel(j->o.net, c->timer);
+    jobs_store_forget(j, c);
+    create_free(c);
+}
+
+static void told_done(struct create *c, const struct err *e)
+{
+    core_rows_flush(c->j);
+    jobs_done(c->j, c->req_id, e, c->row);
+    c->req_id = 0;
+}
+
+static void told_killed(struct create *c, const struct err *e, bool gone)
+{
+    if (c->kill_fn)
+        c->kill_fn(c->kill_ctx, e, gone);
+    c->kill_fn = NULL;
+}
+
+/* Nothing was made, or nothing that could be found. */
+static void give_up(struct create *c, const struct err *e)
+{
+    struct sandbox *row = jobs_row(c->j, c->row);
+
+    if (row && c->killing)
+        core_kill_gone(c->j, c->row);
+    else if (row)
+        jobs_row_error(c->j, row, false, e->text);
+    told_killed(c, NULL, true);
+    told_done(c, e);
+    finish(c);
+}
+
+static void failed_up(struct create *c, const struct err *e)
+{
+    struct sandbox *row = jobs_row(c->j, c->row);
+
+    if (row && row->state != SB_KILLED)
+        jobs_row_error(c->j, row, true, e->text);
+    told_done(c, e);
+    finish(c);
+}
+
+/* --- killed before it was there ----------------------------------------------------------------- */
+
+static void on_killed(void *ctx, const struct e2b_result *r)
+{
+    struct create *c = ctx;
+    bool gone = r->err.code == ERR_NOTFOUND;
+    struct err e = {0};
+
+    c->call = 0;
+    if (r->err.code == 0 || gone) {
+        core_kill_gone(c->j, c->row);
+        told_killed(c, NULL, gone);
+    } else {
+        struct sandbox *row = jobs_row(c->j, c->row);
+        if (row)
+            jobs_row_error(c->j, row, true, r->err.text);
+        told_killed(c, &r->err, false);
+    }
+    err_set(&e, ERR_CANCELLED, "the sandbox was killed while it was being made");
+    told_done(c, &e);
+    finish(c);
+}
+
+static void kill_it(struct create *c)
+{
+    struct sandbox *row = jobs_row(c->j, c->row);
+    struct e2b_call_opts o = {.urgent = true, .give_up_ms = 30000};
+
+    c->call = e2b_kill(c->j->e2b, row->sandbox_id, &o, on_killed, c);
+}
+
+/* --- the agent ------------------------------------------------------------------------------------- */
+
+static void on_provisioned(void *ctx, const struct err *e)
+{
+    struct create *c = ctx;
+    struct sandbox *row = jobs_row(c->j, c->row);
+    struct session *s;
+
+    if (e) {
+        failed_up(c, e);
+        return;
+    }
+    if (row && row->state == SB_CREATING) {
+        row->state = SB_RUNNING;
+        row->pending = false;
+        jobs_row_changed(c->j, row);
+        jobs_say(c->j, 0, row->id, "%s runs", row->name);
+    }
+    s = row ? session_of(c->j, c->row) : NULL;
+    if (s) {
+        session_vm_state(s, SB_RUNNING);
+        session_relay(s); /* the first prompt waits in the store */
+        session_follow(s);
+    }
+    told_done(c, NULL);
+    finish(c);
+}
+
+static void provision(struct create *c, const struct e2b_sandbox *vm)
+{
+    const struct tool *t = tools_find(c->j->o.tools, c->q->tool);
+    struct session *s = session_of(c->j, c->row);
+    char *missing = NULL;
+    struct session_start q = {.tool = c->q->tool, .command = c->q->command, .vm = vm};
+    struct kv *env = core_tool_env(t, c->q->env, &missing);
+
+    q.env = env;
+    if (!c->q->when_ready)
+        told_done(c, NULL);
+    session_provision(s, &q, on_provisioned, c);
+    core_env_free(env);
+    free(missing);
+}
+
+/* --- the VM --------------------------------------------------------------------------------------------- */
+
+static void vm_is_there(struct create *c, const struct e2b_sandbox *vm)
+{
+    struct jobs *j = c->j;
+    struct sandbox *row = jobs_row(j, c->row);
+    int64_t now = jobs_now(j);
+
+    c->lost = false;
+    if (!row) { /* forgotten meanwhile: cannot be, it is pending */
+        finish(c);
+        return;
+    }
+    if (!row->sandbox_id)
+        core_row_set(&row->sandbox_id, vm->sandbox_id);
+    if (vm->template_id)
+        core_row_set(&row->template_id, vm->template_id);
+    if (vm->alias)
+        core_row_set(&row->alias, vm->alias);
+    row->started_at = vm->started_at ? vm->started_at : row->started_at ? row->started_at : now;
+    row->end_at = vm->end_at ? vm->end_at : row->end_at ? row->end_at
+                                                        : now + c->q->timeout_s * 1000LL;
+    row->not_isolated = vm->not_isolated;
+    row->seen_at = now;
+    jobs_row_changed(j, row);
+    core_poll_soon(j, 500);
+    if (c->killing)
+        kill_it(c);
+    else
+        provision(c, vm);
+}
+
+static void on_found(void *ctx, const struct e2b_result *r)
+{
+    struct create *c = ctx;
+
+    c->call = 0;
+    if (r->err.code == 0 && r->n)
+        vm_is_there(c, &r->v[0]);
+    else if (c->killing)
+        kill_it(c);
+    else
+        failed_up(c, &r->err);
+}
+
+/* The list brought the VM whose answer was lost; its token is asked for. */
+static void found_again(struct create *c, const char *sandbox_id)
+{
+    struct e2b_call_opts o = {.give_up_ms = 20000};
+
+    c->lost = false;
+    if (c->killing)
+        kill_it(c);
+    else
+        c->call = e2b_get(c->j->e2b, sandbox_id, &o, on_found, c);
+}
+
+static bool is_lost(const struct e2b_result *r)
+{
+    return r->sent && (r->status == 0 || r->status == 502 || r->status == 504 ||
+                       r->status / 100 == 2);
+}
+
+static void on_created(void *ctx, const struct e2b_result *r)
+{
+    struct create *c = ctx;
+    struct err e = r->err;
+
+    c->call = 0;
+    if (e.code == 0 && r->n == 1 && r->v[0].sandbox_id && *r->v[0].sandbox_id) {
+        vm_is_there(c, &r->v[0]);
+        return;
+    }
+    if (is_lost(r)) {
+        c->lost = true;
+        c->lost_at = clock_mono_ms();
+        core_poll_soon(c->j, 500);
+        return;
+    }
+    if (e.code == ERR_BUSY && !c->killing && ++c->tries < BUSY_TRIES && r->retry_after_ms >= 0 &&
+        r->retry_after_ms <= BUSY_MAX_MS) {
+        c->timer = net_timer(c->j->o.net, r->retry_after_ms + net_backoff_ms(0, 200, 200), post, c);
+        return;
+    }
+    err_wrap(&e, "the sandbox was not made");
+    give_up(c, &e);
+}
+
+static void post(void *ctx)
+{
+    struct create *c = ctx;
+    struct sandbox *row = jobs_row(c->j, c->row);
+    struct kv meta[] = {{(char[]){"cc-tui"}, (char[]){"1"}},
+                        {(char[]){"cc-tui-session"}, row->session},
+                        {(char[]){"cc-tui-mark"}, c->mark},
+                        {(char[]){"cc-tui-name"}, row->name},
+                        {(char[]){"cc-tui-tool"}, c->q->tool},
+                        {(char[]){"cc-tui-project"}, row->project},
+                        {NULL, NULL}};
+    struct e2b_create q = {.template_id = c->q->template_id,
+                           .timeout_s = c->q->timeout_s,
+                           .auto_pause = c->q->pause_at_end,
+                           .meta = meta};
+
+    struct err e = {0};
+
+    c->timer = 0;
+    if (c->killing) {
+        err_set(&e, ERR_CANCELLED, "the sandbox was called off before it was made");
+        give_up(c, &e);
+        return;
+    }
+    c->call = e2b_create(c->j->e2b, &q, on_created, c);
+}
+
+/* --- the row ---------------------------------------------------------------------------------------------- */
+
+static void on_prompt(void *ctx, struct st_reply *r)
+{
+    struct create *c = ctx;
+
+    if (r->err.code == 0) {
+        struct ev_message *ev = ev_new(EV_MESSAGE);
+        message_copy(&ev->msg, &r->msg);
+        jobs_post(c->j, ev);
+        post(c);
+        return;
+    }
+    struct err e = r->err;
+    err_wrap(&e, "the first prompt could not be stored, so nothing was made");
+    give_up(c, &e);
+}
+
+static void on_row(void *ctx, struct jobs *j, uint64_t id, const struct err *e)
+{
+    struct create *c = ctx;
+
+    c->row = id;
+    if (e)
+        jobs_say(j, 1, id, "this sandbox is not stored here; it is found again by its mark");
+    core_rows_flush(j);
+    if (c->q->prompt && *c->q->prompt)
+        store_message_add(j->o.store, id, c->q->prompt, jobs_store(j, on_prompt, c, c));
+    else
+        post(c);
+}
+
+static void new_row(struct jobs *j, struct create *c)
+{
+    struct sandbox *row = ARR_PUSH(&j->table);
+    char id[32];
+
+    rand_id(id, 20);
+    c->mark = xstrdup(id);
+    row->mark = xstrdup(id);
+    rand_id(id, 12);
+    row->session = xasprintf("s-%s", id);
+    row->name = c->q->name && *c->q->name ? xstrdup(c->q->name) : sandbox_new_name();
+    row->tool = xstrdup(c->q->tool);
+    row->project = xstrdup(j->o.project ? j->o.project : "default");
+    row->template_id = xstrdup(c->q->template_id);
+    row->state = SB_CREATING;
+    row->agent = AG_STARTING;
+    row->pending = true;
+    row->created_at = row->agent_since = jobs_now(j);
+    core_row_insert(j, row, on_row, c);
+}
+
+static bool refused(struct jobs *j, struct cmd *cmd, const struct tool *t)
+{
+    uint64_t req = cmd->m.req_id;
+
+    if (j->o.readonly)
+        core_done_err(j, req, 0, ERR_PERM, "nothing is made: this cc-tui only reads");
+    else if (!j->e2b)
+        jobs_done(j, req, &j->priv->account_err, 0);
+    else if (!t)
+        core_done_err(j, req, 0, ERR_INVALID, "there is no tool \"%s\"", cmd->create->tool);
+    else if (t->local_only && !core_is_local(j))
+        core_done_err(j, req, 0, ERR_INVALID, "the tool \"%s\" runs with the local provider only: "
+                      "start with --local", t->name);
+    else if (core_killall_busy(j))
+        core_done_err(j, req, 0, ERR_CONFLICT, "nothing is made while everything is being killed");
+    else
+        return false;
+    return true;
+}
+
+void core_create(struct jobs *j, struct cmd *cmd)
+{
+    const struct tool *t = tools_find(j->o.tools, cmd->create->tool);
+    struct create *c;
+
+    if (refused(j, cmd, t))
+        return;
+    c = xcalloc(1, sizeof(*c));
+    c->j = j;
+    c->q = cmd->create;
+    c->req_id = cmd->m.req_id;
+    cmd->create = NULL;
+    if (!c->q->template_id || !*c->q->template_id)
+        core_row_set(&c->q->template_id, t->template_id);
+    if (c->q->timeout_s <= 0)
+        c->q->timeout_s = t->timeout_s > 0 ? t->timeout_s : 900;
+    *ARR_PUSH(&j->priv->creates) = c;
+    new_row(j, c);
+}
+
+/* --- what lists say ----------------------------------------------------------------------------------------- */
+
+static struct create *of_row(struct jobs *j, uint64_t row)
+{
+    for (size_t i = 0; row && i < j->priv->creates.n; i++)
+        if (j->priv->creates.v[i]->row == row)
+            return j->priv->creates.v[i];
+    return NULL;
+}
+
+static void look_for(struct create *c)
+{
+    const struct sandbox *row = jobs_row(c->j, c->row);
+    struct err e = {0};
+
+    if (row && row->sandbox_id) {
+        found_again(c, row->sandbox_id);
+    } else if (++c->lists >= 2 && clock_mono_ms() - c->lost_at >= LOST_MS) {
+        err_set(&e, ERR_NETWORK, "the answer to the create was lost and no such sandbox is "
+                                 "listed: make it again");
+        give_up(c, &e);
+    }
+}
+
+void core_create_listed(struct jobs *j)
+{
+    for (size_t i = j->priv->creates.n; i-- > 0;)
+        if (i < j->priv->creates.n && j->priv->creates.v[i]->lost)
+            look_for(j->priv->creates.v[i]);
+    for (size_t i = 0; i < j->table.n; i++) {
+        struct sandbox *row = &j->table.v[i];
+
+        /* of an earlier life: found by its mark it would not be `creating` any more */
+        if (row->state == SB_CREATING && row->id && !of_row(j, row->id) &&
+            jobs_now(j) - row->created_at > INTERRUPTED_MS) {
+            row->agent = AG_NONE;
+            jobs_row_error(j, row, row->sandbox_id != NULL, "the create was interrupted and no "
+                           "such sandbox is listed: make it again");
+        }
+    }
+}
+
+void core_create_demo(struct jobs *j)
+{
+    struct cmd *c;
+
+    if (!j->o.first_demo || j->o.readonly || !core_is_local(j))
+        return;
+    for (size_t i = 0; i < j->table.n; i++)
+        if (!j->table.v[i].foreign || core_row_live(&j->table.v[i]))
+            return;
+    c = cmd_new(CMD_CREATE, 0);
+    c->create = xcalloc(1, sizeof(*c->create));
+    c->create->tool = xstrdup("demo");
+    core_create(j, c);
+    msg_free(&c->m);
+}
+
+bool core_create_kill(struct jobs *j, uint64_t row, core_kill_fn fn, void *ctx)
+{
+    struct create *c = of_row(j, row);
+    struct sandbox *r = jobs_row(j, row);
+
+    if (!c || !r || r->sandbox_id)
+        return false; /* there is something to delete already */
+    c->killing = true;
+    told_killed(c, NULL, false);
+    c->kill_fn = fn;
+    c->kill_ctx = ctx;
+    return true;
+}
+
+void core_create_kill_drop(struct jobs *j, void *ctx)
+{
+    for (size_t i = 0; i < j->priv->creates.n; i++)
+        if (j->priv->creates.v[i]->kill_ctx == ctx)
+            j->priv->creates.v[i]->kill_fn = NULL;
+}
+
+void core_create_release(struct jobs *j)
+{
+    while (j->priv->creates.n)
+        finish(j->priv->creates.v[0]);
+    ARR_RELEASE(&j->priv->creates);
+}

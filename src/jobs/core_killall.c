@@ -1,0 +1,403 @@
+/* Kill all (DESIGN.md 5): the question with a fresh list behind it, the frozen set, the
+ * intent, the report. The deletes themselves are in core_killrun.c. */
+#include "core_priv.h"
+
+#include <cct/util/clock.h>
+#include <cct/util/log.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LIST_MS 10000
+#define POST_MS 50
+#define INTENT_MS 400 /* the disk may not keep the kill waiting longer */
+#define WARM_MAX 64
+
+/* --- the set -------------------------------------------------------------------------------- */
+
+bool killall_in_scope(const struct sandbox *row, bool account, const char *project)
+{
+    if (!core_row_live(row))
+        return false;
+    return account || (!row->foreign && str_eq(row->project, project));
+}
+
+static const char *project_of(const struct jobs *j)
+{
+    return j->o.project ? j->o.project : "default";
+}
+
+static void clear_targets(struct killall *k)
+{
+    for (size_t i = 0; i < k->targets.n; i++) {
+        struct ka_target *t = k->targets.v[i];
+
+        if (t->call && k->j->e2b)
+            e2b_cancel(k->j->e2b, t->call);
+        core_create_kill_drop(k->j, t);
+        free(t->t.sandbox_id);
+        free(t->t.name);
+        free(t->t.reason);
+        free(t);
+    }
+    k->targets.n = 0;
+}
+
+static void add_target(struct killall *k, const struct sandbox *row)
+{
+    struct ka_target *t = xcalloc(1, sizeof(*t));
+
+    t->j = k->j;
+    t->row = row->id;
+    t->t.sandbox_id = xstrdup(row->sandbox_id);
+    t->t.name = xstrdup(row->name);
+    t->t.state = row->state;
+    if (row->protect) {
+        t->t.result = 5;
+        t->t.reason = xstrdup("protected, left alone");
+    }
+    *ARR_PUSH(&k->targets) = t;
+}
+
+/* What the question shows, from the table as it is now. */
+static void survey(struct killall *k)
+{
+    struct jobs *j = k->j;
+
+    clear_targets(k);
+    k->n_project = k->n_account = k->n_protected = 0;
+    k->usd_per_hour = 0;
+    memset(k->by_state, 0, sizeof(k->by_state));
+    for (size_t i = 0; i < j->table.n; i++) {
+        const struct sandbox *row = &j->table.v[i];
+
+        if (!core_row_live(row))
+            continue;
+        if (!row->protect) {
+            k->n_account++;
+            k->n_project += killall_in_scope(row, false, project_of(j));
+        }
+        if (!killall_in_scope(row, k->account, project_of(j)))
+            continue;
+        add_target(k, row);
+        if (row->protect) {
+            k->n_protected++;
+            continue;
+        }
+        k->by_state[row->state]++;
+        if (row->state == SB_RUNNING || row->state == SB_ERROR)
+            k->usd_per_hour += sandbox_usd_per_hour(row);
+    }
+}
+
+/* --- telling ------------------------------------------------------------------------------------ */
+
+static void count_results(struct ev_kill *ev)
+{
+    for (size_t i = 0; i < ev->n; i++) {
+        ev->killed += ev->v[i].result == 1;
+        ev->already_gone += ev->v[i].result == 2;
+        ev->failed += ev->v[i].result == 3;
+        ev->still_alive += ev->v[i].result == 4;
+    }
+}
+
+void killall_post_now(struct killall *k)
+{
+    struct ev_kill *ev = ev_new(EV_KILL);
+
+    ev->phase = k->phase;
+    ev->account_scope = k->account;
+    ev->project = xstrdup(project_of(k->j));
+    ev->account = xstrdup(core_account_text(k->j));
+    memcpy(ev->by_state, k->by_state, sizeof(ev->by_state));
+    ev->n_project = k->n_project;
+    ev->n_account = k->n_account;
+    ev->n_protected = k->n_protected;
+    ev->usd_per_hour = k->usd_per_hour;
+    ev->verified = k->verified;
+    ev->text = xstrdup(k->text);
+    ev->v = xcalloc(k->targets.n + 1, sizeof(*ev->v));
+    for (size_t i = 0; i < k->targets.n; i++) {
+        const struct kill_target *t = &k->targets.v[i]->t;
+
+        ev->v[ev->n++] = (struct kill_target){xstrdup(t->sandbox_id), xstrdup(t->name), t->state,
+                                              t->result, xstrdup(t->reason)};
+    }
+    count_results(ev);
+    jobs_post(k->j, ev);
+}
+
+static void post_due(void *ctx)
+{
+    struct killall *k = ctx;
+
+    k->post_timer = 0;
+    killall_post_now(k);
+}
+
+void killall_post(struct killall *k)
+{
+    if (!k->post_timer)
+        k->post_timer = net_timer(k->j->o.net, POST_MS, post_due, k);
+}
+
+static void phase(struct killall *k, enum kill_phase ph, const char *text)
+{
+    k->phase = ph;
+    core_row_set(&k->text, text);
+    net_timer_cancel(k->j->o.net, k->post_timer);
+    k->post_timer = 0;
+    core_rows_flush(k->j);
+    killall_post_now(k);
+}
+
+/* --- the question ---------------------------------------------------------------------------------- */
+
+bool core_killall_busy(const struct jobs *j)
+{
+    const struct killall *k = j->priv->ka;
+
+    return k && k->frozen && k->phase != KILL_REPORT;
+}
+
+static void opened(struct killall *k, const struct err *e)
+{
+    uint64_t req = k->open_req;
+
+    k->open_req = 0;
+    jobs_done(k->j, req, e, 0);
+}
+
+static void cannot(struct killall *k, const struct err *e)
+{
+    phase(k, KILL_CANNOT, e->text);
+    opened(k, e);
+}
+
+static void arm(struct killall *k)
+{
+    survey(k);
+    e2b_warm(k->j->e2b, k->targets.n < WARM_MAX ? k->targets.n : WARM_MAX);
+    phase(k, KILL_ARMED, NULL);
+    opened(k, NULL);
+}
+
+static void on_list(void *ctx, const struct e2b_result *r)
+{
+    struct killall *k = ctx;
+    struct err e = r->err;
+
+    k->list_call = 0;
+    if (e.code) {
+        err_wrap(&e, "what would be killed cannot be listed");
+        cannot(k, &e);
+        core_link_err(k->j, &r->err);
+        return;
+    }
+    k->phase = KILL_LISTING; /* the table tells us that it was renewed: not yet armed */
+    core_poll_apply(k->j, r);
+    arm(k);
+}
+
+static struct killall *fresh(struct jobs *j)
+{
+    core_killall_release(j);
+    j->priv->ka = xcalloc(1, sizeof(*j->priv->ka));
+    j->priv->ka->j = j;
+    return j->priv->ka;
+}
+
+void core_killall_open(struct jobs *j, uint64_t req_id, bool account)
+{
+    struct e2b_call_opts o = {.urgent = true, .give_up_ms = LIST_MS};
+    struct killall *k;
+    size_t up = 0;
+
+    if (core_killall_busy(j)) {
+        killall_post_now(j->priv->ka);
+        core_done_err(j, req_id, 0, ERR_BUSY, "everything is being killed already");
+        return;
+    }
+    k = fresh(j);
+    k->account = account;
+    k->open_req = req_id;
+    if (!j->e2b) {
+        cannot(k, &j->priv->account_err);
+        return;
+    }
+    for (size_t i = 0; i < j->table.n; i++)
+        up += core_row_live(&j->table.v[i]);
+    e2b_warm(j->e2b, up < WARM_MAX ? up : WARM_MAX);
+    phase(k, KILL_LISTING, NULL);
+    k->list_call = e2b_list(j->e2b, &o, on_list, k);
+}
+
+/* The question stays true while it is open. */
+void core_killall_listed(struct jobs *j)
+{
+    struct killall *k = j->priv->ka;
+    size_t project, account, n;
+
+    if (!k || k->phase != KILL_ARMED || k->frozen)
+        return;
+    project = k->n_project;
+    account = k->n_account;
+    n = k->targets.n;
+    survey(k);
+    if (k->n_project != project || k->n_account != account || k->targets.n != n)
+        phase(k, KILL_ARMED, NULL);
+}
+
+/* --- going ----------------------------------------------------------------------------------------------- */
+
+static void go(struct killall *k)
+{
+    net_timer_cancel(k->j->o.net, k->go_timer);
+    k->go_timer = 0;
+    if (k->gone_on)
+        return;
+    k->gone_on = true;
+    killall_run(k);
+}
+
+static void go_timed(void *ctx)
+{
+    struct killall *k = ctx;
+
+    k->go_timer = 0;
+    go(k);
+}
+
+static void on_intent(void *ctx, struct st_reply *r)
+{
+    struct killall *k = ctx;
+
+    if (r->err.code)
+        log_warn("the kill intent is not stored: %s", r->err.text);
+    else if (r->n_intents)
+        k->intent = r->intents[0].id;
+    go(k);
+}
+
+static void commit(struct killall *k)
+{
+    struct jobs *j = k->j;
+
+    k->committed = true;
+    k->gone_on = false;
+    k->verified = false;
+    phase(k, KILL_RUNNING, NULL);
+    store_intent_add(j->o.store, k->account, k->account ? NULL : project_of(j), NULL,
+                     jobs_store(j, on_intent, k, k));
+    k->go_timer = net_timer(j->o.net, INTENT_MS, go_timed, k);
+}
+
+static void count_down(void *ctx)
+{
+    struct killall *k = ctx;
+    char *text;
+
+    k->go_timer = 0;
+    if (k->wait_s <= 0) {
+        commit(k);
+        return;
+    }
+    text = xasprintf("killing in %d s (u calls it off)", k->wait_s);
+    phase(k, KILL_RUNNING, text);
+    free(text);
+    k->wait_s--;
+    k->go_timer = net_timer(k->j->o.net, 1000, count_down, k);
+}
+
+static size_t would_go(const struct killall *k)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < k->targets.n; i++)
+        n += k->targets.v[i]->t.result == 0;
+    return n;
+}
+
+void core_killall_confirm(struct jobs *j, uint64_t req_id, bool account, int64_t expected)
+{
+    struct killall *k = j->priv->ka;
+    size_t n;
+
+    if (!k || k->phase != KILL_ARMED || k->frozen) {
+        core_done_err(j, req_id, 0, ERR_CONFLICT, "nothing was killed: the question is not open");
+        return;
+    }
+    k->account = account;
+    survey(k);
+    n = would_go(k);
+    if (expected >= 0 && n != (size_t)expected) {
+        phase(k, KILL_ARMED, NULL);
+        core_done_err(j, req_id, 0, ERR_CONFLICT, "nothing was killed: %zu sandboxes would go "
+                      "now, not %lld; look again", n, (long long)expected);
+        return;
+    }
+    k->frozen = true;
+    k->req = req_id;
+    k->wait_s = j->o.kill_all_grace_s;
+    count_down(k);
+}
+
+void core_killall_cancel(struct jobs *j)
+{
+    struct killall *k = j->priv->ka;
+    struct err e = {0};
+
+    if (!k || k->committed)
+        return; /* it runs: what was confirmed is done */
+    err_set(&e, ERR_CANCELLED, "kill all was called off, nothing was killed");
+    opened(k, &e);
+    jobs_done(j, k->req, &e, 0);
+    k->req = 0;
+    core_killall_release(j);
+}
+
+void core_killall_retry(struct jobs *j, uint64_t req_id)
+{
+    struct killall *k = j->priv->ka;
+    size_t n = 0;
+
+    if (!k || k->phase != KILL_REPORT || !j->e2b) {
+        core_done_err(j, req_id, 0, ERR_CONFLICT, "there is no report to try again from");
+        return;
+    }
+    for (size_t i = 0; i < k->targets.n; i++) {
+        struct kill_target *t = &k->targets.v[i]->t;
+
+        if (t->result != 3 && t->result != 4)
+            continue;
+        t->result = 0;
+        core_row_set(&t->reason, NULL);
+        n++;
+    }
+    if (!n) {
+        core_done_err(j, req_id, 0, ERR_CONFLICT, "nothing is left to be killed");
+        return;
+    }
+    k->req = req_id;
+    k->phase = KILL_RUNNING;
+    commit(k);
+}
+
+void core_killall_release(struct jobs *j)
+{
+    struct killall *k = j->priv->ka;
+
+    if (!k)
+        return;
+    j->priv->ka = NULL;
+    jobs_store_forget(j, k);
+    killall_stop(k);
+    net_timer_cancel(j->o.net, k->post_timer);
+    net_timer_cancel(j->o.net, k->go_timer);
+    clear_targets(k);
+    ARR_RELEASE(&k->targets);
+    free(k->text);
+    free(k);
+}

@@ -1,0 +1,192 @@
+/* Inside of the jobs' core; net thread only.
+ *
+ *   core.c           life, dispatch, answers, calls to the store
+ *   core_rows.c      the table: ids, persistence, what the main thread is told
+ *   core_account.c   which key and addresses are in force; link state
+ *   core_local.c     finding and starting the embedded provider
+ *   core_poll.c      the list: pace, reconciliation, what follows from it
+ *   core_create.c    provisioning, lost answers
+ *   core_kill.c      one sandbox, open intents
+ *   core_killall.c   everything (DESIGN.md 5); core_killrun.c its deletes and the proof
+ *   core_actions.c   messages, time, pause, names, views */
+#ifndef CCT_JOBS_CORE_PRIV_H
+#define CCT_JOBS_CORE_PRIV_H
+
+#include <cct/jobs/command.h>
+#include <cct/jobs/core.h>
+#include <cct/jobs/session.h>
+#include <cct/util/arr.h>
+
+struct act;
+struct create;
+struct kill;
+struct killall;
+struct lister;
+struct local;
+struct tool;
+
+/* Where the link stands, as last told. */
+struct link {
+    enum link_state state;
+    char *text, *account;
+    int64_t total_running, offset_ms;
+    bool told;
+};
+struct jobs_priv {
+    /* core.c */
+    ARR(struct cmd *) held;     /* until rows are loaded and the account is known */
+    bool rows_loaded, account_known, stopping;
+    struct err net_err;         /* libcurl cannot be had */
+    ARR(struct st_intent) intents; /* of an earlier life, still open */
+    /* core_rows.c */
+    struct map *dirty;          /* id -> persist too? (1 post, 2 persist) */
+    struct map *inserts;        /* rows that wait for their id */
+    uint64_t flush_timer, local_ids;
+    bool said_unstored;
+    /* core_account.c */
+    struct link link;
+    struct err account_err;
+    char *hidden;               /* what the key in force shadows */
+    ARR(struct e2b *) old;      /* clients of earlier addresses, until their calls ended */
+    uint64_t old_timer;
+    struct local *local;
+    /* the rest */
+    struct lister *poll;
+    ARR(struct create *) creates;
+    ARR(struct act *) acts;
+    ARR(struct kill *) kills;
+    struct killall *ka;
+};
+
+/* --- core.c ------------------------------------------------------------------------ */
+/* Runs what waited for the account and the rows. */
+void core_run_held(struct jobs *j);
+void core_done_err(struct jobs *j, uint64_t req_id, uint64_t sandbox, int code, const char *fmt,
+                   ...) __attribute__((format(printf, 5, 6)));
+
+/* --- core_rows.c --------------------------------------------------------------------- */
+void core_rows_init(struct jobs *j);
+void core_rows_release(struct jobs *j);
+void core_rows_load(struct jobs *j, struct st_reply *r);
+/* A row without id yet: gets one from the store; then fn (may be NULL). */
+typedef void (*core_row_fn)(void *ctx, struct jobs *j, uint64_t id, const struct err *e);
+void core_row_insert(struct jobs *j, const struct sandbox *row, core_row_fn fn, void *ctx);
+void core_row_remove(struct jobs *j, uint64_t id);
+void core_rows_flush(struct jobs *j);
+void core_row_set(char **field, const char *value); /* replaces a text */
+/* The row's state or VM changed: its session is told, streams of ours are kept. */
+void core_row_state(struct jobs *j, struct sandbox *row);
+/* Up as far as we know: running, paused, creating, or error with a VM. */
+bool core_row_live(const struct sandbox *row);
+
+/* --- core_account.c -------------------------------------------------------------------- */
+void core_account_start(struct jobs *j);
+void core_account_release(struct jobs *j);
+/* The account could not be reached: a local provider may have moved. */
+void core_account_lost(struct jobs *j);
+/* Addresses of the local provider are known (or e says why not). */
+void core_account_local(struct jobs *j, const struct e2b_account *a, const struct err *e);
+bool core_is_local(const struct jobs *j);
+const char *core_account_text(const struct jobs *j);
+void core_link(struct jobs *j, enum link_state st, const char *text);
+/* Link state from a failed call. */
+void core_link_err(struct jobs *j, const struct err *e);
+
+/* --- core_local.c ------------------------------------------------------------------------ */
+/* Find it, else start it when allowed; core_account_local() gets the outcome. */
+void core_local_open(struct jobs *j);
+void core_local_release(struct jobs *j);
+/* Address file text -> account; false when it is not one. Pure. */
+struct local_address {
+    int pid;
+    uint64_t start_ticks;
+    int control, traffic;
+    bool unsafe;
+    struct secret *key;
+};
+bool local_address_parse(const char *text, size_t len, struct local_address *a);
+/* Field 22 of /proc/PID/stat, 0 when there is no such process. */
+uint64_t local_start_ticks(int pid);
+
+/* --- core_poll.c -------------------------------------------------------------------------- */
+void core_poll_init(struct jobs *j);
+void core_poll_release(struct jobs *j);
+void core_poll_start(struct jobs *j);
+/* A list soon (ms from now), at the latest. */
+void core_poll_soon(struct jobs *j, int64_t ms);
+void core_poll_refresh(struct jobs *j, uint64_t req_id);
+void core_poll_active(struct jobs *j, bool active);
+/* A complete list from whomever asked for it: reconcile and tell. */
+void core_poll_apply(struct jobs *j, const struct e2b_result *r);
+/* Pure parts. */
+int64_t poll_interval(int64_t base_ms, bool active, int64_t quiet_ms);
+bool poll_suspicious(size_t listed, size_t known_up, int empties, int64_t empty_ms);
+int poll_warning(int64_t left_ms); /* 0 none, 1 below 15 minutes, 2 below 2 */
+int64_t poll_offset(int64_t date_ms, int64_t wall_ms);
+
+/* --- core_create.c ------------------------------------------------------------------------- */
+void core_create(struct jobs *j, struct cmd *c); /* takes c->create */
+void core_create_release(struct jobs *j);
+/* After each complete list: lost answers found, interrupted ones of an earlier life. */
+void core_create_listed(struct jobs *j);
+void core_create_demo(struct jobs *j);
+/* A create of this row is under way here: it is killed as soon as there is something to
+ * kill; fn once, with the outcome. False: none is. */
+typedef void (*core_kill_fn)(void *ctx, const struct err *e, bool already_gone);
+bool core_create_kill(struct jobs *j, uint64_t row, core_kill_fn fn, void *ctx);
+void core_create_kill_drop(struct jobs *j, void *ctx);
+struct kv *core_tool_env(const struct tool *t, const struct kv *own, char **missing);
+void core_env_free(struct kv *env);
+
+/* --- core_kill.c ------------------------------------------------------------------------------ */
+void core_kill(struct jobs *j, uint64_t req_id, uint64_t sandbox);
+/* After the first complete list: kills that a crash left open. */
+void core_kill_intents(struct jobs *j);
+void core_kill_release(struct jobs *j);
+/* Row of a VM that a 204 or 404 said is gone. */
+void core_kill_gone(struct jobs *j, uint64_t row);
+bool kill_intent_covers(const struct st_intent *in, const struct sandbox *row);
+
+/* --- core_killall.c, core_killrun.c ------------------------------------------------------------ */
+struct ka_target {
+    struct jobs *j;
+    struct kill_target t;
+    uint64_t row, call;
+    int round;          /* number of deletes sent */
+};
+struct killall {
+    struct jobs *j;
+    enum kill_phase phase;
+    bool account, frozen, committed, gone_on, verified;
+    int64_t until;      /* mono: verification ends */
+    uint64_t list_call, timer, post_timer, go_timer;
+    uint64_t open_req, req; /* of open; of confirm or retry */
+    uint64_t intent;
+    int wait_s;         /* seconds left to call it off */
+    size_t n_project, n_account, n_protected, by_state[SB_STATE_COUNT];
+    double usd_per_hour;
+    size_t pending;     /* deletes without an answer */
+    ARR(struct ka_target *) targets;
+    char *text;
+};
+void core_killall_open(struct jobs *j, uint64_t req_id, bool account);
+void core_killall_confirm(struct jobs *j, uint64_t req_id, bool account, int64_t expected);
+void core_killall_cancel(struct jobs *j);
+void core_killall_retry(struct jobs *j, uint64_t req_id);
+void core_killall_release(struct jobs *j);
+bool core_killall_busy(const struct jobs *j); /* no create starts meanwhile */
+void core_killall_listed(struct jobs *j);     /* the table was renewed */
+/* Would this row go, in this scope? Pure. */
+bool killall_in_scope(const struct sandbox *row, bool account, const char *project);
+void killall_post(struct killall *k);         /* progress, coalesced */
+void killall_post_now(struct killall *k);
+void killall_run(struct killall *k);          /* delete every target that waits */
+void killall_stop(struct killall *k);         /* cancels what runs */
+/* Which result a target has after the last list. Pure. */
+int killall_final(int result, bool listed);
+
+/* --- core_actions.c ------------------------------------------------------------------------------ */
+void core_action(struct jobs *j, struct cmd *c);
+void core_actions_release(struct jobs *j);
+
+#endif

@@ -1,0 +1,285 @@
+/* The table of sandboxes: the one place where rows change. A row is known to others by
+ * the id the store gives it; until then it is only in the table. */
+#include "core_priv.h"
+
+#include <cct/util/str.h>
+#include <cct/util/thread.h>
+#include <cct/util/xalloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Ids of rows that the store could not take: above all it gives, still exact in JSON. */
+#define LOCAL_IDS (1ull << 50)
+#define POST 1u
+#define PERSIST 2u
+
+struct insert {
+    struct jobs *j;
+    struct sandbox row; /* as handed over: finds it again in the table */
+    core_row_fn fn;
+    void *ctx;
+};
+
+void core_rows_init(struct jobs *j)
+{
+    j->priv->dirty = map_new();
+    j->priv->inserts = map_new();
+    j->priv->local_ids = LOCAL_IDS;
+}
+
+static void insert_free(void *p)
+{
+    struct insert *in = p;
+
+    sandbox_release(&in->row);
+    free(in);
+}
+
+void core_rows_release(struct jobs *j)
+{
+    map_free(j->priv->inserts, insert_free);
+    for (size_t i = 0; i < j->table.n; i++)
+        sandbox_release(&j->table.v[i]);
+    ARR_RELEASE(&j->table);
+    map_free(j->priv->dirty, NULL);
+}
+
+struct sandbox *jobs_row(struct jobs *j, uint64_t id)
+{
+    for (size_t i = 0; id && i < j->table.n; i++)
+        if (j->table.v[i].id == id)
+            return &j->table.v[i];
+    return NULL;
+}
+
+struct sandbox *jobs_row_by_e2b(struct jobs *j, const char *sandbox_id)
+{
+    for (size_t i = 0; sandbox_id && i < j->table.n; i++)
+        if (str_eq(j->table.v[i].sandbox_id, sandbox_id))
+            return &j->table.v[i];
+    return NULL;
+}
+
+bool core_row_live(const struct sandbox *row)
+{
+    return row->state == SB_RUNNING || row->state == SB_PAUSED || row->state == SB_CREATING ||
+           (row->state == SB_ERROR && row->vm_up);
+}
+
+void core_row_set(char **field, const char *value)
+{
+    char *copy = xstrdup(value);
+
+    free(*field);
+    *field = copy;
+}
+
+/* --- telling and persisting ------------------------------------------------------------- */
+
+static void post_rows(struct jobs *j, const uint64_t *ids, size_t n)
+{
+    struct ev_sandboxes *ev = ev_new(EV_SANDBOXES);
+
+    ev->v = xcalloc(n ? n : 1, sizeof(*ev->v));
+    for (size_t i = 0; i < n; i++) {
+        const struct sandbox *row = jobs_row(j, ids[i]);
+        if (row)
+            sandbox_copy(&ev->v[ev->n++], row);
+    }
+    jobs_post(j, ev);
+}
+
+static void post_all(struct jobs *j)
+{
+    struct ev_sandboxes *ev = ev_new(EV_SANDBOXES);
+
+    ev->full = true;
+    ev->v = xcalloc(j->table.n + 1, sizeof(*ev->v));
+    for (size_t i = 0; i < j->table.n; i++)
+        if (j->table.v[i].id)
+            sandbox_copy(&ev->v[ev->n++], &j->table.v[i]);
+    jobs_post(j, ev);
+}
+
+static void on_put(void *ctx, struct st_reply *r)
+{
+    struct jobs *j = ctx;
+
+    if (r->err.code && !j->priv->said_unstored)
+        jobs_say(j, 2, 0, "cannot keep the list of sandboxes: %s; it is right on the screen, but "
+                          "is not stored", r->err.text);
+    j->priv->said_unstored = r->err.code != 0;
+}
+
+void core_rows_flush(struct jobs *j)
+{
+    struct map *dirty = j->priv->dirty;
+    size_t it = 0, n = 0;
+    uint64_t id, *ids;
+    void *what;
+
+    net_timer_cancel(j->o.net, j->priv->flush_timer);
+    j->priv->flush_timer = 0;
+    if (!map_count(dirty))
+        return;
+    j->priv->dirty = map_new();
+    ids = xcalloc(map_count(dirty), sizeof(*ids));
+    while ((what = map_next(dirty, &it, NULL, &id))) {
+        const struct sandbox *row = jobs_row(j, id);
+
+        if (!row)
+            continue;
+        ids[n++] = id;
+        if (((uintptr_t)what & PERSIST) && id < LOCAL_IDS)
+            store_put_sandbox(j->o.store, row, jobs_store(j, on_put, j, j));
+    }
+    if (n)
+        post_rows(j, ids, n);
+    free(ids);
+    map_free(dirty, NULL);
+}
+
+static void flush_now(void *ctx)
+{
+    struct jobs *j = ctx;
+
+    j->priv->flush_timer = 0;
+    core_rows_flush(j);
+}
+
+static void mark(struct jobs *j, uint64_t id, unsigned what)
+{
+    struct jobs_priv *p = j->priv;
+    uintptr_t old;
+
+    if (!id)
+        return; /* told when the store has given it an id */
+    old = (uintptr_t)map_get_id(p->dirty, id);
+    map_put_id(p->dirty, id, (void *)(old | what));
+    if (!p->flush_timer && !p->stopping)
+        p->flush_timer = net_timer(j->o.net, 0, flush_now, j);
+}
+
+void jobs_row_changed(struct jobs *j, struct sandbox *row)
+{
+    THREAD_ASSERT(THREAD_NET);
+    row->rev++;
+    mark(j, row->id, POST | PERSIST);
+}
+
+void jobs_row_error(struct jobs *j, struct sandbox *row, bool vm_up, const char *text)
+{
+    bool said = row->state == SB_ERROR && str_eq(row->reason, text);
+
+    row->state = SB_ERROR;
+    row->vm_up = vm_up;
+    row->pending = false;
+    core_row_set(&row->reason, text);
+    jobs_row_changed(j, row);
+    if (!said)
+        jobs_say(j, 2, row->id, "%s: %s%s", row->name ? row->name : "sandbox", text,
+                 vm_up ? " (the VM still runs and bills)" : "");
+}
+
+void core_row_state(struct jobs *j, struct sandbox *row)
+{
+    uint64_t id = row->id;
+    bool up = row->state == SB_RUNNING || (row->state == SB_ERROR && row->vm_up);
+    struct session *s = id ? map_get_id(j->sessions, id) : NULL;
+
+    if (!s && up && j->o.follow_all && !row->foreign && id && j->e2b)
+        s = session_of(j, id);
+    if (!s)
+        return;
+    session_vm_state(s, up ? SB_RUNNING : row->state == SB_ERROR ? SB_KILLED : row->state);
+    if (up && j->o.follow_all && row->sandbox_id)
+        session_follow(s);
+}
+
+/* --- ids -------------------------------------------------------------------------------------- */
+
+/* The row in the table that this insert was for. */
+static struct sandbox *find_inserted(struct jobs *j, const struct sandbox *want)
+{
+    for (size_t i = 0; i < j->table.n; i++) {
+        struct sandbox *row = &j->table.v[i];
+        if (row->id)
+            continue;
+        if (want->sandbox_id ? str_eq(row->sandbox_id, want->sandbox_id)
+                             : str_eq(row->mark, want->mark))
+            return row;
+    }
+    return NULL;
+}
+
+static void on_inserted(void *ctx, struct st_reply *r)
+{
+    struct insert *in = ctx;
+    struct jobs *j = in->j;
+    bool ok = r->err.code == 0 && r->n_sandboxes == 1 && r->sandboxes[0].id;
+    uint64_t id = ok ? r->sandboxes[0].id : ++j->priv->local_ids;
+    struct sandbox *row = find_inserted(j, &in->row);
+
+    if (!ok)
+        on_put(j, r);
+    if (row && ok && jobs_row(j, id)) { /* another instance's row of it came first */
+        sandbox_release(row);
+        ARR_REMOVE(&j->table, row - j->table.v);
+        row = jobs_row(j, id);
+    } else if (row) {
+        bool changed = row->rev != in->row.rev;
+
+        row->id = id;
+        if (ok && row->foreign == r->sandboxes[0].foreign)
+            row->protect |= r->sandboxes[0].protect;
+        mark(j, id, changed ? POST | PERSIST : POST);
+        core_row_state(j, row);
+    }
+    map_del_id(j->priv->inserts, (uintptr_t)in);
+    if (in->fn)
+        in->fn(in->ctx, j, id, ok ? NULL : &r->err);
+    insert_free(in);
+}
+
+void core_row_insert(struct jobs *j, const struct sandbox *row, core_row_fn fn, void *ctx)
+{
+    struct insert *in = xcalloc(1, sizeof(*in));
+
+    in->j = j;
+    in->fn = fn;
+    in->ctx = ctx;
+    sandbox_copy(&in->row, row);
+    map_put_id(j->priv->inserts, (uintptr_t)in, in);
+    store_put_sandbox(j->o.store, row, jobs_store(j, on_inserted, in, in));
+}
+
+void core_row_remove(struct jobs *j, uint64_t id)
+{
+    struct sandbox *row = jobs_row(j, id);
+
+    if (!row)
+        return;
+    session_free(map_get_id(j->sessions, id));
+    sandbox_release(row);
+    ARR_REMOVE(&j->table, row - j->table.v);
+    map_del_id(j->priv->dirty, id);
+    if (id < LOCAL_IDS)
+        store_del_sandbox(j->o.store, id, (struct st_to){NULL, 0});
+    core_rows_flush(j);
+    post_all(j);
+}
+
+void core_rows_load(struct jobs *j, struct st_reply *r)
+{
+    if (r->err.code)
+        jobs_say(j, 2, 0, "cannot read the stored sandboxes: %s", r->err.text);
+    for (size_t i = 0; i < r->n_sandboxes; i++) {
+        struct sandbox *row = ARR_PUSH(&j->table);
+
+        *row = r->sandboxes[i];
+        memset(&r->sandboxes[i], 0, sizeof(*row));
+        row->pending = false; /* what was under way ended with that process */
+        row->unlisted = false;
+    }
+    post_all(j);
+}
