@@ -1,0 +1,199 @@
+/* Actions: each becomes a command to the net thread and ends in one EV_DONE. */
+#include "app_priv.h"
+
+#include <cct/util/thread.h>
+#include <cct/util/xalloc.h>
+
+struct cmd *app_cmd(struct app *a, enum cmd_type t)
+{
+    THREAD_ASSERT(THREAD_MAIN);
+    return cmd_new(t, ++a->next_req);
+}
+
+uint64_t app_post(struct app *a, struct cmd *c)
+{
+    enum cmd_type t = (enum cmd_type)c->m.type;
+    bool urgent = t == CMD_KILL || (t >= CMD_KILL_OPEN && t <= CMD_KILL_RETRY) ||
+                  t == CMD_INTERRUPT;
+    uint64_t req = c->m.req_id;
+
+    mq_post(net_mq(a->net), urgent ? MQ_URGENT : MQ_NORMAL, &c->m);
+    return req;
+}
+
+uint64_t app_refuse(struct app *a, const struct err *e)
+{
+    struct ev_done *d = ev_new(EV_DONE);
+
+    d->m.req_id = ++a->next_req;
+    d->err = *e;
+    mq_post(a->events, MQ_NORMAL, &d->m);
+    return a->next_req;
+}
+
+static uint64_t on_sandbox(struct app *a, enum cmd_type t, uint64_t sandbox)
+{
+    struct cmd *c = app_cmd(a, t);
+
+    c->sandbox = sandbox;
+    return app_post(a, c);
+}
+
+/* No answer is wanted. */
+static void tell(struct app *a, enum cmd_type t, uint64_t sandbox, bool on)
+{
+    struct cmd *c = cmd_new(t, 0);
+
+    THREAD_ASSERT(THREAD_MAIN);
+    c->sandbox = sandbox;
+    c->on = on;
+    app_post(a, c);
+}
+
+uint64_t app_send(struct app *a, uint64_t sandbox, const char *text, bool wait)
+{
+    struct cmd *c = app_cmd(a, CMD_SEND);
+
+    c->sandbox = sandbox;
+    c->text = xstrdup(text ? text : "");
+    c->on = wait;
+    return app_post(a, c);
+}
+
+static uint64_t on_message(struct app *a, enum cmd_type t, uint64_t message)
+{
+    struct cmd *c = app_cmd(a, t);
+
+    c->id = message;
+    return app_post(a, c);
+}
+
+uint64_t app_message_cancel(struct app *a, uint64_t message)
+{
+    return on_message(a, CMD_MESSAGE_CANCEL, message);
+}
+
+uint64_t app_message_retry(struct app *a, uint64_t message)
+{
+    return on_message(a, CMD_MESSAGE_RETRY, message);
+}
+
+uint64_t app_interrupt(struct app *a, uint64_t sandbox)
+{
+    return on_sandbox(a, CMD_INTERRUPT, sandbox);
+}
+
+uint64_t app_restart_agent(struct app *a, uint64_t sandbox)
+{
+    return on_sandbox(a, CMD_RESTART, sandbox);
+}
+
+uint64_t app_kill(struct app *a, uint64_t sandbox)
+{
+    return on_sandbox(a, CMD_KILL, sandbox);
+}
+
+static uint64_t with_number(struct app *a, enum cmd_type t, uint64_t sandbox, int n)
+{
+    struct cmd *c = app_cmd(a, t);
+
+    c->sandbox = sandbox;
+    c->n = n;
+    return app_post(a, c);
+}
+
+uint64_t app_set_timeout(struct app *a, uint64_t sandbox, int seconds_from_now)
+{
+    return with_number(a, CMD_TIMEOUT, sandbox, seconds_from_now);
+}
+
+uint64_t app_pause(struct app *a, uint64_t sandbox)
+{
+    return on_sandbox(a, CMD_PAUSE, sandbox);
+}
+
+uint64_t app_resume(struct app *a, uint64_t sandbox, int timeout_s)
+{
+    return with_number(a, CMD_RESUME, sandbox, timeout_s);
+}
+
+uint64_t app_rename(struct app *a, uint64_t sandbox, const char *name)
+{
+    struct cmd *c = app_cmd(a, CMD_RENAME);
+
+    c->sandbox = sandbox;
+    c->text = xstrdup(name ? name : "");
+    return app_post(a, c);
+}
+
+void app_protect(struct app *a, uint64_t sandbox, bool on)
+{
+    tell(a, CMD_PROTECT, sandbox, on);
+}
+
+uint64_t app_forget(struct app *a, uint64_t sandbox)
+{
+    return on_sandbox(a, CMD_FORGET, sandbox);
+}
+
+uint64_t app_kill_all_open(struct app *a, bool account_scope)
+{
+    struct cmd *c = app_cmd(a, CMD_KILL_OPEN);
+
+    c->on = account_scope;
+    return app_post(a, c);
+}
+
+uint64_t app_kill_all_confirm(struct app *a, bool account_scope, size_t expected)
+{
+    struct cmd *c = app_cmd(a, CMD_KILL_CONFIRM);
+
+    c->on = account_scope;
+    c->n = (int64_t)expected;
+    return app_post(a, c);
+}
+
+void app_kill_all_cancel(struct app *a)
+{
+    tell(a, CMD_KILL_CANCEL, 0, false);
+}
+
+uint64_t app_kill_all_retry(struct app *a)
+{
+    return app_post(a, app_cmd(a, CMD_KILL_RETRY));
+}
+
+void app_follow(struct app *a, uint64_t sandbox)
+{
+    tell(a, CMD_FOLLOW, sandbox, true);
+}
+
+void app_unfollow(struct app *a, uint64_t sandbox)
+{
+    tell(a, CMD_FOLLOW, sandbox, false);
+}
+
+void app_load_older(struct app *a, uint64_t sandbox)
+{
+    tell(a, CMD_LOAD_OLDER, sandbox, false);
+}
+
+uint64_t app_refresh(struct app *a)
+{
+    return app_post(a, app_cmd(a, CMD_REFRESH));
+}
+
+void app_active(struct app *a, bool active)
+{
+    tell(a, CMD_ACTIVE, 0, active);
+}
+
+void app_event_add(struct app *a, int level, uint64_t sandbox, const char *text)
+{
+    struct cmd *c = cmd_new(CMD_SAY, 0);
+
+    c->sandbox = sandbox;
+    c->n = level;
+    c->text = xstrdup(text);
+    app_post(a, c);
+}

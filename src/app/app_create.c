@@ -1,0 +1,220 @@
+/* What may be asked of a new sandbox, and with which tools. */
+#include "app_priv.h"
+
+#include <cct/keys.h>
+#include <cct/util/buf.h>
+#include <cct/util/limits.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- keys ------------------------------------------------------------------------------ */
+
+static size_t needs_of(const struct tool *t, const char **needs)
+{
+    size_t n = 0;
+
+    for (unsigned bit = 1; bit <= TOOL_GITHUB; bit <<= 1)
+        if (t->needs & bit)
+            needs[n++] = tool_provider_name(bit);
+    needs[n] = NULL;
+    return n;
+}
+
+/* Provider whose key the tool lacks; new string, NULL when it lacks none. */
+static char *missing_key(const struct tool *t)
+{
+    const char *needs[8];
+    char *missing = NULL;
+
+    if (needs_of(t, needs))
+        keys_env_free(keys_provider_env(needs, &missing));
+    return missing;
+}
+
+static bool given_in_env(const struct tool *t, const struct kv *env)
+{
+    for (unsigned bit = 1; bit <= TOOL_GITHUB; bit <<= 1) {
+        if (!(t->needs & bit))
+            continue;
+        for (size_t i = 0; tool_provider_env(bit, i); i++)
+            for (const struct kv *v = env; v && v->k; v++)
+                if (str_eq(v->k, tool_provider_env(bit, i)) && v->v && *v->v)
+                    return true;
+    }
+    return false;
+}
+
+/* --- check ------------------------------------------------------------------------------- */
+
+static bool name_taken(const struct app *a, const char *name)
+{
+    for (size_t i = 0; i < a->model->n_sandboxes; i++) {
+        const struct sandbox *s = &a->model->sandboxes[i];
+        bool live = s->state != SB_KILLED && !(s->state == SB_ERROR && !s->vm_up);
+
+        if (live && str_eq(s->name, name))
+            return true;
+    }
+    return false;
+}
+
+static int check_name(const struct app *a, const char *name, struct err *e)
+{
+    if (!name || !*name)
+        return 0;
+    if (!sandbox_name_ok(name))
+        return err_set(e, ERR_INVALID, "the name \"%.70s\" is not possible: 1 to 64 of the "
+                       "characters A-Z a-z 0-9 _ -", name);
+    if (name_taken(a, name))
+        return err_set(e, ERR_INVALID, "the name \"%s\" is taken by a sandbox that lives; choose "
+                       "another", name);
+    return 0;
+}
+
+static int unknown_tool(const struct app *a, const char *name, struct err *e)
+{
+    const char *names[64];
+    size_t n = 0;
+    int near;
+
+    for (const struct tool *t; n < 64 && (t = tools_at(a->tools, n)); n++)
+        names[n] = t->name;
+    near = str_nearest(name, names, n);
+    return err_set(e, ERR_INVALID, "there is no tool \"%.60s\"%s%s%s", name,
+                   near >= 0 ? "; did you mean \"" : "", near >= 0 ? names[near] : "",
+                   near >= 0 ? "\"?" : "");
+}
+
+static bool env_name_ok(const char *k)
+{
+    if (!isalpha((unsigned char)*k) && *k != '_')
+        return false;
+    while (isalnum((unsigned char)*k) || *k == '_')
+        k++;
+    return !*k;
+}
+
+static int check_env(const struct kv *env, struct err *e)
+{
+    for (; env && env->k; env++)
+        if (!env_name_ok(env->k))
+            return err_set(e, ERR_INVALID, "the variable name \"%.60s\" is not possible: letters, "
+                           "digits and _", env->k);
+    return 0;
+}
+
+static int check_tool(struct app *a, const struct app_create *c, const struct tool *t,
+                      const char **field, struct err *e)
+{
+    char *missing;
+
+    *field = "tool";
+    if (!t)
+        return unknown_tool(a, c->tool ? c->tool : "", e);
+    if (t->local_only && a->model->account && !a->model->local)
+        return err_set(e, ERR_INVALID, "the tool \"%s\" runs with the local provider only: start "
+                       "with --local", t->name);
+    if (c->command && !str_eq(t->adapter, "shell"))
+        return err_set(e, ERR_INVALID, "a command can be given to the tool \"shell\" only");
+    *field = "key";
+    missing = given_in_env(t, c->env) ? NULL : missing_key(t);
+    if (missing) {
+        err_set(e, ERR_AUTH, "%s needs a key of %s: set %s before starting cc-tui", t->label,
+                missing, tool_provider_env(tool_provider_bit(missing), 0)
+                             ? tool_provider_env(tool_provider_bit(missing), 0) : "it");
+        free(missing);
+        return ERR_AUTH;
+    }
+    return 0;
+}
+
+int app_check_create(struct app *a, const struct app_create *c, const char **field, struct err *e)
+{
+    const struct tool *t = c->tool ? tools_find(a->tools, c->tool) : NULL;
+    size_t len = c->prompt ? strlen(c->prompt) : 0;
+    int rc;
+
+    *field = "name";
+    rc = check_name(a, c->name, e);
+    if (rc == 0)
+        rc = check_tool(a, c, t, field, e);
+    if (rc)
+        return rc;
+    *field = "timeout";
+    if (c->timeout_s < 0 || c->timeout_s > LIM_TIMEOUT_MAX_S)
+        return err_set(e, ERR_INVALID, "the timeout of %d s is not possible: 1 second to 24 hours",
+                       c->timeout_s);
+    *field = "prompt";
+    if (len > LIM_MESSAGE_BYTES)
+        return err_set(e, ERR_INVALID, "the prompt is too long: %zu bytes, at most %u", len,
+                       LIM_MESSAGE_BYTES);
+    *field = "env";
+    rc = check_env(c->env, e);
+    if (rc == 0)
+        *field = NULL;
+    return rc;
+}
+
+/* --- create -------------------------------------------------------------------------------- */
+
+static struct kv *copy_env(const struct kv *env)
+{
+    size_t n = 0;
+    struct kv *out;
+
+    while (env && env[n].k)
+        n++;
+    out = xcalloc(n + 1, sizeof(*out));
+    for (size_t i = 0; i < n; i++)
+        out[i] = (struct kv){xstrdup(env[i].k), xstrdup(env[i].v ? env[i].v : "")};
+    return out;
+}
+
+uint64_t app_create(struct app *a, const struct app_create *c, bool done_when_ready)
+{
+    const char *field;
+    struct err e = {0};
+    struct cmd *m;
+
+    if (app_check_create(a, c, &field, &e) != 0)
+        return app_refuse(a, &e);
+    m = app_cmd(a, CMD_CREATE);
+    m->create = xcalloc(1, sizeof(*m->create));
+    m->create->tool = xstrdup(c->tool);
+    m->create->template_id = xstrdup(c->template_id);
+    m->create->name = xstrdup(c->name);
+    m->create->prompt = xstrdup(c->prompt);
+    m->create->command = xstrdup(c->command);
+    m->create->timeout_s = c->timeout_s;
+    m->create->pause_at_end = c->pause_at_end;
+    m->create->when_ready = done_when_ready;
+    m->create->env = copy_env(c->env);
+    return app_post(a, m);
+}
+
+/* --- tools ------------------------------------------------------------------------------------ */
+
+void app_tools_release(struct app *a)
+{
+    for (size_t i = 0; i < a->tool_list.n; i++)
+        free(a->tool_list.v[i].missing_key);
+    ARR_RELEASE(&a->tool_list);
+}
+
+const struct app_tool *app_tools(struct app *a)
+{
+    const struct tool *t;
+
+    app_tools_release(a);
+    for (size_t i = 0; (t = tools_at(a->tools, i)); i++)
+        *ARR_PUSH(&a->tool_list) = (struct app_tool){.name = t->name,
+                                                     .label = t->label,
+                                                     .template_id = t->template_id,
+                                                     .local_only = t->local_only,
+                                                     .missing_key = missing_key(t)};
+    (void)ARR_PUSH(&a->tool_list); /* the end */
+    return a->tool_list.v;
+}

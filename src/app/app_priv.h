@@ -1,0 +1,57 @@
+/* Inside of the facade; main thread only.
+ *
+ *   app.c          life, drain
+ *   app_create.c   the form's rules, tools
+ *   app_actions.c  commands
+ *   app_stream.c   bytes for `logs` */
+#ifndef CCT_APP_PRIV_H
+#define CCT_APP_PRIV_H
+
+#include <cct/app.h>
+#include <cct/config/tools.h>
+#include <cct/jobs/command.h>
+#include <cct/jobs/core.h>
+#include <cct/keys.h>
+#include <cct/util/arr.h>
+
+struct sink;
+struct app {
+    struct app_opts o;
+    char *project, *data_dir, *config_dir, *state_dir, *runtime_dir, *ca_file;
+    char owner[64];
+    struct model *model;
+    struct mq *events;
+    struct net *net;
+    struct store *store;
+    struct jobs *jobs;
+    struct tools *tools;
+    struct key_found key;
+    struct err key_err;
+    ARR(struct app_tool) tool_list;
+    struct msg *waiting;   /* taken from the queue, not applied yet */
+    uint64_t next_req;
+    bool online;
+    void (*observe)(void *ctx, const struct msg *ev);
+    void *observe_ctx;
+    ARR(struct sink) sinks;
+};
+
+/* app_actions.c */
+struct cmd *app_cmd(struct app *a, enum cmd_type t); /* with a new req_id */
+uint64_t app_post(struct app *a, struct cmd *take);
+/* An action that ends before it begins. */
+uint64_t app_refuse(struct app *a, const struct err *e);
+
+/* app_stream.c */
+struct sink {
+    uint64_t req_id;
+    void (*fn)(void *ctx, const char *data, size_t len);
+    void *ctx;
+};
+/* True when the message was bytes for a sink. */
+bool app_sink_take(struct app *a, const struct msg *m);
+
+/* app_create.c */
+void app_tools_release(struct app *a);
+
+#endif

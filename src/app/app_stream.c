@@ -1,0 +1,55 @@
+/* Bytes of a session on their way to `logs`. */
+#include "app_priv.h"
+
+#include <cct/jobs/session.h>
+
+static struct sink *find(struct app *a, uint64_t req_id)
+{
+    for (size_t i = 0; i < a->sinks.n; i++)
+        if (a->sinks.v[i].req_id == req_id)
+            return &a->sinks.v[i];
+    return NULL;
+}
+
+bool app_sink_take(struct app *a, const struct msg *m)
+{
+    struct sink *s = m->req_id ? find(a, m->req_id) : NULL;
+
+    if (m->type == EV_CHUNK) {
+        const struct ev_chunk *c = (const struct ev_chunk *)m;
+        if (s)
+            s->fn(s->ctx, c->data, c->len);
+        return true;
+    }
+    if (s && m->type == EV_DONE)
+        ARR_REMOVE(&a->sinks, s - a->sinks.v);
+    return false;
+}
+
+static uint64_t stream(struct app *a, struct cmd *c,
+                       void (*fn)(void *ctx, const char *data, size_t len), void *ctx)
+{
+    *ARR_PUSH(&a->sinks) = (struct sink){c->m.req_id, fn, ctx};
+    return app_post(a, c);
+}
+
+uint64_t app_raw(struct app *a, uint64_t sandbox, uint64_t from, bool follow,
+                 void (*fn)(void *ctx, const char *data, size_t len), void *ctx)
+{
+    struct cmd *c = app_cmd(a, CMD_RAW);
+
+    c->sandbox = sandbox;
+    c->n = (int64_t)from;
+    c->on = follow;
+    return stream(a, c, fn, ctx);
+}
+
+uint64_t app_events(struct app *a, uint64_t sandbox, bool follow,
+                    void (*fn)(void *ctx, const char *json, size_t len), void *ctx)
+{
+    struct cmd *c = app_cmd(a, CMD_EVENTS);
+
+    c->sandbox = sandbox;
+    c->on = follow;
+    return stream(a, c, fn, ctx);
+}
