@@ -1,5 +1,6 @@
 /* Answers: error bodies to sentences and codes, list pages to rows. */
 #include "e2b_priv.h"
+#include <cct/util/clock.h>
 #include <cct/util/json.h>
 #include <cct/util/log.h>
 #include <cct/util/str.h>
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAGES_MAX = 1000, WORDS_MAX = 160 };
+enum { PAGES_MAX = 1000, WORDS_MAX = 160, V1_MS = 60000 };
 
 static const char *const tasks[] = {
     [CALL_LIST] = "list sandboxes",   [CALL_GET] = "look up sandbox",
@@ -207,7 +208,7 @@ static bool take_list(struct e2b_call *k, const struct net_result *n, struct e2b
     }
     if (str_starts(k->path, "/v2/"))
         return next_page(k, &r->err);
-    k->e2b->no_v2 = true;
+    k->e2b->v1_until = clock_mono_ms() + V1_MS;
     err_set(&r->err, ERR_OK, "this service lists running sandboxes only: paused ones are not "
             "seen");
     return false;

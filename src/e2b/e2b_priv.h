@@ -15,7 +15,7 @@ struct e2b {
     struct e2b_account account;
     struct map *calls; /* id -> struct e2b_call */
     uint64_t next_id;
-    bool no_v2;        /* this server knows only the old list */
+    int64_t v1_until;  /* mono: until then only the old list is asked for */
 };
 
 /* One call: one or more requests, one answer. */

@@ -1,5 +1,6 @@
 /* The calls about sandboxes: paths and bodies. */
 #include "e2b_priv.h"
+#include <cct/util/clock.h>
 #include <cct/util/json.h>
 #include <cct/util/xalloc.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@ void list_path(struct e2b_call *k)
 {
     struct buf b = BUF_INIT;
 
-    if (k->e2b->no_v2 || k->fresh_v1) {
+    if (k->fresh_v1 || clock_mono_ms() < k->e2b->v1_until) {
         buf_adds(&b, "/sandboxes");
     } else {
         buf_adds(&b, "/v2/sandboxes?state=running,paused&limit=100");

@@ -259,7 +259,7 @@ static void test_old_list(void **state)
     assert_non_null(strstr(got.r.err.text, "running"));
     assert_int_equal(got.n, 1);
     assert_non_null(strstr(got.first, "|running|"));
-    run(&c); /* does not ask for v2 again */
+    run(&c); /* does not ask for v2 again so soon */
     assert_int_equal(script_at, 3);
     assert_int_equal(got.n, 0);
 }

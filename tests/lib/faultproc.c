@@ -1,0 +1,150 @@
+/* faultd as a child process: its first line says where it listens. */
+#include "faultproc.h"
+#include <arpa/inet.h>
+#include <cct/util/buf.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum { ARGS_MAX = 32 };
+
+struct faultd {
+    pid_t pid;
+    char url[64];
+    char control[64]; /* the proxy's socket, or "" */
+};
+
+static struct faultd *start(const char *const *args, size_t n)
+{
+    struct faultd *f = xcalloc(1, sizeof(*f));
+    const char *dir = getenv("B"), *argv[ARGS_MAX + 2] = {"faultd"};
+    char *path = xasprintf("%s/faultd", dir ? dir : "build/debug");
+    posix_spawn_file_actions_t fa;
+    int out[2];
+    FILE *in;
+
+    for (size_t i = 0; i < n && i < ARGS_MAX; i++)
+        argv[i + 1] = args[i];
+    if (pipe2(out, O_CLOEXEC))
+        die("test: %s", strerror(errno));
+    posix_spawn_file_actions_init(&fa);
+    posix_spawn_file_actions_adddup2(&fa, out[1], 1);
+    if (posix_spawn(&f->pid, path, &fa, NULL, (char *const *)(void *)argv, environ) != 0)
+        die("test: cannot start %s", path);
+    posix_spawn_file_actions_destroy(&fa);
+    close(out[1]);
+    in = fdopen(out[0], "r");
+    if (!in || !fgets(f->url, sizeof(f->url), in))
+        die("test: %s said nothing", path);
+    fclose(in);
+    f->url[strcspn(f->url, "\n")] = '\0';
+    free(path);
+    return f;
+}
+
+struct faultd *faultd_start(const char *const *args)
+{
+    size_t n = 0;
+
+    while (args && args[n])
+        n++;
+    return start(args, n);
+}
+
+struct faultd *faultd_proxy(const char *url)
+{
+    static int count;
+    char control[64];
+    const char *args[] = {"proxy", "--to", url + strlen("http://"), "--control", control};
+    struct faultd *f;
+
+    snprintf(control, sizeof(control), "/tmp/cct-faultd-%d-%d", (int)getpid(), count++);
+    f = start(args, 5);
+    str_copy(f->control, sizeof(f->control), control);
+    return f;
+}
+
+const char *faultd_url(const struct faultd *f)
+{
+    return f->url;
+}
+
+static bool read_all(int fd, struct buf *b)
+{
+    char room[16384];
+    ssize_t n;
+
+    while ((n = recv(fd, room, sizeof(room), 0)) > 0)
+        buf_add(b, room, (size_t)n);
+    return n == 0;
+}
+
+char *faultd_http(const struct faultd *f, const char *method, const char *path, const char *body)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct buf b = BUF_INIT;
+    const char *text;
+    char *answer = NULL;
+
+    a.sin_port = htons((uint16_t)strtoul(strrchr(f->url, ':') + 1, NULL, 10));
+    buf_addf(&b, "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n%s",
+             method, path, body ? strlen(body) : 0, body ? body : "");
+    if (connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0 &&
+        send(fd, b.p, b.len, MSG_NOSIGNAL) == (ssize_t)b.len) {
+        buf_clear(&b);
+        if (read_all(fd, &b) && str_starts(buf_str(&b), "HTTP/1.1 2") &&
+            (text = strstr(b.p, "\r\n\r\n")))
+            answer = xstrdup(text + 4);
+    }
+    buf_release(&b);
+    close(fd);
+    return answer;
+}
+
+bool faultd_config(const struct faultd *f, const char *json)
+{
+    char *answer = faultd_http(f, "POST", "/_faultd/config", json);
+
+    free(answer);
+    return answer != NULL;
+}
+
+bool faultd_command(const struct faultd *f, const char *line, char *answer, size_t size)
+{
+    struct sockaddr_un u = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    char text[128] = "";
+    ssize_t n = -1;
+
+    str_copy(u.sun_path, sizeof(u.sun_path), f->control);
+    if (connect(fd, (struct sockaddr *)&u, sizeof(u)) == 0 && dprintf(fd, "%s\n", line) > 0)
+        n = recv(fd, text, sizeof(text) - 1, 0);
+    close(fd);
+    if (answer)
+        str_copy(answer, size, text);
+    return n > 0 && !str_starts(text, "unknown");
+}
+
+void faultd_stop(struct faultd *f)
+{
+    if (!f)
+        return;
+    kill(f->pid, SIGTERM);
+    waitpid(f->pid, NULL, 0);
+    if (f->control[0])
+        unlink(f->control);
+    free(f);
+}

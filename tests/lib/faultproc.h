@@ -1,0 +1,22 @@
+/* Runs tests/faultd (see tests/faultd/faultd.h) as a child of the test. */
+#ifndef CCT_TESTS_FAULTPROC_H
+#define CCT_TESTS_FAULTPROC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct faultd;
+/* Arguments end with NULL. The program is $B/faultd. */
+struct faultd *faultd_start(const char *const *args);
+/* The chaos proxy in front of `url` ("http://127.0.0.1:PORT"). */
+struct faultd *faultd_proxy(const char *url);
+const char *faultd_url(const struct faultd *f); /* "http://127.0.0.1:PORT" */
+/* One HTTP request to it, body of the answer as a new string; NULL when it failed. */
+char *faultd_http(const struct faultd *f, const char *method, const char *path, const char *body);
+/* Same as POST /_faultd/config. */
+bool faultd_config(const struct faultd *f, const char *json);
+/* One command line to the proxy; true on "ok" and numbers of stat. */
+bool faultd_command(const struct faultd *f, const char *line, char *answer, size_t size);
+void faultd_stop(struct faultd *f);
+
+#endif
