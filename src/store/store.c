@@ -358,6 +358,7 @@ struct store *store_start(const struct store_opts *o, struct mq *reply, struct e
     s->retention_days = o->retention_days;
     s->max_bytes = o->max_bytes;
     s->vacuum = o->vacuum;
+    s->full_sync = true;
     s->last_commit = clock_mono_ms() - GATHER_MS;
     if (thread_start(&s->thread, THREAD_DB, "db", db_main, s) == 0)
         return s;

@@ -20,6 +20,7 @@
 #include "store_schema.h"
 
 enum {
+    SMALLEST = 512,          /* bytes of the smallest database with anything in it */
     BUSY_MS = 5000,          /* wait for another process's transaction */
     BUSY_CLOSE_MS = 200,     /* the same when the program ends */
     LOCK_MS = 5000,          /* wait for another process that opens */
@@ -35,25 +36,22 @@ static const char *const suffixes[] = {"", "-wal", "-shm", "-journal", NULL};
 /* What stands under the name must be a plain file of ours. It is looked at through an
  * O_PATH descriptor: closing any other one would drop the file locks that a second
  * connection of this process holds. */
-static int check_file(const char *path, ino_t *inode, struct err *e)
+static int check_file(const char *path, struct stat *st, struct err *e)
 {
-    struct stat st;
     int rc = 0, fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return errno == ENOENT ? ERR_NOTFOUND : err_sys(e, 0, "cannot open '%s'", path);
-    if (fstat(fd, &st) != 0)
+    if (fstat(fd, st) != 0)
         rc = err_sys(e, 0, "cannot look at '%s'", path);
-    else if (!S_ISREG(st.st_mode))
+    else if (!S_ISREG(st->st_mode))
         rc = err_set(e, ERR_PERM, "cannot use '%s': it is not a regular file", path);
-    else if (st.st_uid != geteuid())
+    else if (st->st_uid != geteuid())
         rc = err_set(e, ERR_PERM, "cannot use '%s': it belongs to user %u, not to you", path,
-                     (unsigned)st.st_uid);
-    else if (st.st_nlink > 1)
+                     (unsigned)st->st_uid);
+    else if (st->st_nlink > 1) /* somebody else may write to it under that name */
         rc = err_set(e, ERR_PERM, "cannot use '%s': it has a second name (hard link)", path);
-    else if ((st.st_mode & 077) && chmod(path, 0600) != 0)
+    else if ((st->st_mode & 077) && chmod(path, 0600) != 0)
         rc = err_sys(e, 0, "cannot make '%s' private", path);
-    if (rc == 0)
-        *inode = st.st_ino;
     close(fd);
     return rc;
 }
@@ -62,15 +60,18 @@ static int check_file(const char *path, ino_t *inode, struct err *e)
  * files beside it the same mode. */
 static int prepare_files(struct store *s, struct err *e)
 {
-    ino_t other;
+    struct stat st;
     for (int i = 1; suffixes[i]; i++) {
         char *path = xasprintf("%s%s", s->path, suffixes[i]);
-        int rc = check_file(path, &other, e);
+        int rc = check_file(path, &st, e);
         free(path);
         if (rc != 0 && rc != ERR_NOTFOUND)
             return rc;
     }
-    int rc = check_file(s->path, &s->inode, e);
+    int rc = check_file(s->path, &st, e);
+    s->inode = rc == 0 ? st.st_ino : 0;
+    if (rc == 0 && st.st_size > 0 && st.st_size < SMALLEST)
+        rc = err_set(e, ERR_CORRUPT, "the database '%s' is cut off", s->path);
     if (rc != ERR_NOTFOUND)
         return rc;
     int fd = open(s->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -78,13 +79,16 @@ static int prepare_files(struct store *s, struct err *e)
         return err_sys(e, 0, "cannot make '%s'", s->path);
     rc = fchmod(fd, 0600) == 0 ? 0 : err_sys(e, 0, "cannot make '%s' private", s->path);
     close(fd);
-    return rc != 0 ? rc : check_file(s->path, &s->inode, e);
+    if (rc == 0)
+        rc = check_file(s->path, &st, e);
+    s->inode = rc == 0 ? st.st_ino : 0;
+    return rc;
 }
 
 /* Opening, putting aside and migrating are for one process at a time. */
 static int take_lock(struct store *s, struct err *e)
 {
-    char *path = fs_join(s->dir, "cc-tui.db.lock");
+    char *path = fs_join(s->dir, "cc-tui.lock");
     int64_t until = clock_mono_ms() + LOCK_MS;
     int fd;
     while ((fd = fs_lock(path, e)) == ERR_BUSY && clock_mono_ms() < until)
@@ -120,7 +124,7 @@ static void close_db(struct store *s)
     if (s->db && sqlite3_close(s->db) != SQLITE_OK)
         BUG("a statement is still open: %s", sqlite3_errmsg(s->db));
     s->db = NULL;
-    s->in_tx = s->full_sync = false;
+    s->full_sync = true; /* what a new connection begins with */
 }
 
 static int pragma_is(struct store *s, const char *sql, const char *want, struct err *e)
@@ -139,34 +143,6 @@ static int pragma_is(struct store *s, const char *sql, const char *want, struct 
     return rc != 0 ? e->code : same;
 }
 
-/* WAL where shared memory works, else the rollback journal. A file that is in WAL mode
- * already can be turned back only while it is held alone. */
-static int set_journal(struct store *s, struct err *e)
-{
-    int rc = 0;
-    if (!network_file_system(s->dir)) {
-        rc = pragma_is(s, "PRAGMA journal_mode=WAL", "wal", e);
-        if (rc == 1)
-            return 0;
-        if (rc == ERR_CORRUPT || rc == ERR_FULL || rc == ERR_BUSY)
-            return rc;
-        err_clear(e);
-    }
-    rc = pragma_is(s, "PRAGMA journal_mode=DELETE", "delete", e);
-    if (rc != 1) {
-        err_clear(e);
-        rc = st_exec(s, "PRAGMA locking_mode=EXCLUSIVE", e);
-        if (rc == 0)
-            rc = pragma_is(s, "PRAGMA journal_mode=DELETE", "delete", e);
-        if (rc == 1)
-            rc = st_exec(s, "PRAGMA locking_mode=NORMAL; SELECT 1 FROM sqlite_schema", e) == 0;
-    }
-    if (rc == 0)
-        return err_set(e, ERR_IO, "cannot use the database '%s': no journal mode works here",
-                       s->path);
-    return rc == 1 ? 0 : rc;
-}
-
 static int connect_db(struct store *s, const char *path, struct err *e)
 {
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE |
@@ -181,17 +157,57 @@ static int connect_db(struct store *s, const char *path, struct err *e)
     /* deleted text is overwritten; nothing of it goes to temporary files */
     return st_exec(s,
                    "PRAGMA secure_delete=ON; PRAGMA temp_store=MEMORY;"
-                   "PRAGMA foreign_keys=ON; PRAGMA cell_size_check=ON;"
-                   "PRAGMA synchronous=NORMAL",
+                   "PRAGMA foreign_keys=ON; PRAGMA cell_size_check=ON",
                    e);
 }
 
-/* SQLITE_ERROR about our own statements: the tables are not what they should be. */
-static int not_ours(struct store *s, int rc, struct err *e)
+/* A file in WAL mode cannot even be read without shared memory; it is turned back to the
+ * rollback journal while it is held alone. */
+static int turn_back(struct store *s, struct err *e)
 {
-    if (sqlite3_errcode(s->db) != SQLITE_ERROR)
+    close_db(s);
+    int rc = connect_db(s, s->path, e);
+    if (rc == 0)
+        rc = st_exec(s, "PRAGMA locking_mode=EXCLUSIVE", e);
+    if (rc == 0)
+        rc = pragma_is(s, "PRAGMA journal_mode=DELETE", "delete", e);
+    if (rc == 0)
+        return err_set(e, ERR_IO, "cannot use the database '%s': no journal mode works here",
+                       s->path);
+    return rc != 1 ? rc
+                   : st_exec(s, "PRAGMA locking_mode=NORMAL; SELECT 1 FROM sqlite_schema", e);
+}
+
+static int read_version(struct store *s, int64_t *version, struct err *e)
+{
+    static const char sql[] = "PRAGMA user_version";
+    if (!s->no_wal) {
+        int rc = st_number(s, e, 0, version, sql, "");
+        if (rc != ERR_PERM && rc != ERR_IO)
+            return rc;
+        if ((s->last_error & 0xff) == SQLITE_ERROR)
+            return rc;
+        err_clear(e);
+        s->no_wal = true;
+    }
+    int rc = turn_back(s, e);
+    return rc != 0 ? rc : st_number(s, e, 0, version, sql, "");
+}
+
+/* WAL where shared memory works, else the rollback journal. */
+static int set_journal(struct store *s, struct err *e)
+{
+    if (s->no_wal)
+        return 0;
+    int rc = pragma_is(s, "PRAGMA journal_mode=WAL", "wal", e);
+    if (rc >= 0)
+        return 0;
+    if (rc != ERR_PERM && rc != ERR_IO)
         return rc;
-    return e->code = ERR_CORRUPT;
+    err_clear(e);
+    s->no_wal = true;
+    rc = pragma_is(s, "PRAGMA journal_mode=DELETE", "delete", e);
+    return rc < 0 ? rc : 0;
 }
 
 static int migrate(struct store *s, int64_t first_id, struct err *e)
@@ -202,8 +218,7 @@ static int migrate(struct store *s, int64_t first_id, struct err *e)
     if (rc == 0) /* another process may have been here first */
         rc = st_number(s, e, 0, &version, "PRAGMA user_version", "");
     for (int64_t v = rc == 0 ? version : STORE_SCHEMA; rc == 0 && v < STORE_SCHEMA; v++)
-        if ((rc = st_exec(s, store_migrations[v], e)) != 0)
-            rc = not_ours(s, rc, e);
+        rc = st_exec(s, store_migrations[v], e);
     snprintf(set, sizeof(set), "PRAGMA user_version=%d", (int)STORE_SCHEMA);
     if (rc == 0 && version < STORE_SCHEMA)
         rc = st_exec(s, set, e);
@@ -228,8 +243,6 @@ static int quick_look(struct store *s, struct err *e)
         if (sqlite3_exec(s->db, sql, NULL, NULL, NULL) != SQLITE_OK)
             rc = st_error(s, e, sqlite3_errcode(s->db));
     }
-    if (rc != 0)
-        rc = not_ours(s, rc, e);
     if (rc == 0 && sqlite3_db_readonly(s->db, "main") == 1 && access(s->path, W_OK) == 0)
         rc = err_set(e, ERR_CORRUPT, "the database '%s' has a damaged header", s->path);
     if (rc != 0)
@@ -244,16 +257,17 @@ static int quick_look(struct store *s, struct err *e)
     return rc == 1 ? 0 : rc;
 }
 
-static int open_file(struct store *s, int64_t first_id, struct err *e)
+static int open_steps(struct store *s, int64_t first_id, struct err *e)
 {
     int64_t version = 0;
     s->check_ms = INT64_MAX;
     s->check_table = s->check_tries = 0;
+    s->no_wal = network_file_system(s->dir);
     int rc = prepare_files(s, e);
     if (rc == 0)
         rc = connect_db(s, s->path, e);
     if (rc == 0)
-        rc = st_number(s, e, 0, &version, "PRAGMA user_version", "");
+        rc = read_version(s, &version, e);
     if (rc == 0 && version > STORE_SCHEMA) {
         s->readonly = true;
         return st_exec(s, "PRAGMA query_only=ON", e);
@@ -267,6 +281,16 @@ static int open_file(struct store *s, int64_t first_id, struct err *e)
     if (rc == 0 && version < STORE_SCHEMA)
         rc = migrate(s, first_id, e);
     return rc == 0 ? quick_look(s, e) : rc;
+}
+
+/* SQLITE_ERROR about our own statements: header or tables are not what they should be. */
+static int open_file(struct store *s, int64_t first_id, struct err *e)
+{
+    s->last_error = 0;
+    int rc = open_steps(s, first_id, e);
+    if (rc == ERR_IO && (s->last_error & 0xff) == SQLITE_ERROR)
+        rc = e->code = ERR_CORRUPT;
+    return rc;
 }
 
 /* --- the whole ------------------------------------------------------------------------ */

@@ -73,8 +73,9 @@ struct store {
     bool vacuum;
     /* db thread */
     sqlite3 *db;
-    bool readonly, memory, full_sync, in_tx;
-    ino_t inode; /* of the open file */
+    bool readonly, memory, no_wal, full_sync;
+    int last_error; /* SQLite's number of the last error */
+    ino_t inode;    /* of the open file */
     struct st_stmt stmts[64];
     size_t n_stmts;
     struct st_req **batch; /* writes that share the next commit */

@@ -57,6 +57,7 @@ static const char *advice(int code)
 int st_error(struct store *s, struct err *e, int rc)
 {
     int code = code_of(s, rc);
+    s->last_error = rc;
     const char *why = s->db ? sqlite3_errmsg(s->db) : sqlite3_errstr(rc);
     if (code == ERR_FULL)
         why = "the disk is full";
@@ -205,9 +206,7 @@ int st_begin(struct store *s, bool full, struct err *e)
             return rc;
         s->full_sync = full;
     }
-    int rc = st_run(s, e, "BEGIN IMMEDIATE", "");
-    s->in_tx = rc == 0;
-    return rc;
+    return st_run(s, e, "BEGIN IMMEDIATE", "");
 }
 
 int st_commit(struct store *s, struct err *e)
@@ -215,7 +214,6 @@ int st_commit(struct store *s, struct err *e)
     int rc = st_run(s, e, "COMMIT", "");
     if (rc != 0)
         st_rollback(s);
-    s->in_tx = false;
     return rc;
 }
 
@@ -226,7 +224,6 @@ void st_rollback(struct store *s)
         struct err ignored = {0};
         st_run(s, &ignored, "ROLLBACK", "");
     }
-    s->in_tx = false;
 }
 
 char *st_text(sqlite3_stmt *q, int col)
