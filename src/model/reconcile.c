@@ -151,21 +151,21 @@ void reconcile_gone(struct sandbox *s, enum sb_gone why, int64_t now)
 /* What is absent from a complete list; one absence may be a slip of the service. */
 static bool apply_absent(struct sandbox *s, const struct reconcile_opts *o)
 {
-    bool up = s->state == SB_RUNNING || s->state == SB_PAUSED ||
-              (s->state == SB_ERROR && s->vm_up);
+    bool up =
+        s->state == SB_RUNNING || s->state == SB_PAUSED || (s->state == SB_ERROR && s->vm_up);
     if (!up || !s->sandbox_id)
         return false;
     bool running = s->state != SB_PAUSED;
     bool expired = running && s->end_at && o->now >= s->end_at - END_SLACK_MS;
-    if (s->pending || (expired && !o->suspicious_empty)) {
+    if ((s->pending || expired) && !o->suspicious_empty) {
         reconcile_gone(s, s->pending ? GONE_HERE : GONE_TIMEOUT, o->now);
         return true;
     }
     if (!s->unlisted || o->suspicious_empty)
         return SET(s->unlisted, true);
-    reconcile_gone(s, running && s->end_at > o->now && s->foreign == false ? GONE_EARLY
-                                                                            : GONE_ELSEWHERE,
-                   o->now);
+    reconcile_gone(
+        s, running && s->end_at > o->now && s->foreign == false ? GONE_EARLY : GONE_ELSEWHERE,
+        o->now);
     return true;
 }
 

@@ -46,8 +46,7 @@ static struct item *add_item(struct ev_items *out, const struct agent_event *e,
 static void add_block(const struct agent_event *e, const char *who, enum item_kind kind,
                       struct ev_items *out)
 {
-    struct item *it =
-        add_item(out, e, kind, e->mode == AGENT_APPEND ? ITEM_APPEND : ITEM_PUT);
+    struct item *it = add_item(out, e, kind, e->mode == AGENT_APPEND ? ITEM_APPEND : ITEM_PUT);
     it->who = clean_line_dup(who, 64);
     set_text(it, e->text ? e->text : "");
     it->streaming = !e->final;
@@ -115,7 +114,7 @@ static void add_exit(const struct agent_event *e, const char *who, struct ev_ite
 {
     struct item *it = add_item(out, e, ITEM_SYSTEM, ITEM_PUT);
     bool ok = e->exit_code == 0 && e->signal == 0;
-    char *how = e->signal ? xasprintf("was ended by signal %d", e->signal)
+    char *how = e->signal          ? xasprintf("was ended by signal %d", e->signal)
                 : e->exit_code < 0 ? xstrdup("is gone, its exit status is not known")
                                    : xasprintf("ended with exit status %d", e->exit_code);
     const char *tail = !ok && e->text && *e->text ? e->text : NULL;
@@ -165,9 +164,12 @@ void transcribe(const struct agent_event *e, const char *who, struct ev_items *o
     case AGENT_EXIT:
         add_exit(e, who, out);
         break;
-    case AGENT_RAW:
-        set_text(add_item(out, e, ITEM_RAW, ITEM_PUT), e->text ? e->text : "");
+    case AGENT_RAW: {
+        struct item *it = add_item(out, e, ITEM_RAW, ITEM_PUT);
+        set_text(it, e->text ? e->text : "");
+        it->streaming = !e->final;
         break;
+    }
     case AGENT_SESSION:
     case AGENT_TURN_BEGIN:
     case AGENT_USAGE:

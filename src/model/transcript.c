@@ -57,14 +57,38 @@ static struct item *find_by_id(struct transcript *t, enum item_kind kind, const 
     return NULL;
 }
 
+static int cmp_key(uint64_t offset, uint32_t index, uint64_t offset2, uint32_t index2)
+{
+    if (offset != offset2)
+        return offset < offset2 ? -1 : 1;
+    return index < index2 ? -1 : index > index2;
+}
+
+/* Whether `it` is older than (< 0), or the same event as (0), the newest one in o. */
+static int cmp_last(const struct item *it, const struct item *o)
+{
+    int c = cmp_key(it->offset, it->index, o->offset, o->index);
+    if (!o->last_offset && !o->last_index)
+        return c;
+    return cmp_key(it->offset, it->index, o->last_offset, o->last_index);
+}
+
+static void set_last(struct item *o, const struct item *it)
+{
+    o->last_offset = it->offset;
+    o->last_index = it->index;
+}
+
+/* The pieces of a raw line lie in one item: any of their keys finds it. */
 static struct item *find_by_key(struct transcript *t, const struct item *it)
 {
-    if (is_local(it) && it->id)
+    if (is_local(it) && (it->id || it->offset + it->index == 0))
         return NULL;
     for (size_t i = t->n; i-- > 0;) {
         struct item *o = &t->v[i];
-        if (o->offset == it->offset && o->index == it->index && o->kind == it->kind &&
-            o->offset + o->index > 0)
+        int c = cmp_key(it->offset, it->index, o->offset, o->index);
+        if (o->kind == it->kind &&
+            (c == 0 || (c > 0 && o->kind == ITEM_RAW && cmp_last(it, o) <= 0)))
             return o;
         if (o->offset < it->offset && !is_local(o))
             break;
@@ -80,6 +104,7 @@ static void replace_item(struct transcript *t, struct item *o, struct item *n)
     uint64_t offset = o->offset;
     uint32_t index = o->index;
     int64_t time_ms = o->time_ms ? o->time_ms : n->time_ms;
+    struct item last = {.offset = n->offset, .index = n->index};
     /* a result line of a tool carries no name, title or input of its own */
     if (!n->who && o->who)
         n->who = o->who, o->who = NULL;
@@ -97,8 +122,10 @@ static void replace_item(struct transcript *t, struct item *o, struct item *n)
     *o = *n;
     memset(n, 0, sizeof(*n));
     o->rev = rev;
-    if (offset || index)
+    if (!is_local(o) || offset || index)
         o->offset = offset, o->index = index;
+    if (!is_local(o))
+        set_last(o, &last);
     o->time_ms = time_ms;
     t->bytes += item_bytes(o);
 }
@@ -116,15 +143,65 @@ static size_t place_of(const struct transcript *t, const struct item *it)
     return i;
 }
 
+static void add_text(struct transcript *t, struct item *o, const struct item *it)
+{
+    o->text = xrealloc(o->text, o->text_len + it->text_len + 1);
+    memcpy(o->text + o->text_len, it->text, it->text_len + 1);
+    if (it->n_runs) {
+        o->runs = xrealloc(o->runs, (o->n_runs + it->n_runs) * sizeof(*o->runs));
+        for (size_t i = 0; i < it->n_runs; i++) {
+            o->runs[o->n_runs] = it->runs[i];
+            o->runs[o->n_runs++].at += (uint32_t)o->text_len;
+        }
+    }
+    o->text_len += it->text_len;
+    set_last(o, it);
+    o->rev++;
+    t->bytes += it->text_len + it->n_runs * sizeof(*o->runs);
+}
+
+/* A line without its end goes on in the next raw event. */
+static bool go_on(struct transcript *t, const struct item *it)
+{
+    struct item *o = t->n ? &t->v[t->n - 1] : NULL;
+    if (it->kind != ITEM_RAW || !o || o->kind != ITEM_RAW || !o->streaming ||
+        cmp_last(it, o) <= 0)
+        return false;
+    if (it->text_len)
+        add_text(t, o, it);
+    set_last(o, it);
+    o->streaming = it->streaming;
+    o->rev++;
+    return true;
+}
+
+/* What grows in the stream only goes forward: an older state said again is a replay. */
+static bool is_replay(const struct item *it, const struct item *o)
+{
+    switch (it->kind) {
+    case ITEM_TEXT:
+    case ITEM_THINKING:
+    case ITEM_TOOL:
+        return cmp_last(it, o) < 0;
+    case ITEM_RAW:
+        return cmp_last(it, o) < 0 || o->last_offset + o->last_index > 0;
+    default:
+        return false;
+    }
+}
+
 static void put_item(struct transcript *t, struct item *it)
 {
     struct item *o = it->kind == ITEM_NOTICE ? NULL : find_by_id(t, it->kind, it->id);
     if (!o)
         o = find_by_key(t, it);
     if (o) {
-        replace_item(t, o, it);
+        if (!is_replay(it, o))
+            replace_item(t, o, it);
         return;
     }
+    if (go_on(t, it))
+        return;
     t->bytes += item_bytes(it);
     size_t at = place_of(t, it);
     *ARR_INSERT(t, at) = *it;
@@ -139,30 +216,15 @@ static void append_text(struct transcript *t, struct item *it)
         return;
     }
     /* a replay of bytes already shown, or a block that has its final text */
-    if (!o->streaming || it->offset < o->offset ||
-        (it->offset == o->offset && it->index <= o->index) || !it->text_len)
-        return;
-    o->text = xrealloc(o->text, o->text_len + it->text_len + 1);
-    memcpy(o->text + o->text_len, it->text, it->text_len + 1);
-    if (it->n_runs) {
-        o->runs = xrealloc(o->runs, (o->n_runs + it->n_runs) * sizeof(*o->runs));
-        for (size_t i = 0; i < it->n_runs; i++) {
-            o->runs[o->n_runs] = it->runs[i];
-            o->runs[o->n_runs++].at += (uint32_t)o->text_len;
-        }
-    }
-    o->text_len += it->text_len;
-    o->offset = it->offset;
-    o->index = it->index;
-    o->rev++;
-    t->bytes += it->text_len + it->n_runs * sizeof(*o->runs);
+    if (o->streaming && cmp_last(it, o) > 0 && it->text_len)
+        add_text(t, o, it);
 }
 
 static void trim(struct transcript *t)
 {
+    size_t drop = 0;
     if (t->bytes <= TRANSCRIPT_MAX_BYTES)
         return;
-    size_t drop = 0;
     while (drop + 1 < t->n && t->bytes > TRANSCRIPT_MAX_BYTES - TRANSCRIPT_SLACK) {
         t->bytes -= item_bytes(&t->v[drop]);
         item_release(&t->v[drop++]);
@@ -172,31 +234,68 @@ static void trim(struct transcript *t)
     t->base += drop;
 }
 
-/* Older items in front; those whose key is held already are skipped. */
-static void prepend(struct transcript *t, struct ev_items *ev)
+static void apply_one(struct transcript *t, struct item *it, uint8_t op)
 {
-    size_t n = 0;
+    if (op == ITEM_APPEND)
+        append_text(t, it);
+    else
+        put_item(t, it);
+}
+
+/* What is held is the newer state, but its name and input may stand in older events. */
+static void fill_in(struct transcript *t, struct item *held, struct item *old)
+{
+    size_t before = item_bytes(held);
+    bool changed = false;
+    if (!held->who && old->who)
+        held->who = old->who, old->who = NULL, changed = true;
+    if (!held->title && old->title)
+        held->title = old->title, old->title = NULL, changed = true;
+    if (!held->input && old->input)
+        held->input = old->input, old->input = NULL, changed = true;
+    held->rev += changed;
+    t->bytes += item_bytes(held) - before;
+}
+
+/* Older items in front; those that are held already are skipped. What would exceed the
+ * limit is left out, oldest first: it can be loaded again. True: something was. */
+static bool prepend(struct transcript *t, struct ev_items *ev)
+{
+    struct transcript older;
+    size_t n = 0, skip = 0;
+    transcript_init(&older);
     for (size_t i = 0; i < ev->n; i++)
-        if (!find_by_key(t, &ev->v[i]) && !find_by_id(t, ev->v[i].kind, ev->v[i].id))
-            n++;
-    if (!n)
-        return;
-    struct item *v = xcalloc(n + t->n, sizeof(*v));
-    size_t k = 0;
-    for (size_t i = 0; i < ev->n; i++) {
-        if (find_by_key(t, &ev->v[i]) || find_by_id(t, ev->v[i].kind, ev->v[i].id))
+        apply_one(&older, &ev->v[i], ev->op ? ev->op[i] : ITEM_PUT);
+    for (size_t i = 0; i < older.n; i++) {
+        struct item *it = &older.v[i];
+        struct item *held = it->kind == ITEM_NOTICE ? NULL : find_by_id(t, it->kind, it->id);
+        if (held)
+            fill_in(t, held, it);
+        if (held || find_by_key(t, it)) {
+            older.bytes -= item_bytes(it);
+            item_release(it);
             continue;
-        t->bytes += item_bytes(&ev->v[i]);
-        v[k++] = ev->v[i];
-        memset(&ev->v[i], 0, sizeof(ev->v[i]));
+        }
+        older.v[n++] = *it;
     }
-    if (t->n)
-        memcpy(v + k, t->v, t->n * sizeof(*v));
-    free(t->v);
-    t->v = v;
-    t->n += k;
-    t->cap = t->n;
-    t->base = t->base >= k ? t->base - k : 0;
+    while (skip < n && t->bytes + older.bytes > TRANSCRIPT_MAX_BYTES) {
+        older.bytes -= item_bytes(&older.v[skip]);
+        item_release(&older.v[skip++]);
+    }
+    n -= skip;
+    if (n > 0) {
+        struct item *v = xcalloc(n + t->n, sizeof(*v));
+        memcpy(v, older.v + skip, n * sizeof(*v));
+        if (t->n)
+            memcpy(v + n, t->v, t->n * sizeof(*v));
+        free(t->v);
+        t->v = v;
+        t->cap = t->n += n;
+        t->bytes += older.bytes;
+        t->base = t->base >= n ? t->base - n : 0;
+    }
+    free(older.v);
+    return skip > 0;
 }
 
 void transcript_apply(struct transcript *t, struct ev_items *ev)
@@ -206,19 +305,20 @@ void transcript_apply(struct transcript *t, struct ev_items *ev)
         transcript_release(t);
         t->rev = rev;
     }
+    bool cut = false;
     if (ev->prepend) {
-        prepend(t, ev);
+        cut = prepend(t, ev);
     } else {
         for (size_t i = 0; i < ev->n; i++) {
             if (ev->v[i].offset > t->last_offset)
                 t->last_offset = ev->v[i].offset;
-            if (ev->op && ev->op[i] == ITEM_APPEND)
-                append_text(t, &ev->v[i]);
-            else
-                put_item(t, &ev->v[i]);
+            apply_one(t, &ev->v[i], ev->op ? ev->op[i] : ITEM_PUT);
         }
         trim(t);
     }
-    t->more_before = ev->reset || ev->prepend ? ev->more_before : t->more_before || t->base > 0;
+    if (ev->reset || ev->prepend)
+        t->more_before = ev->more_before || cut;
+    else
+        t->more_before |= t->base > 0;
     t->rev++;
 }

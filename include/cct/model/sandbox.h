@@ -114,6 +114,8 @@ struct item {
                           notice: enum agent_level; turn end: enum agent_outcome */
     int exit_code;     /* tool: -1 unknown */
     bool streaming;    /* text still growing */
+    uint64_t last_offset; /* newest event key that went into it; 0,0 = its first */
+    uint32_t last_index;
     uint32_t rev;      /* grows when this item changes: wrap caches use it */
 };
 /* Items of one session, oldest first; bounded: the oldest go when the text of
