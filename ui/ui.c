@@ -26,6 +26,10 @@ void ui_init(struct ui *ui, struct app *app, const struct ui_opts *o)
     if (ui->opts.warn_left_ms == 0)
         ui->opts.warn_left_ms = 15 * MINUTE_MS;
     ui->keys = keymap_new();
+    for (size_t i = 0; i < o->n_keys; i++) /* who loaded them told what is wrong */
+        keymap_bind(ui->keys, o->keys[i].action, o->keys[i].keys, NULL);
+    if (o->note)
+        ui_status(ui, 1, "%s", o->note);
     canvas_init(&ui->canvas);
     ui->canvas.ascii = o->ascii;
     for (int i = 0; i < PANE_COUNT; i++) {

@@ -83,7 +83,9 @@ static char *read_bytes(int fd, const char *path, size_t hint, size_t max, size_
     return p;
 }
 
-char *fs_read(const char *path, size_t max, bool private_file, size_t *len, struct err *e)
+/* `forbid`: bits of the mode that are refused, with the reason. */
+static char *read_checked(const char *path, size_t max, mode_t forbid, size_t *len,
+                          struct err *e)
 {
     struct stat st;
     char *p = NULL;
@@ -95,8 +97,10 @@ char *fs_read(const char *path, size_t max, bool private_file, size_t *len, stru
     }
     if (check_file(fd, "read", path, true, &st, e) != 0)
         goto out;
-    if (private_file && (st.st_mode & 077)) {
-        err_set(e, ERR_PERM, "cannot use '%s': others can read it; run chmod 600 on it", path);
+    if (st.st_mode & forbid) {
+        bool secret = forbid & 044;
+        err_set(e, ERR_PERM, "cannot use '%s': others can %s it; run chmod %s on it", path,
+                secret ? "read" : "write to", secret ? "600" : "go-w");
         goto out;
     }
     if ((uint64_t)st.st_size > max) {
@@ -106,6 +110,25 @@ char *fs_read(const char *path, size_t max, bool private_file, size_t *len, stru
     p = read_bytes(fd, path, (size_t)st.st_size, max, len, e);
 out:
     close(fd);
+    return p;
+}
+
+char *fs_read(const char *path, size_t max, bool private_file, size_t *len, struct err *e)
+{
+    return read_checked(path, max, private_file ? 077 : 0, len, e);
+}
+
+char *fs_read_linked(const char *path, size_t max, size_t *len, struct err *e)
+{
+    /* the end of the link is opened without following and judged open, so a swap
+     * in between can only lead to another file that passes */
+    char *real = realpath(path, NULL);
+    if (!real) {
+        err_sys(e, 0, "cannot read '%s'", path);
+        return NULL;
+    }
+    char *p = read_checked(real, max, 022, len, e);
+    free(real);
     return p;
 }
 

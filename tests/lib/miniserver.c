@@ -35,6 +35,7 @@ struct mini_conn {
 struct mini {
     int listen_fd, wake_fd, port;
     pthread_t thread;
+    pthread_mutex_t lock; /* held while a handler runs */
     mini_fn fn;
     void *ctx;
     atomic_int requests, accepted, open;
@@ -123,7 +124,9 @@ static bool take_request(struct mini *m, struct mini_conn *c)
     r.path = path;
     r.body = body;
     atomic_fetch_add(&m->requests, 1);
+    pthread_mutex_lock(&m->lock);
     m->fn(m->ctx, c, &r);
+    pthread_mutex_unlock(&m->lock);
     free(body);
     buf_consume(&c->in, head_len + r.len);
     return true;
@@ -250,6 +253,7 @@ struct mini *mini_start(mini_fn fn, void *ctx)
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t n = sizeof(a);
 
+    pthread_mutex_init(&m->lock, NULL);
     m->fn = fn;
     m->ctx = ctx;
     m->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -267,6 +271,7 @@ void mini_stop(struct mini *m)
 {
     eventfd_write(m->wake_fd, 1);
     pthread_join(m->thread, NULL);
+    pthread_mutex_destroy(&m->lock);
     close(m->listen_fd);
     close(m->wake_fd);
     ARR_RELEASE(&m->conns);
@@ -291,6 +296,12 @@ int mini_accepted(struct mini *m)
 int mini_open(struct mini *m)
 {
     return atomic_load(&m->open);
+}
+
+void mini_sync(struct mini *m)
+{
+    pthread_mutex_lock(&m->lock);
+    pthread_mutex_unlock(&m->lock);
 }
 
 char *mini_url(const struct mini *m, const char *path)

@@ -24,6 +24,9 @@ int mini_port(const struct mini *m);
 int mini_requests(struct mini *m);
 int mini_accepted(struct mini *m);
 int mini_open(struct mini *m);
+/* What handlers did is seen by the caller, and they will see what it did (their
+ * connection may be cut, which orders nothing). */
+void mini_sync(struct mini *m);
 /* "http://127.0.0.1:PORT<path>"; new string. */
 char *mini_url(const struct mini *m, const char *path);
 

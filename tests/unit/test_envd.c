@@ -42,7 +42,7 @@ static void handler(void *ctx, struct mini_conn *c, const struct mini_req *r)
     mini_sendf(c, "HTTP/1.1 %d X\r\nContent-Type: application/connect+json\r\n%s", play.status,
                play.head ? play.head : "");
     if (!play.chunked && !play.stay_open)
-        mini_sendf(c, "Content-Length: %zu\r\n", play.len);
+        mini_sendf(c, "Content-Length: %zu\r\nConnection: close\r\n", play.len);
     mini_send(c, "\r\n", 2);
     if (play.cut && play.cut < play.len) {
         mini_send(c, play.body, play.cut);
@@ -149,6 +149,7 @@ static void follow(bool stop, bool close, bool drop)
     bed_reset(bed);
     bed_run(bed, start_stream, &seen);
     assert_true(bed_wait(bed, 1, SLOW));
+    mini_sync(srv);
 }
 
 static void nothing(void *ctx)
@@ -465,6 +466,7 @@ static void call(const char *name, int status, const char *head, const char *bod
     bed_reset(bed);
     bed_run(bed, start_call, NULL);
     assert_true(bed_wait(bed, 1, SLOW));
+    mini_sync(srv);
     assert_int_equal(got.calls, 1);
 }
 

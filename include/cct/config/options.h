@@ -70,6 +70,8 @@ struct config {
  * it), the environment. Unknown key or bad value = a note, the old value stays. */
 void config_load(struct config *c, const char *user_file, const char *project_file);
 void config_release(struct config *c);
+/* One more note; at most 100 are kept. */
+void config_note(struct config *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Set one by "section.name" or "name" (a flag). */
 int config_set(struct config *c, const char *name, const char *value, enum option_source src,
                struct err *e);

@@ -121,6 +121,8 @@ const char *action_help(enum action a);
 enum key_scope action_scope(enum action a);
 /* Names of the keys bound now, "D F9"; borrowed. */
 const char *keymap_keys(const struct keymap *k, enum action a);
+/* All actions with the keys bound now as a Markdown table. New string. */
+char *keymap_table(const struct keymap *k);
 /* "^D" and back; 0 when it is no key. */
 key_code key_parse(const char *name);
 void key_format(key_code k, char *dst, size_t size);

@@ -36,6 +36,9 @@ int term_key_wait(void);
 bool term_is_utf8(void);
 int term_colors(void);
 void term_bell(void);
+/* Colours by the description of $TERM alone; negative: there is none. For a terminal
+ * that is not opened by us. */
+int term_probe_colors(struct err *e);
 
 /* Counters since start, for the benchmarks. */
 struct term_stats {

@@ -2,6 +2,7 @@
 #ifndef CCT_UI_UI_H
 #define CCT_UI_UI_H
 
+#include <cct/config/options.h>
 #include <cct/ui/pane.h>
 #include <cct/ui/term.h>
 
@@ -15,6 +16,9 @@ struct ui_opts {
     bool time_stamps, wrap;
     const char *kill_all_confirm; /* "always" "count" "never" */
     const char *bench_frames;     /* file for counters at exit, or NULL */
+    const struct key_line *keys;  /* [keys] of the configuration; bad ones are left out */
+    size_t n_keys;
+    const char *note;             /* said in the first status line, or NULL */
 };
 struct overlay {
     const struct overlay_ops *ops;

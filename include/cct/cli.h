@@ -1,0 +1,193 @@
+/* Commands without the screen. One table declares them, one the flags; parsing, help,
+ * "did you mean" and shell completion come from the two. Data goes to stdout, talk to
+ * stderr. Main thread only. (UX.md 1.4) */
+#ifndef CCT_CLI_H
+#define CCT_CLI_H
+
+#include <cct/config/options.h>
+#include <cct/util/buf.h>
+#include <cct/util/err.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Exit status of a command. */
+enum cli_exit { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_SOME_FAILED = 3, CLI_KEY = 4,
+                CLI_NOT_FOUND = 5, CLI_NO_SERVICE = 6, CLI_DECLINED = 7, CLI_INTERRUPTED = 130 };
+int cli_exit_of(int err_code);
+
+/* X(ID, "--name", short or 0, "VALUE" or "" for none, "help") */
+#define CLI_FLAGS(X)                                                                           \
+    X(HELP, "help", 'h', "", "show help for this command")                                     \
+    X(VERSION, "version", 'V', "", "show the version")                                         \
+    X(LOCAL, "local", 0, "", "use the local provider, whatever keys exist")                    \
+    X(LOCAL_UNSAFE, "local-unsafe", 0, "",                                                     \
+      "the same, with plain processes: NOT ISOLATED")                                          \
+    X(READONLY, "readonly", 0, "", "change nothing")                                           \
+    X(PROJECT, "project", 0, "NAME", "current project")                                        \
+    X(JSON, "json", 0, "", "print JSON")                                                       \
+    X(FORMAT, "format", 0, "json|pretty", "the same by name")                                  \
+    X(QUIET, "quiet", 'q', "", "print bare ids or nothing")                                    \
+    X(YES, "yes", 'y', "", "do it without asking")                                             \
+    X(DRY_RUN, "dry-run", 0, "", "say what would be done, do nothing")                         \
+    X(NO_INPUT, "no-input", 0, "", "never ask; refuse instead")                                \
+    X(VERBOSE, "verbose", 'v', "", "say more on stderr")                                       \
+    X(CONFIG, "config", 0, "FILE", "configuration file to use")                                \
+    X(DATA_DIR, "data-dir", 0, "DIR", "folder of the database")                                \
+    X(SET, "set", 0, "SECTION.NAME=VALUE", "set an option for this run; may be repeated")      \
+    X(THEME, "theme", 0, "NAME", "theme of the screen")                                        \
+    X(NO_COLOR, "no-color", 0, "", "no colours")                                               \
+    X(ASCII, "ascii", 0, "", "no character beyond ASCII in what we draw")                      \
+    X(KILL_ALL_CONFIRM, "kill-all-confirm", 0, "always|count|never",                           \
+      "how the screen asks before a kill-all")                                                 \
+    X(BENCH_FRAMES, "bench-frames", 0, "FILE", "write counters of the screen at its end")      \
+    X(ALL, "all", 'a', "", "all of them; in lists the ended ones too")                         \
+    X(TOOL, "tool", 't', "TOOL", "agent: claude, shell, demo or one of tools.conf")            \
+    X(TEMPLATE, "template", 0, "ID", "template of the sandbox")                                \
+    X(TIMEOUT, "timeout", 0, "SPAN", "time until it ends: 90, 15m, 1h30m")                     \
+    X(NAME, "name", 'n', "NAME", "name; letters, digits, - and _")                             \
+    X(ENV, "env", 'e', "NAME=VALUE", "variable in the sandbox; may be repeated")               \
+    X(PROMPT, "prompt", 'p', "TEXT|-", "first message to the agent; - reads stdin")            \
+    X(WAIT, "wait", 'w', "", "wait for the answer")                                             \
+    X(FOLLOW, "follow", 'f', "", "go on with what comes")                                      \
+    X(RAW, "raw", 0, "", "the exact bytes")                                                    \
+    X(SCOPE, "scope", 0, "project|account", "how far --all reaches (project)")                 \
+    X(EXIT_CODE, "exit-code", 0, "N", "decode the agent's end with this status")               \
+    X(SIGNAL, "signal", 0, "NAME", "decode the agent's end by this signal")                    \
+    X(STDERR_FILE, "stderr-file", 0, "FILE", "the agent's stderr, for its end")
+
+enum cli_flag {
+#define CLI_FLAG_ENUM(id, name, sh, value, help) CLI_##id,
+    CLI_FLAGS(CLI_FLAG_ENUM)
+#undef CLI_FLAG_ENUM
+        CLI_FLAG_COUNT
+};
+#define CLI_BIT(id) (UINT64_C(1) << CLI_##id)
+/* Flags up to BENCH_FRAMES may stand with every command. */
+#define CLI_GLOBAL ((CLI_BIT(BENCH_FRAMES) << 1) - 1)
+#define CLI_NONE UINT64_C(0)
+
+/* X(ID, function, "name", "aliases", "arguments", least, most (-1 = any), flags, "help")
+ * Arguments behind `--` count like others. */
+#define CLI_COMMANDS(X)                                                                        \
+    X(LS, cli_ls, "ls", "list", "", 0, 0, CLI_BIT(ALL), "list sandboxes")                      \
+    X(NEW, cli_new, "new", "create cr", "--tool TOOL [-- COMMAND...]", 0, -1,                  \
+      CLI_BIT(TOOL) | CLI_BIT(TEMPLATE) | CLI_BIT(TIMEOUT) | CLI_BIT(NAME) | CLI_BIT(ENV) |    \
+          CLI_BIT(PROMPT),                                                                     \
+      "create a sandbox with an agent in it; prints its id")                                   \
+    X(SEND, cli_send, "send", "", "SANDBOX TEXT|-", 2, 2, CLI_BIT(WAIT),                       \
+      "send a message to the agent; --wait prints the answer")                                 \
+    X(LOGS, cli_logs, "logs", "lg log", "SANDBOX", 1, 1, CLI_BIT(FOLLOW) | CLI_BIT(RAW),       \
+      "print what the agent put out")                                                          \
+    X(INTERRUPT, cli_interrupt, "interrupt", "int", "SANDBOX", 1, 1, CLI_NONE,                 \
+      "interrupt the agent's turn")                                                            \
+    X(RESTART, cli_restart, "restart", "", "SANDBOX", 1, 1, CLI_NONE,                          \
+      "start the agent again in its sandbox")                                                  \
+    X(PAUSE, cli_pause, "pause", "ps", "SANDBOX", 1, 1, CLI_NONE,                              \
+      "keep memory and files, stop the clock")                                                 \
+    X(RESUME, cli_resume, "resume", "rs", "SANDBOX", 1, 1, CLI_BIT(TIMEOUT),                   \
+      "go on with a paused sandbox")                                                           \
+    X(TIMEOUT, cli_timeout, "timeout", "", "SANDBOX SPAN", 2, 2, CLI_NONE,                     \
+      "set the time left, from now")                                                           \
+    X(KILL, cli_kill, "kill", "kl", "SANDBOX...|--all", 0, -1, CLI_BIT(ALL) | CLI_BIT(SCOPE),  \
+      "end sandboxes")                                                                         \
+    X(LOCAL_START, cli_local_start, "local start", "", "", 0, 0, CLI_NONE,                     \
+      "start the local provider and wait until it is ready")                                   \
+    X(LOCAL_STOP, cli_local_stop, "local stop", "", "", 0, 0, CLI_NONE,                        \
+      "end the local provider and all of its sandboxes")                                       \
+    X(LOCAL_STATUS, cli_local_status, "local status", "", "", 0, 0, CLI_NONE,                  \
+      "say whether it runs, and where")                                                        \
+    X(LOCAL_ENV, cli_local_env, "local env", "", "", 0, 0, CLI_NONE,                           \
+      "print export lines, so that the E2B SDK and CLI use it")                                \
+    X(CONFIG_SHOW, cli_config_show, "config show", "", "", 0, 0, CLI_NONE,                     \
+      "print every option, its value and where it came from")                                  \
+    X(CONFIG_CHECK, cli_config_check, "config check", "", "", 0, 0, CLI_NONE,                  \
+      "say what is wrong in the configuration files")                                          \
+    X(CONFIG_EXAMPLE, cli_config_example, "config example", "", "", 0, 0, CLI_NONE,            \
+      "print a configuration file with every default")                                         \
+    X(CONFIG_KEYS, cli_config_keys, "config keys", "", "", 0, 0, CLI_NONE,                     \
+      "print the keys of the screen")                                                          \
+    X(DECODE, cli_decode, "decode", "", "--tool TOOL <STREAM", 0, 0,                           \
+      CLI_BIT(TOOL) | CLI_BIT(EXIT_CODE) | CLI_BIT(SIGNAL) | CLI_BIT(STDERR_FILE),             \
+      "decode an agent's stream on stdin to JSON lines")                                       \
+    X(DOCTOR, cli_doctor, "doctor", "", "", 0, 0, CLI_NONE,                                    \
+      "look at this machine: what works, and what to do where it does not")                    \
+    X(COMPLETION, cli_completion, "completion", "", "bash|zsh|fish", 1, 1, CLI_NONE,           \
+      "print completion for a shell")                                                          \
+    X(VERSION, cli_version, "version", "", "", 0, 0, CLI_NONE, "print the version")            \
+    X(HELP, cli_help, "help", "", "[COMMAND]", 0, 2, CLI_NONE, "explain a command")
+
+enum cli_cmd_id {
+    CLI_CMD_SCREEN, /* no command: the screen */
+#define CLI_CMD_ENUM(id, fn, name, aliases, args, least, most, flags, help) CLI_CMD_##id,
+    CLI_COMMANDS(CLI_CMD_ENUM)
+#undef CLI_CMD_ENUM
+        CLI_CMD_COUNT
+};
+struct cli_cmd {
+    enum cli_cmd_id id;
+    const char *name, *aliases, *args;
+    int least, most;
+    uint64_t flags;
+    const char *help;
+};
+extern const struct cli_cmd cli_commands[]; /* by id from 1; id 0 ends */
+struct cli_flag_row {
+    const char *name;
+    char letter;
+    const char *value, *help;
+};
+extern const struct cli_flag_row cli_flags[CLI_FLAG_COUNT];
+
+/* What main lends: things that belong to the screen. */
+struct cli_host {
+    /* The keys as a Markdown table, with the changes of the configuration (NULL: the
+     * defaults). New string. */
+    char *(*keys_table)(const struct config *c);
+    /* Try the [keys] lines; what is wrong becomes notes. */
+    void (*check_keys)(struct config *c);
+    /* Colours of this TERM by its description, or negative with a sentence. */
+    int (*term_colors)(struct err *e);
+};
+
+/* One run: what was asked for. Strings point into argv. */
+struct cli {
+    enum cli_cmd_id cmd;
+    uint64_t given;                     /* bits of the flags */
+    const char *value[CLI_FLAG_COUNT];  /* the last one given */
+    const char **sets, **envs;          /* --set and --env, in order */
+    size_t n_sets, n_envs;
+    const char **args;
+    int n_args;
+    int n_plain;                        /* of them in front of `--` */
+    const char *group;                  /* "local" when only that was given, with --help */
+    /* filled by main */
+    struct config *config;
+    const char *user_file, *project_file;
+    const char *project;                /* in force */
+    const struct cli_host *host;
+};
+static inline bool cli_has(const struct cli *c, enum cli_flag f)
+{
+    return c->given >> f & 1;
+}
+
+/* 0, or ERR_INVALID with what is wrong and, where one is near, "did you mean". */
+int cli_parse(struct cli *c, int argc, const char *const *argv, struct err *e);
+void cli_release(struct cli *c);
+/* Help of the command, of a group ("local"), or of the whole program; new string. */
+char *cli_help_text(enum cli_cmd_id cmd, const char *group);
+/* Shell completion script; NULL for an unknown shell. New string. */
+char *cli_completion_text(const char *shell);
+/* Command that needs neither configuration nor log nor data. */
+bool cli_is_plain(enum cli_cmd_id cmd);
+/* --json or --format json. */
+bool cli_json(const struct cli *c);
+
+/* Options of the application as flags and configuration want them; borrowed from c. */
+struct app_opts;
+void cli_app_opts(const struct cli *c, struct app_opts *o);
+/* Run the command; its exit status. Flushes stdout. */
+int cli_run(struct cli *c);
+
+#endif

@@ -1,0 +1,95 @@
+/* Commands that do one thing to one sandbox. */
+#include "cli_priv.h"
+
+#include <cct/util/limits.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* `act` returns the request; `did` tells what happened. */
+static int one_action(struct cli *c, uint64_t (*act)(struct app *a, uint64_t id, int n), int n,
+                      const char *did)
+{
+    struct cli_app a;
+    struct err e = {0};
+    int status = CLI_OK;
+    const struct sandbox *s = cli_app_begin(&a, c, c->args[0], &status);
+
+    if (!s)
+        return status;
+    char *id = xstrdup(s->sandbox_id ? s->sandbox_id : s->name);
+    if (cli_has(c, CLI_DRY_RUN))
+        cli_say(c, "would do it: %s %s", id, did);
+    else if (cli_app_wait(&a, act(a.app, s->id, n), &e) != 0)
+        status = cli_app_fail(&a, &e);
+    else if (cli_json(c))
+        printf("{\"sandboxID\":\"%s\",\"done\":\"%s\"}\n", id, did);
+    else
+        cli_say(c, "%s %s", id, did);
+    free(id);
+    cli_app_close(&a);
+    return status;
+}
+
+static uint64_t act_interrupt(struct app *a, uint64_t id, int n)
+{
+    (void)n;
+    return app_interrupt(a, id);
+}
+
+static uint64_t act_restart(struct app *a, uint64_t id, int n)
+{
+    (void)n;
+    return app_restart_agent(a, id);
+}
+
+static uint64_t act_pause(struct app *a, uint64_t id, int n)
+{
+    (void)n;
+    return app_pause(a, id);
+}
+
+/* A span from the command line; false and said when it is none. */
+static bool take_span(const char *text, int *s)
+{
+    int64_t n;
+    if (!str_to_seconds(text, &n) || n < 1 || n > LIM_TIMEOUT_MAX_S) {
+        cli_usage("the time is one such as 90, 15m or 1h30m, at most %d s, not '%.60s'",
+                  LIM_TIMEOUT_MAX_S, text);
+        return false;
+    }
+    *s = (int)n;
+    return true;
+}
+
+int cli_interrupt(struct cli *c)
+{
+    return one_action(c, act_interrupt, 0, "interrupted");
+}
+
+int cli_restart(struct cli *c)
+{
+    return one_action(c, act_restart, 0, "restarted");
+}
+
+int cli_pause(struct cli *c)
+{
+    return one_action(c, act_pause, 0, "paused");
+}
+
+int cli_resume(struct cli *c)
+{
+    int s = c->config->o.timeout;
+    if (cli_has(c, CLI_TIMEOUT) && !take_span(c->value[CLI_TIMEOUT], &s))
+        return CLI_USAGE;
+    return one_action(c, app_resume, s, "resumed");
+}
+
+int cli_timeout(struct cli *c)
+{
+    int s;
+    if (!take_span(c->args[1], &s))
+        return CLI_USAGE;
+    return one_action(c, app_set_timeout, s, "set");
+}

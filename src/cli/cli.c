@@ -1,0 +1,189 @@
+/* Running a command, and how commands tell and ask. */
+#include "cli_priv.h"
+
+#include <cct/util/limits.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int (*const functions[])(struct cli *c) = {
+    [CLI_CMD_SCREEN] = NULL,
+#define CLI_ROW(id, fn, name, aliases, args, least, most, flags, help) [CLI_CMD_##id] = fn,
+    CLI_COMMANDS(CLI_ROW)
+#undef CLI_ROW
+};
+
+int cli_fail(const struct err *e)
+{
+    fprintf(stderr, "cc-tui: %s\n", e->text);
+    return cli_exit_of(e->code);
+}
+
+int cli_usage(const char *fmt, ...)
+{
+    va_list ap;
+    fputs("cc-tui: ", stderr);
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fputc('\n', stderr);
+    return CLI_USAGE;
+}
+
+void cli_say(const struct cli *c, const char *fmt, ...)
+{
+    va_list ap;
+    if (cli_has(c, CLI_QUIET))
+        return;
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fputc('\n', stderr);
+}
+
+bool cli_can_ask(const struct cli *c)
+{
+    return !cli_has(c, CLI_NO_INPUT) && isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+}
+
+bool cli_ask(const char *question)
+{
+    char answer[16];
+    fprintf(stderr, "%s [y/N] ", question);
+    fflush(stderr);
+    if (!fgets(answer, sizeof(answer), stdin))
+        return false;
+    return str_eq_nocase(str_trim(answer), "y") || str_eq_nocase(str_trim(answer), "yes");
+}
+
+bool cli_color(const struct cli *c)
+{
+    const char *no = getenv("NO_COLOR"), *force = getenv("CLICOLOR_FORCE"),
+               *term = getenv("TERM");
+    if (cli_has(c, CLI_NO_COLOR) || (no && *no))
+        return false;
+    if (force && *force && strcmp(force, "0") != 0)
+        return true;
+    return isatty(STDOUT_FILENO) && term && strcmp(term, "dumb") != 0;
+}
+
+char *cli_text_arg(const char *arg, struct err *e)
+{
+    struct buf b = BUF_INIT_MAX(LIM_MESSAGE_BYTES);
+    char piece[4096];
+    ssize_t n;
+
+    if (strcmp(arg, "-") != 0) {
+        if (strlen(arg) <= LIM_MESSAGE_BYTES)
+            return xstrdup(arg);
+        err_set(e, ERR_INVALID, "the text is longer than %u bytes", LIM_MESSAGE_BYTES);
+        return NULL;
+    }
+    while ((n = read(STDIN_FILENO, piece, sizeof(piece))) != 0) {
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) {
+            err_sys(e, ERR_IO, "stdin cannot be read");
+            break;
+        }
+        if (buf_add(&b, piece, (size_t)n) != 0) {
+            err_set(e, ERR_INVALID, "the text on stdin is longer than %u bytes",
+                    LIM_MESSAGE_BYTES);
+            break;
+        }
+    }
+    if (n == 0 && b.len && memchr(b.p, '\0', b.len)) {
+        err_set(e, ERR_INVALID, "the text on stdin has a NUL byte");
+        n = -1;
+    }
+    if (n != 0) {
+        buf_release(&b);
+        return NULL;
+    }
+    if (b.len && b.p[b.len - 1] == '\n')
+        buf_truncate(&b, b.len - 1);
+    return buf_detach(&b, NULL);
+}
+
+/* --- help, version, completion ---------------------------------------------------- */
+
+int cli_help(struct cli *c)
+{
+    struct err e = {0};
+    const char *argv[4] = {"cc-tui"};
+    int argc = 1;
+    for (int i = 0; i < c->n_args && argc < 3; i++)
+        argv[argc++] = c->args[i];
+    argv[argc++] = "--help";
+    struct cli asked;
+    int rc = cli_parse(&asked, argc, argv, &e);
+    if (rc == 0) {
+        char *text = cli_help_text(asked.cmd, asked.group);
+        fputs(text, stdout);
+        free(text);
+    }
+    cli_release(&asked);
+    return rc == 0 ? CLI_OK : cli_fail(&e);
+}
+
+#ifndef CCT_VERSION
+#define CCT_VERSION "unknown"
+#endif
+
+int cli_version(struct cli *c)
+{
+    if (cli_json(c))
+        printf("{\"version\":\"%s\"}\n", CCT_VERSION);
+    else
+        printf("cc-tui %s\n", CCT_VERSION);
+    return CLI_OK;
+}
+
+int cli_completion(struct cli *c)
+{
+    char *text = cli_completion_text(c->args[0]);
+    if (!text)
+        return cli_usage("completion is there for bash, zsh and fish, not for '%.60s'",
+                         c->args[0]);
+    fputs(text, stdout);
+    free(text);
+    return CLI_OK;
+}
+
+/* --- running ---------------------------------------------------------------------- */
+
+/* What could not be written is a failure, too; a reader that went away is not worth a
+ * word: we end as a program does that writes into a closed pipe. */
+static int finish(int status)
+{
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    if (errno == EPIPE || errno == 0) {
+        sigset_t set;
+        sigemptyset(&set);
+        sigaddset(&set, SIGPIPE);
+        signal(SIGPIPE, SIG_DFL);
+        sigprocmask(SIG_UNBLOCK, &set, NULL);
+        raise(SIGPIPE);
+    }
+    fprintf(stderr, "cc-tui: the output cannot be written: %s\n", strerror(errno));
+    return status == CLI_OK ? CLI_FAILED : status;
+}
+
+int cli_run(struct cli *c)
+{
+    if (cli_has(c, CLI_HELP)) {
+        char *text = cli_help_text(c->cmd, c->group);
+        fputs(text, stdout);
+        free(text);
+        return finish(CLI_OK);
+    }
+    return finish(functions[c->cmd](c));
+}

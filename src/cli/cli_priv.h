@@ -1,0 +1,65 @@
+/* What the commands share: telling, asking, and the running application. */
+#ifndef CCT_CLI_PRIV_H
+#define CCT_CLI_PRIV_H
+
+#include <cct/app.h>
+#include <cct/cli.h>
+
+/* The commands; each returns its exit status. */
+#define CLI_DECLARE(id, fn, name, aliases, args, least, most, flags, help) int fn(struct cli *c);
+CLI_COMMANDS(CLI_DECLARE)
+#undef CLI_DECLARE
+
+/* --- telling (cli.c) --------------------------------------------------------- */
+/* "cc-tui: text" on stderr; returns the exit status of the error. */
+int cli_fail(const struct err *e);
+/* The same for wrong usage: CLI_USAGE. */
+int cli_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* A remark on stderr, not with -q. */
+void cli_say(const struct cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* May we ask? A terminal on both sides and no --no-input. */
+bool cli_can_ask(const struct cli *c);
+/* y/N on stderr; reads one line. */
+bool cli_ask(const char *question);
+/* Colours on stdout: --no-color > NO_COLOR > CLICOLOR_FORCE > terminal. */
+bool cli_color(const struct cli *c);
+/* The text of an argument or, for "-", of stdin up to the limit of a message; new
+ * string, NULL with *e. One newline at the end of stdin is not part of it. */
+char *cli_text_arg(const char *arg, struct err *e);
+
+/* --- the application (session.c) --------------------------------------------- */
+struct cli_app {
+    struct app *app;
+    const struct cli *c;
+    int sigfd;
+    int signal;      /* that ended the waiting, or 0 */
+    uint64_t wanted; /* EV_DONE looked for */
+    bool done;
+    struct err err;  /* of the request that ended */
+    uint64_t sandbox;
+    char *sandbox_id, *text;
+    int outcome, exit_code;
+    bool progress;   /* tell kill-all's progress on stderr */
+};
+/* Start everything; follow_all stays off. 0 or a negative code. */
+int cli_app_open(struct cli_app *a, const struct cli *c, struct err *e);
+/* End it in order. */
+void cli_app_close(struct cli_app *a);
+/* Wait for the end of a request: 0 or its error; ERR_CANCELLED after SIGINT. */
+int cli_app_wait(struct cli_app *a, uint64_t req, struct err *e);
+/* Let events come until `ready` says so, at most ms (-1 = no limit). ERR_TIMEOUT. */
+int cli_app_until(struct cli_app *a, bool (*ready)(struct cli_app *a), int ms, struct err *e);
+/* Exit status for what *e says; 128 + signal when one came. */
+int cli_app_fail(const struct cli_app *a, const struct err *e);
+/* A fresh list, so that the model is complete. */
+int cli_app_refresh(struct cli_app *a, struct err *e);
+/* Sandbox by id, begin of an id (6 and more), or name. A name of several live ones is
+ * refused with the candidates. NULL with *e. Borrowed until the next wait. */
+const struct sandbox *cli_app_find(struct cli_app *a, const char *name, struct err *e);
+/* Has a VM, or will have: what `ls` shows and `kill` means. */
+bool cli_is_up(const struct sandbox *s);
+/* Open, refresh and find: the begin of most commands. NULL with *status set and said. */
+const struct sandbox *cli_app_begin(struct cli_app *a, const struct cli *c, const char *name,
+                                    int *status);
+
+#endif

@@ -1,0 +1,323 @@
+/* cc-tui kill: named sandboxes, or all. What is said at the end is what a fresh list
+ * shows, not what was hoped. */
+#include "cli_priv.h"
+
+#include <cct/util/arr.h>
+#include <cct/util/json.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One sandbox that was to be killed, and what became of it. */
+struct target {
+    uint64_t id;
+    char *sandbox_id, *name, *reason;
+    enum { T_KILLED, T_GONE, T_FAILED, T_ALIVE, T_PROTECTED } result;
+};
+struct report {
+    ARR(struct target) v;
+    size_t count[T_PROTECTED + 1];
+    bool verified;
+};
+
+static struct target *add(struct report *r, const char *sandbox_id, const char *name)
+{
+    struct target *t = ARR_PUSH(&r->v);
+    t->sandbox_id = xstrdup(sandbox_id ? sandbox_id : "");
+    t->name = xstrdup(name ? name : "");
+    return t;
+}
+
+static void report_release(struct report *r)
+{
+    for (size_t i = 0; i < r->v.n; i++) {
+        free(r->v.v[i].sandbox_id);
+        free(r->v.v[i].name);
+        free(r->v.v[i].reason);
+    }
+    ARR_RELEASE(&r->v);
+}
+
+static void report_json(const struct report *r, bool dry)
+{
+    struct buf b = BUF_INIT;
+    struct jw w;
+
+    jw_init(&w, &b);
+    jw_obj(&w, NULL);
+    jw_i64(&w, "listed", (int64_t)r->v.n);
+    if (dry) {
+        jw_bool(&w, "dryRun", true);
+        jw_arr(&w, "sandboxes");
+        for (size_t i = 0; i < r->v.n; i++)
+            jw_str(&w, NULL, r->v.v[i].sandbox_id);
+        jw_end(&w);
+    } else {
+        jw_i64(&w, "killed", (int64_t)r->count[T_KILLED]);
+        jw_i64(&w, "alreadyGone", (int64_t)r->count[T_GONE]);
+        jw_arr(&w, "failed");
+        for (size_t i = 0; i < r->v.n; i++)
+            if (r->v.v[i].result == T_FAILED) {
+                jw_obj(&w, NULL);
+                jw_str(&w, "sandboxID", r->v.v[i].sandbox_id);
+                jw_str(&w, "reason", r->v.v[i].reason);
+                jw_end(&w);
+            }
+        jw_end(&w);
+        for (int k = T_ALIVE; k <= T_PROTECTED; k++) {
+            jw_arr(&w, k == T_ALIVE ? "stillAlive" : "protected");
+            for (size_t i = 0; i < r->v.n; i++)
+                if ((int)r->v.v[i].result == k)
+                    jw_str(&w, NULL, r->v.v[i].sandbox_id);
+            jw_end(&w);
+        }
+        jw_bool(&w, "verified", r->verified);
+    }
+    jw_end(&w);
+    puts(buf_str(&b));
+    buf_release(&b);
+}
+
+static void report_text(const struct cli *c, const struct report *r)
+{
+    static const char *const words[] = {"killed", "already gone", "failed", "still alive",
+                                        "protected, left alone"};
+    for (size_t i = 0; i < r->v.n; i++) {
+        const struct target *t = &r->v.v[i];
+        bool bad = t->result >= T_FAILED;
+        fprintf(bad ? stderr : stdout, "%s%s%s%s: %s%s%s\n", t->sandbox_id, *t->name ? " (" : "",
+                t->name, *t->name ? ")" : "", words[t->result], t->reason ? ": " : "",
+                t->reason ? t->reason : "");
+    }
+    cli_say(c, "%zu killed, %zu already gone, %zu failed, %zu still alive%s",
+            r->count[T_KILLED], r->count[T_GONE], r->count[T_FAILED], r->count[T_ALIVE],
+            r->verified ? "" : "; the list could not be had again, so this is not verified");
+}
+
+/* Print, and the exit status: 3 when something is left. */
+static int tell(const struct cli *c, struct report *r)
+{
+    memset(r->count, 0, sizeof(r->count));
+    for (size_t i = 0; i < r->v.n; i++)
+        r->count[r->v.v[i].result]++;
+    if (cli_json(c))
+        report_json(r, false);
+    else if (cli_has(c, CLI_QUIET))
+        printf("%zu\n", r->count[T_KILLED]);
+    else
+        report_text(c, r);
+    size_t left = r->count[T_FAILED] + r->count[T_ALIVE] + r->count[T_PROTECTED];
+    return left || !r->verified ? CLI_SOME_FAILED : CLI_OK;
+}
+
+static int tell_dry(const struct cli *c, const struct report *r)
+{
+    if (cli_json(c)) {
+        report_json(r, true);
+        return CLI_OK;
+    }
+    for (size_t i = 0; i < r->v.n; i++)
+        printf("%s %s\n", r->v.v[i].sandbox_id, r->v.v[i].name);
+    cli_say(c, "would kill %zu", r->v.n);
+    return CLI_OK;
+}
+
+/* 0 = go; else the exit status. */
+static int may_kill(const struct cli *c, const char *question)
+{
+    if (cli_has(c, CLI_YES))
+        return CLI_OK;
+    if (cli_ask(question))
+        return CLI_OK;
+    fputs("cc-tui: nothing was killed\n", stderr);
+    return CLI_DECLINED;
+}
+
+/* --- named ones ---------------------------------------------------------------- */
+
+static int find_named(struct cli_app *a, struct report *r, struct err *e)
+{
+    const struct cli *c = a->c;
+    for (int i = 0; i < c->n_args; i++) {
+        const struct sandbox *s = cli_app_find(a, c->args[i], e);
+        if (!s)
+            return e->code;
+        bool twice = false;
+        for (size_t k = 0; k < r->v.n; k++)
+            twice |= r->v.v[k].id == s->id;
+        if (!twice)
+            add(r, s->sandbox_id, s->name)->id = s->id;
+    }
+    return 0;
+}
+
+static int ask_named(const struct cli *c, const struct report *r)
+{
+    struct buf b = BUF_INIT;
+    buf_addf(&b, "kill %zu sandbox%s:", r->v.n, r->v.n == 1 ? "" : "es");
+    for (size_t i = 0; i < r->v.n; i++)
+        buf_addf(&b, "%s %s", i ? "," : "",
+                 *r->v.v[i].name ? r->v.v[i].name : r->v.v[i].sandbox_id);
+    buf_adds(&b, "?");
+    int status = may_kill(c, buf_str(&b));
+    buf_release(&b);
+    return status;
+}
+
+static int kill_named(struct cli_app *a, struct report *r, struct err *e)
+{
+    for (size_t i = 0; i < r->v.n; i++) {
+        struct target *t = &r->v.v[i];
+        const struct sandbox *s = model_sandbox(app_model(a->app), t->id);
+        if (!s || !cli_is_up(s)) {
+            t->result = T_GONE;
+            continue;
+        }
+        if (cli_app_wait(a, app_kill(a->app, t->id), e) == 0)
+            continue;
+        if (a->signal)
+            return e->code;
+        t->result = e->code == ERR_NOTFOUND ? T_GONE : T_FAILED;
+        t->reason = t->result == T_FAILED ? xstrdup(e->text) : NULL;
+    }
+    r->verified = cli_app_refresh(a, e) == 0;
+    for (size_t i = 0; i < r->v.n && r->verified; i++) {
+        struct target *t = &r->v.v[i];
+        const struct sandbox *s = model_sandbox(app_model(a->app), t->id);
+        if (t->result != T_FAILED && s && cli_is_up(s))
+            t->result = T_ALIVE;
+    }
+    return a->signal ? e->code : 0;
+}
+
+/* --- all ----------------------------------------------------------------------- */
+
+static bool is_armed(struct cli_app *a)
+{
+    const struct ev_kill *k = app_model(a->app)->kill;
+    return k && (k->phase == KILL_ARMED || k->phase == KILL_CANNOT);
+}
+
+static bool is_reported(struct cli_app *a)
+{
+    const struct ev_kill *k = app_model(a->app)->kill;
+    return (k && k->phase == KILL_REPORT) || a->done;
+}
+
+static void add_targets(const struct ev_kill *k, struct report *r)
+{
+    for (size_t i = 0; i < k->n; i++) {
+        const struct kill_target *kt = &k->v[i];
+        struct target *t = add(r, kt->sandbox_id, kt->name);
+        t->result = kt->result == 1   ? T_KILLED
+                    : kt->result == 2 ? T_GONE
+                    : kt->result == 4 ? T_ALIVE
+                    : kt->result == 5 ? T_PROTECTED
+                                      : T_FAILED;
+        if (t->result == T_FAILED)
+            t->reason = xstrdup(kt->reason ? kt->reason : "not tried");
+    }
+    r->verified = k->verified;
+}
+
+static int ask_all(const struct cli *c, const struct ev_kill *k, size_t n)
+{
+    char *q = xasprintf("kill %s %zu sandbox%s of %s %s (%zu running, %zu paused, %zu creating, "
+                        "$%.2f/h)?",
+                        n == 1 ? "the" : "all", n, n == 1 ? "" : "es",
+                        k->account_scope ? "account" : "project",
+                        k->account_scope ? (k->account ? k->account : "")
+                                         : (k->project ? k->project : ""),
+                        k->by_state[SB_RUNNING], k->by_state[SB_PAUSED],
+                        k->by_state[SB_CREATING], k->usd_per_hour);
+    int status = may_kill(c, q);
+    free(q);
+    return status;
+}
+
+/* The exit status; *r is told unless it is negative. */
+static int kill_all(struct cli_app *a, struct report *r, struct err *e)
+{
+    const struct cli *c = a->c;
+    bool account = str_eq(c->value[CLI_SCOPE], "account");
+    const struct ev_kill *k;
+
+    app_kill_all_open(a->app, account);
+    if (cli_app_until(a, is_armed, -1, e) != 0)
+        return cli_app_fail(a, e);
+    k = app_model(a->app)->kill;
+    size_t n = account ? k->n_account : k->n_project;
+    if (k->phase == KILL_CANNOT) {
+        err_set(e, ERR_NETWORK, "%s", k->text ? k->text : "the list could not be had");
+        return cli_fail(e);
+    }
+    if (cli_has(c, CLI_DRY_RUN)) {
+        add_targets(k, r);
+        app_kill_all_cancel(a->app);
+        return tell_dry(c, r);
+    }
+    int status = n == 0 ? CLI_OK : ask_all(c, k, n);
+    if (status != CLI_OK) {
+        app_kill_all_cancel(a->app);
+        return status;
+    }
+    a->progress = cli_has(c, CLI_VERBOSE);
+    a->done = false;
+    a->wanted = app_kill_all_confirm(a->app, account, n);
+    if (cli_app_until(a, is_reported, -1, e) != 0)
+        return cli_app_fail(a, e);
+    k = app_model(a->app)->kill;
+    if (!k || k->phase != KILL_REPORT)
+        return cli_fail(&a->err);
+    add_targets(k, r);
+    return tell(c, r);
+}
+
+/* --- both ---------------------------------------------------------------------- */
+
+static int run(struct cli *c, struct cli_app *a, struct report *r)
+{
+    struct err e = {0};
+    if (cli_app_refresh(a, &e) != 0)
+        return cli_app_fail(a, &e);
+    if (cli_has(c, CLI_ALL))
+        return kill_all(a, r, &e);
+    if (find_named(a, r, &e) != 0)
+        return cli_app_fail(a, &e);
+    if (cli_has(c, CLI_DRY_RUN))
+        return tell_dry(c, r);
+    int status = ask_named(c, r);
+    if (status != CLI_OK)
+        return status;
+    if (kill_named(a, r, &e) != 0)
+        return cli_app_fail(a, &e);
+    return tell(c, r);
+}
+
+int cli_kill(struct cli *c)
+{
+    const char *scope = c->value[CLI_SCOPE];
+    bool all = cli_has(c, CLI_ALL);
+    struct report r = {.verified = false};
+    struct cli_app a;
+    struct err e = {0};
+
+    if (all == (c->n_args > 0))
+        return cli_usage("'kill' wants sandboxes or --all, one of the two");
+    if (scope && strcmp(scope, "project") != 0 && strcmp(scope, "account") != 0)
+        return cli_usage("'--scope' is project or account, not '%.60s'", scope);
+    if (scope && !all)
+        return cli_usage("'--scope' goes with --all");
+    if (!cli_has(c, CLI_YES) && !cli_has(c, CLI_DRY_RUN) && !cli_can_ask(c))
+        return cli_usage("'kill' cannot ask here; give --yes to do it");
+    if (cli_has(c, CLI_READONLY) && !cli_has(c, CLI_DRY_RUN))
+        return cli_usage("'kill' does nothing with --readonly");
+    if (cli_app_open(&a, c, &e) != 0)
+        return cli_fail(&e);
+    int status = run(c, &a, &r);
+    cli_app_close(&a);
+    report_release(&r);
+    return status;
+}

@@ -1,0 +1,144 @@
+/* cc-tui local: the local provider, which is a program of its own. */
+#include "cli_priv.h"
+
+#include <cct/jobs/local.h>
+#include <cct/util/json.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <errno.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Run it to its end with its talk on our stderr; its exit status, or negative. */
+static int run_provider(const char *verb, bool unsafe, struct err *e)
+{
+    char *program = local_provider_program();
+    const char *argv[4] = {program, verb, unsafe ? "--unsafe" : NULL, NULL};
+    char **env = local_provider_env();
+    posix_spawn_file_actions_t fa;
+    pid_t pid;
+    int status = 0;
+
+    posix_spawn_file_actions_init(&fa);
+    posix_spawn_file_actions_adddup2(&fa, STDERR_FILENO, STDOUT_FILENO);
+    int rc = posix_spawnp(&pid, program, &fa, NULL, (char *const *)(uintptr_t)argv, env);
+    posix_spawn_file_actions_destroy(&fa);
+    if (rc != 0) {
+        errno = rc;
+        rc = err_sys(e, 0, "cannot start '%s'; install it beside cc-tui", program);
+    } else {
+        while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+            continue;
+        rc = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    }
+    free(env);
+    free(program);
+    return rc;
+}
+
+static void print_json(const struct local_provider *p)
+{
+    struct buf b = BUF_INIT;
+    struct jw w;
+    char url[64];
+
+    jw_init(&w, &b);
+    jw_obj(&w, NULL);
+    jw_bool(&w, "running", p != NULL);
+    if (p) {
+        jw_i64(&w, "pid", p->pid);
+        snprintf(url, sizeof(url), "http://127.0.0.1:%d", p->control);
+        jw_str(&w, "apiURL", url);
+        snprintf(url, sizeof(url), "http://127.0.0.1:%d", p->traffic);
+        jw_str(&w, "sandboxURL", url);
+        jw_bool(&w, "isolated", !p->unsafe);
+    }
+    jw_end(&w);
+    puts(buf_str(&b));
+    buf_release(&b);
+}
+
+int cli_local_start(struct cli *c)
+{
+    struct err e = {0};
+    struct local_provider p;
+    bool was = local_provider_find(NULL, &p, &e) == 0;
+
+    if (!was) {
+        err_clear(&e);
+        int rc = run_provider("serve", cli_has(c, CLI_LOCAL_UNSAFE), &e);
+        if (rc < 0)
+            return cli_fail(&e);
+        if (rc > 0)
+            return CLI_FAILED; /* it said why */
+        if (local_provider_find(NULL, &p, &e) != 0)
+            return cli_fail(&e);
+    }
+    if (cli_has(c, CLI_LOCAL_UNSAFE) && !p.unsafe)
+        cli_say(c, "it runs already, with isolation");
+    if (cli_json(c))
+        print_json(&p);
+    else if (!cli_has(c, CLI_QUIET))
+        printf("the local provider %s: API on port %d, sandboxes on port %d%s\n",
+               was ? "was running" : "runs", p.control, p.traffic,
+               p.unsafe ? ", NOT ISOLATED" : "");
+    local_provider_release(&p);
+    return CLI_OK;
+}
+
+int cli_local_stop(struct cli *c)
+{
+    struct err e = {0};
+    (void)c;
+    int rc = run_provider("stop", false, &e);
+    return rc < 0 ? cli_fail(&e) : rc;
+}
+
+/* As with any service: 0 it runs, 1 it does not. */
+int cli_local_status(struct cli *c)
+{
+    struct err e = {0};
+    struct local_provider p;
+    int rc = local_provider_find(NULL, &p, &e);
+
+    if (rc != 0 && rc != ERR_NOTFOUND)
+        return cli_fail(&e);
+    if (cli_json(c))
+        print_json(rc == 0 ? &p : NULL);
+    else if (rc == 0)
+        printf("running: pid %d, API on port %d, sandboxes on port %d%s\n", p.pid, p.control,
+               p.traffic, p.unsafe ? ", NOT ISOLATED" : "");
+    else
+        puts("not running");
+    if (rc == 0)
+        local_provider_release(&p);
+    return rc == 0 ? CLI_OK : CLI_FAILED;
+}
+
+int cli_local_env(struct cli *c)
+{
+    struct err e = {0};
+    struct local_provider p;
+
+    if (local_provider_find(NULL, &p, &e) != 0)
+        return cli_fail(&e);
+    char *api = xasprintf("http://127.0.0.1:%d", p.control);
+    char *traffic = xasprintf("http://127.0.0.1:%d", p.traffic);
+    if (cli_json(c))
+        printf("{\"E2B_API_KEY\":\"%s\",\"E2B_API_URL\":\"%s\",\"E2B_SANDBOX_URL\":\"%s\","
+               "\"NO_UPDATE_NOTIFIER\":\"1\"}\n",
+               secret_value(p.key), api, traffic);
+    else
+        printf("export E2B_API_KEY='%s'\nexport E2B_API_URL='%s'\nexport E2B_SANDBOX_URL='%s'\n"
+               "export NO_UPDATE_NOTIFIER=1\n",
+               secret_value(p.key), api, traffic);
+    free(api);
+    free(traffic);
+    local_provider_release(&p);
+    return CLI_OK;
+}

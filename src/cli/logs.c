@@ -1,0 +1,124 @@
+/* cc-tui logs: what an agent put out, as text, as events, or as its exact bytes. */
+#include "cli_priv.h"
+
+#include <cct/agent.h>
+#include <cct/model/transcribe.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct out {
+    const char *who; /* the agent's tool */
+    bool open_line;  /* a piece of a line was printed last */
+};
+
+static void put_bytes(void *ctx, const char *data, size_t len)
+{
+    (void)ctx;
+    fwrite(data, 1, len, stdout);
+}
+
+static void put_json(void *ctx, const char *json, size_t len)
+{
+    (void)ctx;
+    fwrite(json, 1, len, stdout);
+    putchar('\n');
+}
+
+static void end_line(struct out *o)
+{
+    if (o->open_line)
+        putchar('\n');
+    o->open_line = false;
+}
+
+static void put_block(struct out *o, const char *lead, const char *text)
+{
+    end_line(o);
+    printf("%s%s%s\n", lead, *lead && text && *text ? " " : "", text ? text : "");
+}
+
+static void put_item(struct out *o, const struct item *it)
+{
+    char lead[160];
+    switch (it->kind) {
+    case ITEM_USER:
+        put_block(o, ">", it->text);
+        break;
+    case ITEM_TEXT:
+        put_block(o, "", it->text);
+        break;
+    case ITEM_TOOL:
+        snprintf(lead, sizeof(lead), "[%s]", it->who ? it->who : "tool");
+        put_block(o, lead, it->title);
+        if (it->text && *it->text)
+            put_block(o, "", it->text);
+        break;
+    case ITEM_RAW:
+        fputs(it->text ? it->text : "", stdout);
+        o->open_line = it->streaming;
+        if (!it->streaming)
+            putchar('\n');
+        break;
+    case ITEM_ASK:
+        put_block(o, "?", it->title ? it->title : it->text);
+        break;
+    case ITEM_TURN_END:
+        if (it->text && *it->text)
+            put_block(o, "!", it->text);
+        break;
+    case ITEM_NOTICE:
+    case ITEM_SYSTEM:
+        put_block(o, "--", it->text);
+        break;
+    case ITEM_THINKING:
+        break; /* with --json */
+    }
+}
+
+/* Blocks that grow are printed once they are whole. */
+static void put_event(void *ctx, const char *json, size_t len)
+{
+    struct out *o = ctx;
+    struct agent_event ev;
+
+    if (agent_event_from_json(&ev, json, len, NULL) != 0)
+        return;
+    struct ev_items *items = ev_new(EV_ITEMS);
+    transcribe(&ev, o->who, items);
+    for (size_t i = 0; i < items->n; i++) {
+        const struct item *it = &items->v[i];
+        if (items->op[i] == ITEM_PUT && (!it->streaming || it->kind == ITEM_RAW))
+            put_item(o, it);
+    }
+    msg_free(&items->m);
+    agent_event_release(&ev);
+}
+
+int cli_logs(struct cli *c)
+{
+    struct cli_app a;
+    struct err e = {0};
+    int status = CLI_OK;
+    bool follow = cli_has(c, CLI_FOLLOW), raw = cli_has(c, CLI_RAW);
+
+    if (raw && cli_json(c))
+        return cli_usage("'logs' prints raw bytes or JSON, not both");
+    const struct sandbox *s = cli_app_begin(&a, c, c->args[0], &status);
+    if (!s)
+        return status;
+    char *tool = xstrdup(s->tool ? s->tool : "agent");
+    struct out o = {.who = tool};
+    uint64_t id = s->id;
+    app_follow(a.app, id);
+    uint64_t req = raw ? app_raw(a.app, id, 0, follow, put_bytes, NULL)
+                       : app_events(a.app, id, follow, cli_json(c) ? put_json : put_event, &o);
+    if (cli_app_wait(&a, req, &e) != 0)
+        status = cli_app_fail(&a, &e);
+    end_line(&o);
+    cli_app_close(&a);
+    free(tool);
+    return status;
+}

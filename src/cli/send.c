@@ -1,0 +1,77 @@
+/* cc-tui send: a message to an agent, and its answer. */
+#include "cli_priv.h"
+
+#include <cct/agent.h>
+#include <cct/util/json.h>
+#include <cct/util/xalloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static int status_of(int outcome)
+{
+    switch ((enum agent_outcome)outcome) {
+    case AGENT_OK:
+        return CLI_OK;
+    case AGENT_INTERRUPTED:
+        return CLI_INTERRUPTED;
+    default:
+        return CLI_FAILED;
+    }
+}
+
+static int print_answer(const struct cli *c, const struct cli_app *a, const char *sandbox_id)
+{
+    if (cli_json(c)) {
+        struct buf b = BUF_INIT;
+        struct jw w;
+        jw_init(&w, &b);
+        jw_obj(&w, NULL);
+        jw_str(&w, "sandboxID", sandbox_id);
+        jw_str(&w, "outcome", agent_outcome_name((enum agent_outcome)a->outcome));
+        if (a->exit_code >= 0)
+            jw_i64(&w, "exitCode", a->exit_code);
+        else
+            jw_null(&w, "exitCode");
+        jw_str(&w, "text", a->text ? a->text : "");
+        jw_end(&w);
+        puts(buf_str(&b));
+        buf_release(&b);
+    } else if (a->text && *a->text) {
+        puts(a->text);
+    }
+    if (a->outcome != AGENT_OK)
+        cli_say(c, "the turn ended: %s", agent_outcome_name((enum agent_outcome)a->outcome));
+    return status_of(a->outcome);
+}
+
+int cli_send(struct cli *c)
+{
+    struct cli_app a;
+    struct err e = {0};
+    bool wait = cli_has(c, CLI_WAIT);
+    int status = CLI_OK;
+    char *text = cli_text_arg(c->args[1], &e);
+
+    if (!text)
+        return cli_fail(&e);
+    const struct sandbox *s = cli_app_begin(&a, c, c->args[0], &status);
+    if (!s) {
+        free(text);
+        return status;
+    }
+    char *id = xstrdup(s->sandbox_id ? s->sandbox_id : s->name);
+    int rc = cli_app_wait(&a, app_send(a.app, s->id, text, wait), &e);
+    if (rc != 0) {
+        if (a.signal)
+            cli_say(c, "not waiting any longer; the message stays with %s", id);
+        status = cli_app_fail(&a, &e);
+    } else if (wait) {
+        status = print_answer(c, &a, id);
+    } else {
+        cli_say(c, "queued for %s", id);
+    }
+    free(id);
+    free(text);
+    cli_app_close(&a);
+    return status;
+}

@@ -1,0 +1,269 @@
+/* A command's application: start, wait for one thing at a time, stop. */
+#include "cli_priv.h"
+
+#include <cct/util/clock.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+enum { MIN_PREFIX = 6 };
+
+void cli_app_opts(const struct cli *c, struct app_opts *o)
+{
+    const struct options *s = &c->config->o;
+
+    *o = (struct app_opts){
+        .local = cli_has(c, CLI_LOCAL) || cli_has(c, CLI_LOCAL_UNSAFE),
+        .local_unsafe = cli_has(c, CLI_LOCAL_UNSAFE),
+        .readonly = cli_has(c, CLI_READONLY),
+        .start_local = true,
+        .project = c->project,
+        .data_dir = cli_has(c, CLI_DATA_DIR) ? c->value[CLI_DATA_DIR] : NULL,
+        .ca_file = *s->ca_file ? s->ca_file : NULL,
+        .poll_ms = s->poll * 1000,
+        .retention_days = s->retention,
+        .max_store_bytes = s->max_store,
+        .vacuum = s->vacuum,
+        .kill_all_grace_s = s->kill_all_grace,
+    };
+}
+
+static void kill_progress(const struct ev_kill *k)
+{
+    if (k->phase == KILL_RUNNING)
+        fprintf(stderr, "killed %zu of %zu\n", k->killed + k->already_gone, k->n);
+    else if (k->phase == KILL_VERIFYING)
+        fprintf(stderr, "looking whether they are gone\n");
+}
+
+static void on_event(void *ctx, const struct msg *ev)
+{
+    struct cli_app *a = ctx;
+
+    if (ev->type == EV_EVENT && cli_has(a->c, CLI_VERBOSE))
+        fprintf(stderr, "%s\n", ((const struct ev_event *)ev)->text);
+    if (ev->type == EV_KILL && a->progress)
+        kill_progress((const struct ev_kill *)ev);
+    if (ev->type != EV_DONE || !a->wanted || ev->req_id != a->wanted)
+        return;
+    const struct ev_done *d = (const struct ev_done *)ev;
+    free(a->sandbox_id);
+    free(a->text);
+    a->err = d->err;
+    a->sandbox = d->sandbox;
+    a->sandbox_id = xstrdup(d->sandbox_id);
+    a->text = xstrdup(d->text);
+    a->outcome = d->outcome;
+    a->exit_code = d->exit_code;
+    a->done = true;
+}
+
+/* Blocked before any thread starts, so that only we get them. */
+static int open_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+int cli_app_open(struct cli_app *a, const struct cli *c, struct err *e)
+{
+    struct app_opts o;
+
+    memset(a, 0, sizeof(*a));
+    a->c = c;
+    a->sigfd = open_signals();
+    if (a->sigfd < 0)
+        return err_sys(e, ERR_IO, "signals cannot be watched");
+    signal(SIGPIPE, SIG_IGN);
+    cli_app_opts(c, &o);
+    a->app = app_new(&o, e);
+    if (!a->app) {
+        close(a->sigfd);
+        return e->code;
+    }
+    app_observe(a->app, on_event, a);
+    int rc = app_start(a->app, e);
+    if (rc == 0)
+        rc = app_go_online(a->app, e);
+    if (rc != 0)
+        cli_app_close(a);
+    return rc;
+}
+
+void cli_app_close(struct cli_app *a)
+{
+    if (a->app) {
+        app_stop(a->app);
+        app_free(a->app);
+    }
+    if (a->sigfd >= 0)
+        close(a->sigfd);
+    free(a->sandbox_id);
+    free(a->text);
+    int sig = a->signal;
+    memset(a, 0, sizeof(*a));
+    a->sigfd = -1;
+    a->signal = sig;
+}
+
+static void read_signal(struct cli_app *a)
+{
+    struct signalfd_siginfo si;
+    while (read(a->sigfd, &si, sizeof(si)) == (ssize_t)sizeof(si))
+        a->signal = (int)si.ssi_signo;
+}
+
+int cli_app_until(struct cli_app *a, bool (*ready)(struct cli_app *a), int ms, struct err *e)
+{
+    int64_t end = ms < 0 ? INT64_MAX : clock_mono_ms() + ms;
+
+    for (;;) {
+        app_drain(a->app, 0);
+        read_signal(a);
+        if (a->signal)
+            return err_set(e, ERR_CANCELLED, "interrupted");
+        if (ready(a))
+            return 0;
+        /* what is written now is wanted now; a reader that is gone ends the wait */
+        if (fflush(stdout) != 0)
+            return err_set(e, ERR_IO, "the output cannot be written");
+        int64_t left = end - clock_mono_ms();
+        if (left <= 0)
+            return err_set(e, ERR_TIMEOUT, "no answer in time");
+        struct pollfd p[2] = {{.fd = app_fd(a->app), .events = POLLIN},
+                              {.fd = a->sigfd, .events = POLLIN}};
+        if (poll(p, 2, ms < 0 ? -1 : (int)left) < 0 && errno != EINTR)
+            return err_sys(e, ERR_IO, "waiting failed");
+    }
+}
+
+static bool is_done(struct cli_app *a)
+{
+    return a->done;
+}
+
+int cli_app_wait(struct cli_app *a, uint64_t req, struct err *e)
+{
+    a->wanted = req;
+    a->done = false;
+    int rc = cli_app_until(a, is_done, -1, e);
+    a->wanted = 0;
+    if (rc != 0)
+        return rc;
+    if (a->err.code != 0)
+        *e = a->err;
+    return a->err.code;
+}
+
+int cli_app_fail(const struct cli_app *a, const struct err *e)
+{
+    if (a->signal)
+        return 128 + a->signal;
+    if (e->code == ERR_IO && ferror(stdout))
+        return CLI_FAILED; /* cli_run tells, or not */
+    return cli_fail(e);
+}
+
+static bool is_loaded(struct cli_app *a)
+{
+    return app_model(a->app)->loaded;
+}
+
+int cli_app_refresh(struct cli_app *a, struct err *e)
+{
+    int rc = cli_app_until(a, is_loaded, -1, e);
+    return rc != 0 ? rc : cli_app_wait(a, app_refresh(a->app), e);
+}
+
+/* --- finding ----------------------------------------------------------------- */
+
+bool cli_is_up(const struct sandbox *s)
+{
+    return s->state == SB_CREATING || s->state == SB_RUNNING || s->state == SB_PAUSED ||
+           (s->state == SB_ERROR && s->vm_up);
+}
+
+/* 3 the id, 2 the name, 1 the begin of the id, 0 no match. */
+static int match(const struct sandbox *s, const char *word)
+{
+    size_t n = strlen(word);
+    if (str_eq(s->sandbox_id, word))
+        return 3;
+    if (str_eq(s->name, word))
+        return 2;
+    return s->sandbox_id && n >= MIN_PREFIX && strncmp(s->sandbox_id, word, n) == 0;
+}
+
+static void ambiguous(const struct model *m, const char *word, int grade, bool up,
+                      struct err *e)
+{
+    struct buf b = BUF_INIT_MAX(300);
+    for (size_t i = 0; i < m->n_sandboxes; i++) {
+        const struct sandbox *s = &m->sandboxes[i];
+        if (match(s, word) == grade && cli_is_up(s) == up)
+            buf_addf(&b, "%s%s (%s)", b.len ? ", " : "", s->sandbox_id ? s->sandbox_id : "-",
+                     s->name ? s->name : "");
+    }
+    err_set(e, ERR_INVALID, "'%.60s' may mean several sandboxes, give the id: %s", word,
+            buf_str(&b));
+    buf_release(&b);
+}
+
+const struct sandbox *cli_app_find(struct cli_app *a, const char *word, struct err *e)
+{
+    const struct model *m = app_model(a->app);
+    const struct sandbox *best = NULL;
+    int best_grade = 0, same = 0;
+
+    for (size_t i = 0; i < m->n_sandboxes; i++) {
+        const struct sandbox *s = &m->sandboxes[i];
+        int grade = match(s, word);
+        if (grade)
+            grade += cli_is_up(s) ? 4 : 0; /* a live one hides what ended */
+        if (grade > best_grade) {
+            best = s;
+            best_grade = grade;
+            same = 0;
+        } else if (grade && grade == best_grade) {
+            same++;
+        }
+    }
+    if (same) {
+        ambiguous(m, word, best_grade & 3, best_grade >= 4, e);
+        return NULL;
+    }
+    if (!best)
+        err_set(e, ERR_NOTFOUND, "there is no sandbox '%.60s'; 'cc-tui ls' shows them", word);
+    return best;
+}
+
+const struct sandbox *cli_app_begin(struct cli_app *a, const struct cli *c, const char *name,
+                                    int *status)
+{
+    struct err e = {0};
+    const struct sandbox *s = NULL;
+
+    if (cli_app_open(a, c, &e) != 0) {
+        *status = cli_fail(&e);
+        return NULL;
+    }
+    if (cli_app_refresh(a, &e) == 0)
+        s = cli_app_find(a, name, &e);
+    if (!s) {
+        *status = cli_app_fail(a, &e);
+        cli_app_close(a);
+    }
+    return s;
+}
