@@ -133,6 +133,34 @@ static const char *ascii_of(const char *s, size_t len)
     return "?";
 }
 
+/* Controls of layout and direction have no cell: they must not reach the terminal in the
+ * company of a character either (the input line shows what was pasted, uncleaned). */
+static bool is_hidden(uint32_t cp)
+{
+    return cp == 0xAD || cp == 0x61C || cp == 0x180E || (cp >= 0x200B && cp <= 0x200F) ||
+           (cp >= 0x2028 && cp <= 0x202E) || (cp >= 0x2060 && cp <= 0x206F) ||
+           (cp >= 0xFE00 && cp <= 0xFE0F) || cp == 0xFEFF || (cp >= 0xFFF9 && cp <= 0xFFFB) ||
+           (cp >= 0xE0000 && cp <= 0xE0FFF);
+}
+
+/* The cluster s[0..n) as it may be shown, into dst; its length. */
+static size_t seen_cluster(const char *s, size_t n, char dst[24])
+{
+    size_t len = 0;
+    for (size_t i = 0; i < n;) {
+        uint32_t cp;
+        size_t used = utf8_decode(s + i, n - i, &cp);
+        if (used == 0)
+            break;
+        if (cp < 0x20 || (cp >= 0x7F && cp < 0xA0))
+            cp = ' ';
+        if (!is_hidden(cp) && len + 4 < 24)
+            len += utf8_encode(dst + len, cp);
+        i += used;
+    }
+    return len;
+}
+
 /* Draw clusters with one style; `used` cells so far, stops at max. */
 static int put(struct canvas *c, int y, int x, int max, const struct cell *style, const char *s,
                size_t len)
@@ -142,22 +170,24 @@ static int put(struct canvas *c, int y, int x, int max, const struct cell *style
         int w = 1;
         size_t n;
         const char *ch = s + i;
+        char shown[24];
         if ((unsigned char)s[i] < 0x80 && (i + 1 == len || (unsigned char)s[i + 1] < 0x80)) {
             n = 1;
             if ((unsigned char)s[i] < 0x20 || s[i] == 0x7F)
                 ch = " "; /* nothing of this kind passes the cleaner */
         } else {
             n = text_cluster(s + i, len - i, &w);
+            ch = shown;
         }
-        if (w == 0) {
+        size_t out = ch == shown ? seen_cluster(s + i, n, shown) : 1;
+        if (w == 0 || out == 0) {
             i += n;
             continue;
         }
         if (max >= 0 && used + w > max)
             break;
-        size_t out = n;
         if (c->ascii && (unsigned char)*ch >= 0x80) {
-            ch = ascii_of(ch, n);
+            ch = ascii_of(ch, out);
             out = 1;
         }
         for (int k = 0; c->ascii && w == 2 && k < 2; k++)

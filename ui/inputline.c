@@ -98,6 +98,8 @@ bool inputline_insert(struct inputline *l, const char *s, size_t len)
 
 static void erase(struct inputline *l, size_t from, size_t to, bool keep)
 {
+    if (from >= to)
+        return;
     if (keep) {
         free(l->kill);
         l->kill = xstrndup(l->text.p + from, to - from);
@@ -338,6 +340,10 @@ static void layout(struct inputline *l, int w, struct rows *r,
             if (fn)
                 fn(ctx, r->n, at, last ? end : stop);
             r->n++;
+            if (last && l->cursor == end && text_width(s + at, end - at) >= cells) {
+                r->cursor_row = r->n++; /* behind a full row: on the next one */
+                r->cursor_begin = end;
+            }
             at = next;
         } while (at < end);
         line = end + 1;

@@ -79,7 +79,9 @@ key_code key_parse(const char *name)
         char c = name[1];
         if (c >= 'a' && c <= 'z')
             c = (char)(c - 'a' + 'A');
-        return c >= '@' && c <= '_' ? (key_code)(c & 0x1F) : 0;
+        if (c == 'I' || c == 'M' || c == '[') /* what a terminal sends for these keys */
+            return c == 'I' ? K_TAB : c == 'M' ? K_ENTER : K_ESC;
+        return c > '@' && c <= '_' ? (key_code)(c & 0x1F) : 0;
     }
     uint32_t cp;
     size_t len = strlen(name), used = len ? utf8_decode(name, len, &cp) : 0;
@@ -121,6 +123,13 @@ static bool parse_binding(const char *word, struct binding *b)
     return false;
 }
 
+/* List and output fall back to NAV: what one of them binds would hide the other's. */
+static bool meet(enum key_scope a, enum key_scope b)
+{
+    bool nav_a = a == SCOPE_NAV, nav_b = b == SCOPE_NAV;
+    return a == b || (nav_a && (b == SCOPE_LIST || b == SCOPE_OUTPUT)) ||
+           (nav_b && (a == SCOPE_LIST || a == SCOPE_OUTPUT));
+}
 
 static const struct binding *find_clash(const struct keymap *k, const struct binding *b)
 {
@@ -128,7 +137,7 @@ static const struct binding *find_clash(const struct keymap *k, const struct bin
         const struct binding *o = &k->v[i];
         if (o->action == b->action || o->first != b->first)
             continue;
-        if (actions[o->action].scope != actions[b->action].scope)
+        if (!meet(actions[o->action].scope, actions[b->action].scope))
             continue;
         if (o->second == b->second || !o->second || !b->second)
             return o;

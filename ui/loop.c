@@ -34,7 +34,8 @@ static int open_signals(void)
 {
     sigset_t set;
     sigemptyset(&set);
-    static const int sigs[] = {SIGWINCH, SIGTERM, SIGINT, SIGHUP, SIGCONT, SIGQUIT};
+    static const int sigs[] = {SIGWINCH, SIGTERM, SIGINT, SIGHUP, SIGCONT, SIGQUIT,
+                               SIGTSTP};
     for (size_t i = 0; i < sizeof(sigs) / sizeof(sigs[0]); i++)
         sigaddset(&set, sigs[i]);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
@@ -49,6 +50,9 @@ static void read_signals(struct loop *l)
         case SIGWINCH:
             if (!l->resize_at)
                 l->resize_at = clock_mono_ms();
+            break;
+        case SIGTSTP:
+            l->ui->suspend = true;
             break;
         case SIGCONT:
             term_redraw();
@@ -75,6 +79,7 @@ static void read_keys(struct loop *l)
 {
     const char *paste;
     size_t len;
+    l->ui->unseen = term_backed_up();
     for (int i = 0; i < KEYS_PER_TURN && !l->stop; i++) {
         key_code k = term_key(&paste, &len);
         if (!k)
@@ -159,6 +164,8 @@ static void turn(struct loop *l)
     read_keys(l); /* also when poll ran out: a lone Esc is decided by time */
     if (p[1].revents && app_drain(l->ui->app, DRAIN_MS))
         l->dirty |= ui_update(l->ui);
+    l->dirty |= l->ui->said;
+    l->ui->said = false;
     if (clock_wall_ms() / 60000 != minute)
         l->dirty = true;
     int64_t now = clock_mono_ms();
@@ -228,6 +235,7 @@ int ui_run(struct app *app, const struct ui_opts *o)
     ui_init(&ui, app, &opts);
     if (note)
         ui_status(&ui, 1, "%s", note);
+    app_observe(app, ui_observe, &ui);
     resize(&l);
     await_rows(&ui);
     paint(&l, clock_mono_ms());
@@ -236,6 +244,7 @@ int ui_run(struct app *app, const struct ui_opts *o)
     l.dirty = true;
     while (!l.stop)
         turn(&l);
+    app_observe(app, NULL, NULL);
     bool tty_lost = l.status == 129;
     term_close();
     if (o->bench_frames)

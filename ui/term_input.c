@@ -10,14 +10,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_LEARNED = 40, MAX_SEQ = 64, ESC = 0x1B, LATE_MS = 150 };
+enum { MAX_LEARNED = 40, MAX_SEQ = 64, ESC = 0x1B, LATE_MS = 150, PASTE_SILENCE_MS = 10000,
+       X10_MOUSE_BYTES = 3 };
+
+/* What is still to be swallowed of a sequence whose begin was given up by time. */
+enum tail { TAIL_NONE, TAIL_INTRO, TAIL_CSI, TAIL_SS3, TAIL_COUNT, TAIL_STRING };
 
 struct key_decoder {
     struct buf in;
     struct buf paste;
     bool pasting;
     int64_t esc_at;    /* when the pending ESC came, 0 = none */
-    int64_t esc_decided; /* when a lone ESC was taken as the Esc key */
+    int64_t fed_at;
+    enum tail tail;
+    int64_t tail_until;
+    size_t tail_left;  /* bytes to swallow at most (TAIL_COUNT, TAIL_STRING) */
+    char params[8];    /* of a torn CSI: the begin of a paste must be known */
+    size_t n_params;
     int esc_delay_ms;
     int sync;
     struct {
@@ -57,7 +66,16 @@ void key_decoder_feed(struct key_decoder *d, const char *bytes, size_t len, int6
 {
     if (d->in.len == 0 && len > 0 && bytes[0] == ESC)
         d->esc_at = now_ms;
+    d->fed_at = now_ms;
     buf_add(&d->in, bytes, len);
+}
+
+static void start_tail(struct key_decoder *d, enum tail t, size_t left, int64_t now_ms)
+{
+    d->tail = t;
+    d->tail_left = left;
+    d->tail_until = now_ms + LATE_MS;
+    d->n_params = 0;
 }
 
 static key_code finish(struct key_decoder *d, size_t used, key_code k, int64_t now_ms)
@@ -114,21 +132,16 @@ static key_code csi_letter(char c)
         return K_F1 + 2;
     case 'S':
         return K_F1 + 3;
-    case 'M':
-        return K_ENTER; /* keypad in application mode (SS3) */
-    case 'I':
-        return K_FOCUS_IN;
-    case 'O':
-        return K_FOCUS_OUT;
     default:
         return K_UNKNOWN;
     }
 }
 
-/* Keys sent as CSI code ; modifier u. */
+/* Keys sent as CSI code ; modifier u, or CSI 27 ; modifier ; code ~. */
 static key_code csi_u(int code, int mod)
 {
     bool shift = mod > 1 && ((mod - 1) & 1), alt = mod > 1 && ((mod - 1) & 2);
+    bool ctrl = mod > 1 && ((mod - 1) & 4);
     if (code == 13)
         return shift || alt ? K_ENTER | KEYC_ALT : K_ENTER; /* Shift-Enter: newline */
     if (code == 9)
@@ -136,25 +149,39 @@ static key_code csi_u(int code, int mod)
     if (code == 27)
         return K_ESC;
     if (code == 127)
-        return K_BACKSPACE;
-    if (mod > 1 && ((mod - 1) & 4) && code >= '@' && code < 0x7F)
-        return (key_code)(code & 0x1F);
-    return code >= ' ' ? (key_code)code | (alt ? KEYC_ALT : 0) : K_UNKNOWN;
+        return K_BACKSPACE | (alt ? KEYC_ALT : 0);
+    if (ctrl && code >= '@' && code < 0x7F)
+        return (code & 0x1F) == ESC ? K_ESC : (key_code)(code & 0x1F);
+    bool none = code < ' ' || (code >= 0x80 && code < 0xA0) || code > 0x10FFFF ||
+                (code >= 0xD800 && code < 0xF900); /* surrogates; keys without a text */
+    if (none || ctrl)
+        return K_UNKNOWN;
+    if (shift && code >= 'a' && code <= 'z')
+        code += 'A' - 'a';
+    return (key_code)code | (alt ? KEYC_ALT : 0);
 }
 
-static void read_params(const char *s, size_t len, int *a, int *b)
+static void read_params(const char *s, size_t len, int v[3])
 {
-    int v[2] = {0, 0}, at = 0;
+    int at = 0;
+    bool sub = false; /* after a colon: of no interest */
+    v[0] = v[1] = v[2] = 0;
     for (size_t i = 0; i < len; i++) {
-        if (s[i] == ';' && at < 1)
-            at++;
-        else if (s[i] >= '0' && s[i] <= '9' && v[at] < 100000)
+        if (s[i] == ';' && ++at == 3)
+            return;
+        if (s[i] == ';')
+            sub = false;
+        else if (s[i] == ':')
+            sub = true;
+        else if (s[i] >= '0' && s[i] <= '9' && !sub && v[at] < 100000)
             v[at] = v[at] * 10 + (s[i] - '0');
-        else if (s[i] == ':' || s[i] == ';')
-            break;
     }
-    *a = v[0];
-    *b = v[1];
+}
+
+static void begin_paste(struct key_decoder *d)
+{
+    d->pasting = true;
+    buf_clear(&d->paste);
 }
 
 /* A whole CSI: ESC [ params intermediates final. `end` is the final's index. */
@@ -162,28 +189,29 @@ static key_code decode_csi(struct key_decoder *d, const char *s, size_t end)
 {
     const char *params = s + 2;
     size_t n = end - 2;
-    int a, b;
+    int v[3];
     if (s[end] == 'y' && n > 1 && params[0] == '?') { /* DECRPM: ? 2026 ; value $ y */
-        read_params(params + 1, n - 1, &a, &b);
-        if (a == 2026)
-            d->sync = b == 1 || b == 2 ? 1 : -1;
+        read_params(params + 1, n - 1, v);
+        if (v[0] == 2026)
+            d->sync = v[1] == 1 || v[1] == 2 ? 1 : -1;
         return K_UNKNOWN;
     }
-    if (n > 0 && (params[0] == '?' || params[0] == '<' || params[0] == '>'))
+    if (n > 0 && (params[0] < '0' || params[0] > ';'))
         return K_UNKNOWN; /* an answer or a mouse report */
-    read_params(params, n, &a, &b);
-    if (s[end] == '~' && a == 200) {
-        d->pasting = true;
-        buf_clear(&d->paste);
+    read_params(params, n, v);
+    if (s[end] == '~' && v[0] == 200) {
+        begin_paste(d);
         return K_UNKNOWN;
     }
     if (s[end] == '~')
-        return a == 27 ? K_UNKNOWN : with_modifier(csi_tilde(a), b);
+        return v[0] == 27 ? csi_u(v[2], v[1]) : with_modifier(csi_tilde(v[0]), v[1]);
     if (s[end] == 'u')
-        return csi_u(a, b);
-    if (s[end] == 'M' && n == 0)
-        return K_UNKNOWN;
-    return with_modifier(csi_letter(s[end]), b);
+        return csi_u(v[0], v[1]);
+    if (n == 0 && (s[end] == 'I' || s[end] == 'O'))
+        return s[end] == 'I' ? K_FOCUS_IN : K_FOCUS_OUT;
+    if (n > 0 && v[0] > 1)
+        return K_UNKNOWN; /* a cursor report looks like F3 */
+    return with_modifier(csi_letter(s[end]), v[1]);
 }
 
 /* Length of the string sequence (OSC, DCS, ...) at s, 0 = not complete. */
@@ -195,17 +223,17 @@ static size_t string_end(const char *s, size_t len)
         if (s[i] == ESC && i + 1 < len)
             return s[i + 1] == '\\' ? i + 2 : i;
     }
-    return len > 4096 ? len : 0;
+    return 0;
 }
 
+/* Index of the CSI's last byte, or of the first one that cannot belong to it; 0 = not
+ * there yet. */
 static size_t csi_end(const char *s, size_t len)
 {
     for (size_t i = 2; i < len; i++)
-        if ((unsigned char)s[i] >= 0x40 && (unsigned char)s[i] <= 0x7E)
+        if ((unsigned char)s[i] < 0x20 || (unsigned char)s[i] > 0x3F)
             return i;
-        else if ((unsigned char)s[i] < 0x20 || (unsigned char)s[i] > 0x7E)
-            return i; /* broken: ends here */
-    return len > MAX_SEQ ? len - 1 : 0;
+    return 0;
 }
 
 static key_code plain(struct key_decoder *d, size_t at, size_t *used)
@@ -231,73 +259,122 @@ static key_code plain(struct key_decoder *d, size_t at, size_t *used)
     return cp == UTF8_BAD || cp < 0xA0 ? K_UNKNOWN : cp;
 }
 
-static key_code learned(struct key_decoder *d, size_t *used, bool *may_grow)
+static key_code learned(struct key_decoder *d, size_t *used)
 {
     for (size_t i = 0; i < d->n_learned; i++) {
         const char *seq = d->learned[i].seq;
-        size_t n = strlen(seq), have = d->in.len < n ? d->in.len : n;
-        if (memcmp(seq, d->in.p, have) != 0)
+        size_t n = strlen(seq);
+        if (d->in.len < n || memcmp(seq, d->in.p, n) != 0)
             continue;
-        if (have == n) {
-            *used = n;
-            return d->learned[i].key;
-        }
-        *may_grow = true;
+        *used = n;
+        return d->learned[i].key;
     }
     return 0;
 }
 
-/* The ESC at the front: *used = 0 means more bytes are needed. */
-static key_code decode_esc(struct key_decoder *d, size_t *used, bool timed_out)
+/* ESC [ at the front; used 0 = more is needed. */
+static key_code front_csi(struct key_decoder *d, size_t *used, bool timed_out, int64_t now_ms)
 {
     const char *s = d->in.p;
-    size_t len = d->in.len;
-    bool may_grow = false;
-    key_code k = learned(d, used, &may_grow);
-    if (k)
-        return k;
-    *used = 0;
-    if (len == 1) {
-        *used = timed_out ? 1 : 0;
-        return timed_out ? K_ESC : 0;
-    }
-    if (s[1] == '[') {
-        size_t end = csi_end(s, len);
-        if (end) {
-            *used = end + 1;
-            if (end == 2 && s[2] == '[') { /* linux console: ESC [ [ A is F1 */
-                *used = len > 3 ? 4 : 0;
-                return len > 3 ? K_F1 + (key_code)((s[3] - 'A') & 7) : 0;
-            }
-            return decode_csi(d, s, end);
-        }
-    } else if (s[1] == 'O') {
-        if (len > 2) {
-            *used = 3;
-            return csi_letter(s[2]);
-        }
-    } else if (strchr("]P_^X", s[1])) {
-        size_t n = string_end(s, len);
-        if (n) {
-            *used = n;
-            return K_UNKNOWN;
-        }
-    } else if (s[1] == ESC) {
-        *used = 1; /* Esc twice: the first one is whole */
-        return K_ESC;
-    } else {
-        k = plain(d, 1, used);
-        return k && !(k == K_UNKNOWN) ? k | KEYC_ALT : k;
-    }
-    if (timed_out) { /* ESC and the begin of something that never came */
-        if (len == 2 && !may_grow) {
-            *used = 2;
-            return (key_code)(unsigned char)s[1] | KEYC_ALT;
-        }
+    size_t len = d->in.len, end = csi_end(s, len);
+    if (!end && (timed_out || len > MAX_SEQ)) { /* what follows still belongs to it */
+        start_tail(d, TAIL_CSI, 0, now_ms);
+        for (size_t i = 2; i < len && d->n_params < sizeof(d->params); i++)
+            d->params[d->n_params++] = s[i];
         *used = len;
         return K_UNKNOWN;
     }
-    return 0;
+    if (!end)
+        return 0;
+    unsigned char last = (unsigned char)s[end];
+    *used = end + 1;
+    if (last < 0x40 || last > 0x7E) { /* broken off: what broke it counts by itself */
+        *used = end;
+        return K_UNKNOWN;
+    }
+    bool bare = end == 2;
+    size_t more = bare && last == '[' ? 1 : bare && last == 'M' ? X10_MOUSE_BYTES : 0;
+    if (more && len < end + 1 + more) {
+        if (!timed_out) {
+            *used = 0;
+            return 0;
+        }
+        start_tail(d, TAIL_COUNT, end + 1 + more - len, now_ms);
+        *used = len;
+        return K_UNKNOWN;
+    }
+    *used += more;
+    if (more == 1) /* linux console: ESC [ [ A is F1 */
+        return s[3] >= 'A' && s[3] <= 'E' ? K_F1 + (key_code)(s[3] - 'A') : K_UNKNOWN;
+    return more ? K_UNKNOWN : decode_csi(d, s, end);
+}
+
+/* ESC O at the front: one letter, in some terminals with a modifier before it. */
+static key_code front_ss3(struct key_decoder *d, size_t *used, bool timed_out, int64_t now_ms)
+{
+    const char *s = d->in.p;
+    size_t len = d->in.len, i = 2;
+    while (i < len && i < MAX_SEQ && ((s[i] >= '0' && s[i] <= '9') || s[i] == ';'))
+        i++;
+    if (i < len) {
+        *used = (unsigned char)s[i] < 0x20 ? i : i + 1;
+        return s[i] == 'M' ? K_ENTER : csi_letter(s[i]); /* keypad Enter, or a letter */
+    }
+    if (!timed_out)
+        return 0;
+    start_tail(d, TAIL_SS3, 0, now_ms);
+    *used = len;
+    return K_UNKNOWN;
+}
+
+static key_code front_string(struct key_decoder *d, size_t *used, bool timed_out,
+                             int64_t now_ms)
+{
+    enum { MAX_STRING = 4096 };
+    size_t n = string_end(d->in.p, d->in.len);
+    if (!n && !timed_out && d->in.len <= MAX_STRING)
+        return 0;
+    if (!n && d->in.len == 2) { /* Alt and this character */
+        *used = 2;
+        return (key_code)(unsigned char)d->in.p[1] | KEYC_ALT;
+    }
+    if (!n)
+        start_tail(d, TAIL_STRING, MAX_STRING, now_ms);
+    *used = n ? n : d->in.len;
+    return K_UNKNOWN;
+}
+
+/* The ESC at the front: *used = 0 means more bytes are needed. */
+static key_code decode_esc(struct key_decoder *d, size_t *used, bool timed_out, int64_t now_ms)
+{
+    key_code k = learned(d, used);
+    if (k)
+        return k;
+    *used = 0;
+    if (d->in.len == 1) {
+        if (!timed_out)
+            return 0;
+        start_tail(d, TAIL_INTRO, 0, now_ms);
+        *used = 1;
+        return K_ESC;
+    }
+    char c = d->in.p[1];
+    if (c == '[')
+        return front_csi(d, used, timed_out, now_ms);
+    if (c == 'O')
+        return front_ss3(d, used, timed_out, now_ms);
+    if (c && strchr("]P_^X", c))
+        return front_string(d, used, timed_out, now_ms);
+    if (c == ESC) {
+        *used = 1; /* Esc twice: the first one is whole */
+        return K_ESC;
+    }
+    k = plain(d, 1, used);
+    if (!*used && timed_out) {
+        *used = d->in.len;
+        return K_UNKNOWN;
+    }
+    return k && k != K_UNKNOWN ? k | KEYC_ALT : k;
 }
 
 static bool take_paste(struct key_decoder *d, int64_t now_ms)
@@ -305,31 +382,69 @@ static bool take_paste(struct key_decoder *d, int64_t now_ms)
     static const char end_mark[] = "\033[201~";
     const size_t n = sizeof(end_mark) - 1;
     char *hit = d->in.len ? memmem(d->in.p, d->in.len, end_mark, n) : NULL;
-    size_t text = hit ? (size_t)(hit - d->in.p)
-                      : d->in.len > n - 1 ? d->in.len - (n - 1) : 0;
+    bool given_up = !hit && now_ms - d->fed_at >= PASTE_SILENCE_MS; /* its end was lost */
+    size_t text = hit            ? (size_t)(hit - d->in.p)
+                  : given_up     ? d->in.len
+                  : d->in.len >= n ? d->in.len - (n - 1)
+                                   : 0;
     if (text) {
         if (buf_add(&d->paste, d->in.p, text) != 0) /* too long: keep what fits */
             d->paste.over = true;
         buf_consume(&d->in, text);
     }
-    if (!hit)
+    if (!hit && !given_up)
         return false;
-    finish(d, n, 0, now_ms);
+    finish(d, hit ? n : 0, 0, now_ms);
     d->pasting = false;
     return true;
 }
 
-/* A slow line can tear a sequence after its ESC: its tail must not act as keys. */
-static bool drop_late_tail(struct key_decoder *d, int64_t now_ms)
+/* The next byte in the tail: true when it ends it. */
+static bool tail_ends(struct key_decoder *d, unsigned char c)
 {
-    if (!d->esc_decided || now_ms - d->esc_decided > LATE_MS || d->in.len < 2 ||
-        (d->in.p[0] != '[' && d->in.p[0] != 'O'))
+    switch (d->tail) {
+    case TAIL_CSI:
+        if (c < 0x40) {
+            if (d->n_params < sizeof(d->params))
+                d->params[d->n_params++] = (char)c;
+            return false;
+        }
+        if (c == '~' && d->n_params == 3 && memcmp(d->params, "200", 3) == 0)
+            begin_paste(d);
+        if (d->n_params == 0 && (c == '[' || c == 'M')) {
+            d->tail = TAIL_COUNT;
+            d->tail_left = c == '[' ? 1 : X10_MOUSE_BYTES;
+            return false;
+        }
+        return true;
+    case TAIL_SS3:
+        return !((c >= '0' && c <= '9') || c == ';');
+    case TAIL_STRING:
+        return c == 7 || --d->tail_left == 0;
+    default:
+        return --d->tail_left == 0;
+    }
+}
+
+/* A slow line can tear a sequence: what comes late of it must not act as keys. */
+static bool drop_tail(struct key_decoder *d, int64_t now_ms)
+{
+    unsigned char c = (unsigned char)d->in.p[0];
+    enum tail t = d->tail;
+    if (t == TAIL_NONE)
         return false;
-    size_t n = 1;
-    while (n < d->in.len && ((unsigned char)d->in.p[n] < 0x40 || d->in.p[n] == '['))
-        n++;
-    finish(d, n < d->in.len ? n + 1 : n, 0, now_ms);
-    d->esc_decided = 0;
+    bool counted = t == TAIL_COUNT, own = c >= 0x20 && c < 0x7F;
+    if (now_ms > d->tail_until || !(own || counted || (t == TAIL_STRING && c != ESC)) ||
+        (t == TAIL_INTRO && c != '[' && c != 'O')) {
+        d->tail = TAIL_NONE;
+        return false;
+    }
+    if (t == TAIL_INTRO)
+        start_tail(d, c == '[' ? TAIL_CSI : TAIL_SS3, 0, now_ms);
+    else if (tail_ends(d, c))
+        d->tail = TAIL_NONE;
+    d->tail_until = now_ms + LATE_MS;
+    finish(d, 1, 0, now_ms);
     return true;
 }
 
@@ -354,13 +469,11 @@ key_code key_decoder_next(struct key_decoder *d, int64_t now_ms, const char **pa
             return 0;
         size_t used;
         key_code k;
-        if (drop_late_tail(d, now_ms))
+        if (drop_tail(d, now_ms))
             continue;
         if (d->in.p[0] == ESC) {
             bool late = d->esc_at && now_ms - d->esc_at >= d->esc_delay_ms;
-            k = decode_esc(d, &used, late);
-            if (late && k == K_ESC)
-                d->esc_decided = now_ms;
+            k = decode_esc(d, &used, late, now_ms);
         } else {
             k = plain(d, 0, &used);
         }
@@ -374,9 +487,10 @@ key_code key_decoder_next(struct key_decoder *d, int64_t now_ms, const char **pa
 
 int key_decoder_wait(const struct key_decoder *d, int64_t now_ms)
 {
-    if (d->pasting || d->in.len == 0 || d->in.p[0] != ESC)
+    if (!d->pasting && (d->in.len == 0 || d->in.p[0] != ESC))
         return -1;
-    int64_t left = d->esc_at + d->esc_delay_ms - now_ms;
+    int64_t left = d->pasting ? d->fed_at + PASTE_SILENCE_MS - now_ms
+                              : d->esc_at + d->esc_delay_ms - now_ms;
     return left > 0 ? (int)left : 0;
 }
 

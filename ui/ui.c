@@ -330,11 +330,11 @@ static int pane_key(struct ui *ui, key_code k, const char *paste, size_t len)
 int ui_key(struct ui *ui, key_code k, const char *paste, size_t len)
 {
     THREAD_ASSERT(THREAD_MAIN);
-    ui->status[0] = 0;
     if (k == K_FOCUS_IN || k == K_FOCUS_OUT) {
         app_active(ui->app, k == K_FOCUS_IN);
         return UI_IGNORED;
     }
+    ui->status[0] = 0;
     if (ui->tiny) /* nothing can be seen, so nothing but leaving is done */
         return k == 'q' || k == ('C' & 0x1F) ? UI_QUIT : UI_IGNORED;
     int r = ui->n_overlays ? overlay_key(ui, k, paste, len) : pane_key(ui, k, paste, len);
@@ -364,12 +364,18 @@ bool ui_update(struct ui *ui)
     return changed;
 }
 
+void ui_observe(void *ctx, const struct msg *ev)
+{
+    struct ui *ui = ctx;
+    const struct ev_done *d = (const struct ev_done *)ev;
+    if (ev->type != EV_DONE || !d->err.code || d->err.code == ERR_CANCELLED)
+        return;
+    ui_status(ui, 2, "%s", d->err.text);
+    ui->said = true;
+}
+
 int64_t ui_next_change(struct ui *ui, int64_t now)
 {
-    for (size_t i = 0; i < ui->model->n_sandboxes; i++) {
-        enum sb_state s = ui->model->sandboxes[i].state;
-        if (s == SB_RUNNING || s == SB_CREATING)
-            return (now / MINUTE_MS + 1) * MINUTE_MS;
-    }
-    return 0;
+    /* every row shows an age, those that run the time left too */
+    return ui->model->n_sandboxes ? (now / MINUTE_MS + 1) * MINUTE_MS : 0;
 }

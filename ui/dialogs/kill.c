@@ -61,7 +61,7 @@ static int one_key(struct ui *ui, void *state, key_code key, const char *paste, 
     (void)len;
     if (key == K_ESC || key == 'n' || key == 'q' || key == ('C' & 0x1F) || !s)
         return UI_CLOSE;
-    if (key != 'y' || !k->drawn)
+    if (key != 'y' || !k->drawn || ui->unseen)
         return UI_HANDLED;
     if (!str_eq(s->sandbox_id ? s->sandbox_id : "", k->id) || s->started_at != k->started_at) {
         ui_status(ui, 1, "not killed: the sandbox changed while the question was open; look "
@@ -93,12 +93,36 @@ void overlay_kill_one(struct ui *ui, uint64_t sandbox)
 /* --- all -------------------------------------------------------------------------- */
 
 struct kill_all {
-    bool account;     /* scope */
-    bool drawn_armed; /* the armed question was on the screen */
+    bool account;       /* scope */
+    uint64_t since;     /* what the model knew before this question was opened */
+    bool drawn_armed;   /* the armed question was on the screen ... */
+    size_t drawn_count; /* ... with this number */
     bool confirmed;
+    uint64_t confirmed_rev; /* the answer comes after this */
     struct inputline number;
-    int scroll;
+    int scroll, page, rows;
 };
+
+/* What this dialog is about: an answer older than the question does not count, nor one
+ * for the other scope. */
+static const struct ev_kill *current(const struct ui *ui, const struct kill_all *a)
+{
+    const struct ev_kill *k = ui->model->kill;
+    if (!k || ui->model->kill_rev == a->since)
+        return NULL;
+    bool question = k->phase == KILL_LISTING || k->phase == KILL_ARMED || k->phase == KILL_CANNOT;
+    return question && k->account_scope != a->account ? NULL : k;
+}
+
+static void open_list(struct ui *ui, struct kill_all *a, bool account)
+{
+    a->account = account;
+    a->since = ui->model->kill_rev;
+    a->drawn_armed = a->confirmed = false;
+    a->scroll = 0;
+    inputline_set(&a->number, "");
+    app_kill_all_open(ui->app, account);
+}
 
 static size_t targets(const struct kill_all *a, const struct ev_kill *k)
 {
@@ -145,6 +169,8 @@ static void report_text(const struct ev_kill *k, struct buf *b)
                  !k->verified                     ? "not proved, the list could not be had"
                  : k->failed || k->still_alive ? "some are left"
                                                : "proved by a new list");
+    else if (k->text && k->phase == KILL_RUNNING)
+        buf_addf(b, "%s\n\n", k->text); /* the time to call it off */
     else
         buf_addf(b, "%s  %zu of %zu\n\n",
                  k->phase == KILL_VERIFYING ? "asking for the list again" : "killing",
@@ -160,63 +186,95 @@ static void report_text(const struct ev_kill *k, struct buf *b)
     }
 }
 
+/* The text of the dialog as things stand; returns the line of keys below it. */
+static const char *all_text(struct ui *ui, const struct kill_all *a, const struct ev_kill *k,
+                            struct buf *b)
+{
+    if (!k || k->phase == KILL_LISTING) {
+        buf_adds(b, "asking for the full list of sandboxes ...");
+        return "Esc  leave";
+    }
+    if (k->phase == KILL_CANNOT) {
+        buf_addf(b, "nothing was killed: %s", k->text ? k->text : "the list could not be had");
+        return "R  try again      Esc  leave";
+    }
+    if (k->phase == KILL_ARMED && targets(a, k) == 0) {
+        question_text(ui, a, k, b);
+        buf_adds(b, "\nthere is nothing to kill in this scope");
+        return "Tab  other scope      Esc  close";
+    }
+    if (k->phase == KILL_ARMED) {
+        question_text(ui, a, k, b);
+        return a->confirmed ? "killing" : "y  kill them      Tab  other scope      Esc  leave them";
+    }
+    report_text(k, b);
+    if (k->phase == KILL_REPORT && (k->failed || k->still_alive))
+        return "R  retry what is left      Esc  close";
+    return k->phase == KILL_RUNNING && k->text ? "u  call it off      Esc  hide"
+           : k->phase == KILL_REPORT           ? "Esc  close"
+                                               : "Esc  hide, it goes on";
+}
+
+/* The text in r from the row a->scroll on; says when there is more than fits. */
+static void scrolled_text(struct kill_all *a, struct canvas *c, struct rect r, struct buf *b)
+{
+    a->rows = box_text_rows(buf_str(b), r.w);
+    a->page = r.h;
+    int most = a->rows > r.h ? a->rows - r.h : 0;
+    a->scroll = a->scroll > most ? most : a->scroll < 0 ? 0 : a->scroll;
+    struct rect old = canvas_clip(c, r);
+    box_text(c, (struct rect){r.y - a->scroll, r.x, a->rows, r.w}, ROLE_DIALOG, buf_str(b));
+    canvas_unclip(c, old);
+}
+
 static void all_draw(struct ui *ui, void *state, struct canvas *c, struct rect screen,
                      int64_t now)
 {
     struct kill_all *a = state;
-    const struct ev_kill *k = ui->model->kill;
+    const struct ev_kill *k = current(ui, a);
     struct buf b = BUF_INIT;
-    const char *foot = "Esc  leave";
-    bool number = false;
     (void)now;
-    if (!k || k->phase == KILL_LISTING) {
-        buf_adds(&b, "asking for the full list of sandboxes ...");
-    } else if (k->phase == KILL_CANNOT) {
-        buf_addf(&b, "nothing was killed: %s", k->text ? k->text : "the list could not be had");
-        foot = "R  try again      Esc  leave";
-    } else if (k->phase == KILL_ARMED && targets(a, k) == 0) {
-        question_text(ui, a, k, &b);
-        buf_adds(&b, "\nthere is nothing to kill in this scope");
-        foot = "Tab  other scope      Esc  close";
-    } else if (k->phase == KILL_ARMED) {
-        question_text(ui, a, k, &b);
-        number = wants_number(ui, a, k);
-        foot = number ? "" : "y  kill them      Tab  other scope      Esc  leave them";
-    } else {
-        report_text(k, &b);
-        bool left = k->phase == KILL_REPORT && (k->failed || k->still_alive);
-        foot = left ? "R  retry what is left      Esc  close" : "Esc  close";
-    }
+    const char *foot = all_text(ui, a, k, &b);
+    bool armed = k && k->phase == KILL_ARMED && !a->confirmed;
+    bool number = armed && targets(a, k) && wants_number(ui, a, k);
     char title[96];
     bool asks = !k || k->phase == KILL_LISTING || k->phase == KILL_ARMED;
     snprintf(title, sizeof(title), asks ? "kill ALL sandboxes of %s?" : "kill all: %s",
              a->account ? "this account" : k && k->project ? k->project : "this project");
+    while (b.len && b.p[b.len - 1] == '\n')
+        buf_truncate(&b, b.len - 1);
     int w = screen.w < KILL_CELLS + 8 ? screen.w : KILL_CELLS + 8;
     int rows = box_text_rows(buf_str(&b), w - 4);
     struct rect in = box_draw(c, screen, rows + 4, w, title, NULL);
-    struct rect body = {in.y, in.x, in.h - 1, in.w};
-    box_text(c, body, ROLE_DIALOG, buf_str(&b));
     int y = in.y + in.h - 1;
+    scrolled_text(a, c, (struct rect){in.y, in.x, in.h > 2 ? in.h - 2 : in.h - 1, in.w}, &b);
+    if (a->rows > a->page)
+        canvas_right(c, y, in.x, in.w, ROLE_HINT, "j k scroll");
     if (number) {
         int x = in.x + canvas_textf(c, y, in.x, in.w, ROLE_DANGER,
-                                    "type %zu and Enter to kill them (Esc leaves them): ",
+                                    in.w < 60 ? "type %zu, Enter: "
+                                              : "type %zu and Enter to kill them (Esc leaves "
+                                                "them): ",
                                     targets(a, k));
         inputline_draw(&a->number, c, (struct rect){y, x, 1, 8}, ROLE_FIELD_FOCUS, true);
     } else {
         canvas_text(c, y, in.x, in.w, ROLE_DANGER, foot);
     }
-    a->drawn_armed = k && k->phase == KILL_ARMED;
+    a->drawn_armed = armed;
+    a->drawn_count = armed ? targets(a, k) : 0;
     buf_release(&b);
 }
 
-static int confirm(struct ui *ui, struct kill_all *a, const struct ev_kill *k)
+/* The number on the screen is what was agreed to; another one is refused by the app. */
+static int confirm(struct ui *ui, struct kill_all *a, size_t n)
 {
     a->confirmed = true;
-    app_kill_all_confirm(ui->app, a->account, targets(a, k));
+    a->confirmed_rev = ui->model->kill_rev;
+    app_kill_all_confirm(ui->app, a->account, n);
     return UI_HANDLED;
 }
 
-static int number_key(struct ui *ui, struct kill_all *a, const struct ev_kill *k, key_code key)
+static int number_key(struct ui *ui, struct kill_all *a, key_code key)
 {
     int64_t n;
     if (key != K_ENTER) {
@@ -224,57 +282,75 @@ static int number_key(struct ui *ui, struct kill_all *a, const struct ev_kill *k
             inputline_key(&a->number, key);
         return UI_HANDLED;
     }
-    if (str_to_i64(inputline_text(&a->number), 0, INT32_MAX, &n) && (size_t)n == targets(a, k))
-        return confirm(ui, a, k);
-    ui_status(ui, 1, "not killed: the number typed is not %zu", targets(a, k));
+    if (str_to_i64(inputline_text(&a->number), 0, INT32_MAX, &n) && (size_t)n == a->drawn_count)
+        return confirm(ui, a, a->drawn_count);
+    ui_status(ui, 1, "not killed: the number typed is not %zu", a->drawn_count);
     inputline_set(&a->number, "");
+    return UI_HANDLED;
+}
+
+static bool scroll_key(struct kill_all *a, key_code key)
+{
+    int by = key == 'j' || key == K_DOWN   ? 1
+             : key == 'k' || key == K_UP   ? -1
+             : key == K_PGDN               ? a->page
+             : key == K_PGUP               ? -a->page
+                                           : 0;
+    a->scroll += by;
+    return by != 0;
+}
+
+/* Keys that count while nothing is asked. */
+static int told_key(struct ui *ui, struct kill_all *a, const struct ev_kill *k, key_code key)
+{
+    if (k->phase == KILL_CANNOT && key == 'R')
+        open_list(ui, a, a->account);
+    else if (k->phase == KILL_REPORT && key == 'R' && (k->failed || k->still_alive))
+        app_kill_all_retry(ui->app);
+    else if (k->phase == KILL_RUNNING && k->text && key == 'u')
+        app_kill_all_cancel(ui->app);
     return UI_HANDLED;
 }
 
 static int all_key(struct ui *ui, void *state, key_code key, const char *paste, size_t len)
 {
     struct kill_all *a = state;
-    const struct ev_kill *k = ui->model->kill;
+    const struct ev_kill *k = current(ui, a);
     (void)paste;
     (void)len;
-    if (key == K_ESC || key == ('C' & 0x1F))
+    if (key == K_ESC || key == ('C' & 0x1F)) {
+        bool asked = !k || k->phase == KILL_LISTING || k->phase == KILL_ARMED;
+        if (asked && !a->confirmed)
+            app_kill_all_cancel(ui->app);
         return UI_CLOSE;
-    if (!k)
-        return UI_HANDLED;
-    if (k->phase == KILL_CANNOT && key == 'R') {
-        app_kill_all_open(ui->app, a->account);
-        return UI_HANDLED;
     }
-    if (k->phase == KILL_REPORT && key == 'R' && (k->failed || k->still_alive)) {
-        app_kill_all_retry(ui->app);
+    if (!k || scroll_key(a, key))
         return UI_HANDLED;
-    }
-    if (k->phase != KILL_ARMED || !a->drawn_armed || a->confirmed)
+    if (k->phase != KILL_ARMED)
+        return told_key(ui, a, k, key);
+    if (!a->drawn_armed || a->confirmed || ui->unseen)
         return UI_HANDLED;
     if (key == K_TAB) {
-        a->account = !a->account;
-        inputline_set(&a->number, "");
+        open_list(ui, a, !a->account);
         return UI_HANDLED;
     }
-    if (targets(a, k) == 0)
-        return UI_HANDLED;
+    if (a->drawn_count == 0 || targets(a, k) != a->drawn_count)
+        return UI_HANDLED; /* it changed since it was drawn: look first */
     if (wants_number(ui, a, k))
-        return number_key(ui, a, k, key);
-    return key == 'y' ? confirm(ui, a, k) : UI_HANDLED;
+        return number_key(ui, a, key);
+    return key == 'y' ? confirm(ui, a, a->drawn_count) : UI_HANDLED;
 }
 
 /* "never": goes at once when the list is there. */
 static bool all_update(struct ui *ui, void *state)
 {
     struct kill_all *a = state;
-    const struct ev_kill *k = ui->model->kill;
+    const struct ev_kill *k = current(ui, a);
     bool at_once = ui->opts.kill_all_confirm && strcmp(ui->opts.kill_all_confirm, "never") == 0;
     if (at_once && k && k->phase == KILL_ARMED && !a->confirmed && targets(a, k))
-        confirm(ui, a, k);
-    if (k && k->phase == KILL_ARMED && a->confirmed)
-        return true;
-    if (k && (k->phase == KILL_LISTING || k->phase == KILL_CANNOT))
-        a->confirmed = false;
+        confirm(ui, a, targets(a, k));
+    else if (a->confirmed && ui->model->kill_rev != a->confirmed_rev)
+        a->confirmed = false; /* it goes, or was refused since the number changed */
     return true;
 }
 
@@ -296,6 +372,6 @@ void overlay_kill_all(struct ui *ui)
 {
     struct kill_all *a = xcalloc(1, sizeof(*a));
     inputline_init(&a->number, false, 8);
-    app_kill_all_open(ui->app, false);
+    open_list(ui, a, false);
     ui_overlay_push(ui, &all_ops, a);
 }

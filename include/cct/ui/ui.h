@@ -44,9 +44,11 @@ struct ui {
     int64_t now;          /* wall ms of this frame, set by the loop or a test */
     enum pane_id before_input; /* focus to go back to */
     int64_t last_ctrl_c;
+    bool unseen;          /* the line is stuck: what is drawn is not on the screen yet */
     bool tiny;            /* too small to draw anything but a request for room */
     const char *quit_note;/* said after the screen is closed, or NULL */
     bool redraw, suspend; /* asked for by a key; the loop does it */
+    bool said;            /* the status line changed without a key */
 };
 
 enum { UI_MIN_H = 10, UI_MIN_W = 40, UI_LIST_ONLY_W = 60, UI_COLUMNS_W = 100, UI_WIDE_W = 160 };
@@ -59,6 +61,8 @@ void ui_resize(struct ui *ui, int h, int w);
 int ui_key(struct ui *ui, key_code k, const char *paste, size_t len);
 /* Model changed: ask panes. True if something visible may differ. */
 bool ui_update(struct ui *ui);
+/* An event on its way to the model: requests that failed are told in the status line. */
+void ui_observe(void *ui, const struct msg *ev);
 /* Draw everything on ui->canvas for time `now`. */
 void ui_draw(struct ui *ui, int64_t now);
 /* Wall ms when the picture changes by itself (a minute of a countdown), 0 = never. */

@@ -1,26 +1,17 @@
-/* The facade without threads, for screens: the model is fed by the test's script, actions
- * are written down as text. Included by the test itself, so that no other test links it. */
-#include <cct/app.h>
+/* The facade without threads: see fakeapp.h. */
+#include "fakeapp.h"
 
-#include <cct/util/buf.h>
+#include <cct/util/err.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
-struct app {
-    struct model *model;
-    struct buf calls;
-    struct app_tool tools[9];
-    size_t n_tools;
-    uint64_t next;
-};
-
-static uint64_t called(struct app *a, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static uint64_t called(struct app *a, const char *fmt, ...)
+uint64_t fake_called(struct app *a, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -31,15 +22,17 @@ static uint64_t called(struct app *a, const char *fmt, ...)
     return ++a->next;
 }
 
-static struct app *fake_new(void)
+struct app *fake_new(void)
 {
     struct app *a = xcalloc(1, sizeof(*a));
     a->model = model_new();
+    a->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     return a;
 }
 
-static void fake_free(struct app *a)
+void fake_free(struct app *a)
 {
+    close(a->fd);
     model_free(a->model);
     buf_release(&a->calls);
     for (size_t i = 0; i < a->n_tools; i++) {
@@ -75,7 +68,7 @@ uint64_t app_create(struct app *a, const struct app_create *c, bool done_when_re
     struct buf env = BUF_INIT;
     for (const struct kv *kv = c->env; kv && kv->k; kv++)
         buf_addf(&env, " %s=%s", kv->k, kv->v);
-    uint64_t id = called(a, "create tool=%s name=%s template=%s timeout=%d pause=%d prompt=%s%s%s",
+    uint64_t id = fake_called(a, "create tool=%s name=%s template=%s timeout=%d pause=%d prompt=%s%s%s",
                          c->tool, c->name ? c->name : "-", c->template_id ? c->template_id : "-",
                          c->timeout_s, c->pause_at_end, c->prompt ? c->prompt : "-",
                          env.len ? env.p : "", done_when_ready ? "" : " early");
@@ -86,16 +79,17 @@ uint64_t app_create(struct app *a, const struct app_create *c, bool done_when_re
 uint64_t app_send(struct app *a, uint64_t sandbox, const char *text, bool wait)
 {
     (void)wait;
-    return called(a, "send %d %s", (int)sandbox, text);
+    return fake_called(a, "send %d %s", (int)sandbox, text);
 }
 
 /* Actions on a thing by its id. */
 #define FAKE_ID(fn)                                                                            \
     uint64_t app_##fn(struct app *a, uint64_t id)                                              \
     {                                                                                          \
-        return called(a, #fn " %d", (int)id);                                                  \
+        return fake_called(a, #fn " %d", (int)id);                                                  \
     }
 FAKE_ID(message_cancel)
+FAKE_ID(message_retry)
 FAKE_ID(interrupt)
 FAKE_ID(restart_agent)
 FAKE_ID(kill)
@@ -104,42 +98,42 @@ FAKE_ID(forget)
 
 uint64_t app_set_timeout(struct app *a, uint64_t sandbox, int s)
 {
-    return called(a, "set_timeout %d %d", (int)sandbox, s);
+    return fake_called(a, "set_timeout %d %d", (int)sandbox, s);
 }
 
 uint64_t app_resume(struct app *a, uint64_t sandbox, int timeout_s)
 {
-    return called(a, "resume %d %d", (int)sandbox, timeout_s);
+    return fake_called(a, "resume %d %d", (int)sandbox, timeout_s);
 }
 
 uint64_t app_rename(struct app *a, uint64_t sandbox, const char *name)
 {
-    return called(a, "rename %d %s", (int)sandbox, name);
+    return fake_called(a, "rename %d %s", (int)sandbox, name);
 }
 
 void app_protect(struct app *a, uint64_t sandbox, bool on)
 {
-    called(a, "protect %d %d", (int)sandbox, on);
+    fake_called(a, "protect %d %d", (int)sandbox, on);
 }
 
 uint64_t app_kill_all_open(struct app *a, bool account_scope)
 {
-    return called(a, "kill_all_open %s", account_scope ? "account" : "project");
+    return fake_called(a, "kill_all_open %s", account_scope ? "account" : "project");
 }
 
 uint64_t app_kill_all_confirm(struct app *a, bool account_scope, size_t expected)
 {
-    return called(a, "kill_all_confirm %s %zu", account_scope ? "account" : "project", expected);
+    return fake_called(a, "kill_all_confirm %s %zu", account_scope ? "account" : "project", expected);
 }
 
 void app_kill_all_cancel(struct app *a)
 {
-    called(a, "kill_all_cancel");
+    fake_called(a, "kill_all_cancel");
 }
 
 uint64_t app_kill_all_retry(struct app *a)
 {
-    return called(a, "kill_all_retry");
+    return fake_called(a, "kill_all_retry");
 }
 
 void app_follow(struct app *a, uint64_t sandbox)
@@ -156,12 +150,12 @@ void app_unfollow(struct app *a, uint64_t sandbox)
 
 void app_load_older(struct app *a, uint64_t sandbox)
 {
-    called(a, "load_older %d", (int)sandbox);
+    fake_called(a, "load_older %d", (int)sandbox);
 }
 
 uint64_t app_refresh(struct app *a)
 {
-    return called(a, "refresh");
+    return fake_called(a, "refresh");
 }
 
 void app_active(struct app *a, bool active)
@@ -177,5 +171,43 @@ uint64_t app_raw(struct app *a, uint64_t sandbox, uint64_t from, bool follow,
     (void)from;
     (void)follow;
     fn(ctx, raw, sizeof(raw) - 1);
-    return called(a, "raw %d", (int)sandbox);
+    return fake_called(a, "raw %d", (int)sandbox);
+}
+
+int app_fd(const struct app *a)
+{
+    return a->fd;
+}
+
+bool app_drain(struct app *a, int budget_ms)
+{
+    uint64_t n;
+    (void)budget_ms;
+    if (read(a->fd, &n, sizeof(n)) != (ssize_t)sizeof(n))
+        return false;
+    return a->on_drain ? a->on_drain(a) : false;
+}
+
+int app_go_online(struct app *a, struct err *e)
+{
+    (void)e;
+    if (a->on_online)
+        a->on_online(a);
+    return 0;
+}
+
+void app_event_add(struct app *a, int level, uint64_t sandbox, const char *text)
+{
+    fake_called(a, "event %d %d %s", level, (int)sandbox, text);
+}
+
+void app_stop(struct app *a)
+{
+    (void)a;
+}
+
+void app_observe(struct app *a, void (*fn)(void *ctx, const struct msg *ev), void *ctx)
+{
+    a->observe = fn;
+    a->observe_ctx = ctx;
 }

@@ -1,0 +1,26 @@
+/* The facade (cct/app.h) without threads, for screens: the test feeds the model, actions
+ * are written down as text. Linked only into tests that call fake_new(). */
+#ifndef CCT_TESTS_LIB_FAKEAPP_H
+#define CCT_TESTS_LIB_FAKEAPP_H
+
+#include <cct/app.h>
+#include <cct/util/buf.h>
+
+struct app {
+    struct model *model;
+    struct buf calls; /* "call kill 3\n" for each action, oldest first */
+    struct app_tool tools[9];
+    size_t n_tools;
+    uint64_t next;
+    int fd;           /* eventfd: write 8 bytes to have on_drain called */
+    bool (*on_drain)(struct app *a);
+    void (*on_online)(struct app *a);
+    void *ctx;
+    void (*observe)(void *ctx, const struct msg *ev);
+    void *observe_ctx;
+};
+struct app *fake_new(void);
+void fake_free(struct app *a);
+uint64_t fake_called(struct app *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,451 @@
+/* Scripts for screens: see screenscript.h. */
+#include "screenscript.h"
+
+#include <cct/agent.h>
+#include <cct/agent/decode.h>
+#include <cct/model/transcribe.h>
+#include <cct/util/clock.h>
+#include <cct/util/thread.h>
+#include <cct/util/utf8.h>
+#include <cct/util/xalloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+void script_post(struct script *s, void *ev)
+{
+    model_apply(s->app->model, ev);
+    msg_free(ev);
+}
+
+static void bad(const char *file, const char *line)
+{
+    fprintf(stderr, "%s: cannot read line: %s\n", file, line);
+    exit(2);
+}
+
+static const char *word(char **line)
+{
+    *line += strspn(*line, " ");
+    char *w = *line;
+    size_t n = strcspn(w, " ");
+    *line = w + n + (w[n] == ' ');
+    w[n] = 0;
+    return w;
+}
+
+static void add_meta(struct sandbox *r, char *pair)
+{
+    size_t n = 0;
+    while (r->meta && r->meta[n].k)
+        n++;
+    char *colon = strchr(pair, ':');
+    if (colon)
+        *colon = 0;
+    r->meta = xrealloc(r->meta, (n + 2) * sizeof(*r->meta));
+    r->meta[n].k = xstrdup(pair);
+    r->meta[n].v = xstrdup(colon ? colon + 1 : "");
+    memset(&r->meta[n + 1], 0, sizeof(*r->meta));
+}
+
+static void row_number(struct script *s, struct sandbox *r, const char *key, const char *v)
+{
+    if (!strcmp(key, "left"))
+        r->end_at = s->now + strtoll(v, NULL, 10) * 1000;
+    else if (!strcmp(key, "cost"))
+        r->cost_usd = strtod(v, NULL);
+    else if (!strcmp(key, "since"))
+        r->agent_since = s->now - strtoll(v, NULL, 10) * 1000;
+    else if (!strcmp(key, "gone"))
+        r->gone = (enum sb_gone)strtoll(v, NULL, 10);
+    else if (!strcmp(key, "id")) {
+        free(r->sandbox_id);
+        r->sandbox_id = *v ? xstrdup(v) : NULL;
+    }
+}
+
+static bool row_flag(struct sandbox *r, const char *key)
+{
+    const struct {
+        const char *name;
+        bool *flag;
+    } flags[] = {{"foreign", &r->foreign}, {"protect", &r->protect}, {"unsafe", &r->not_isolated},
+                 {"unlisted", &r->unlisted}, {"pending", &r->pending}};
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+        if (!strcmp(key, flags[i].name))
+            return *flags[i].flag = true;
+    return false;
+}
+
+static void row_text(struct sandbox *r, char *line)
+{
+    while (*line) {
+        char *kv = (char *)word(&line), *eq = strchr(kv, '=');
+        if (!eq && !strcmp(kv, "dead"))
+            r->vm_up = false;
+        if (!eq)
+            continue;
+        *eq = 0;
+        char *all = *line ? xasprintf("%s %s", eq + 1, line) : xstrdup(eq + 1);
+        if (!strcmp(kv, "last"))
+            r->last_line = all;
+        else if (!strcmp(kv, "reason"))
+            r->reason = all;
+        else {
+            free(all);
+            *eq = '=';
+            continue;
+        }
+        return;
+    }
+}
+
+static struct sandbox *new_row(struct script *s, struct ev_sandboxes *ev, uint64_t id)
+{
+    struct sandbox *r = ev->v = xcalloc(1, sizeof(*r));
+    ev->n = 1;
+    r->id = id;
+    r->sandbox_id = xasprintf("i%020d", (int)id);
+    r->project = xstrdup("default");
+    r->created_at = r->started_at = s->now - 8 * 60000;
+    r->end_at = s->now + 41 * 60000;
+    r->cpu_count = 2;
+    r->memory_mb = 1024;
+    return r;
+}
+
+/* row ID NAME TOOL STATE AGENT [key=value ...] */
+static void row(struct script *s, char *line)
+{
+    struct ev_sandboxes *ev = ev_new(EV_SANDBOXES);
+    struct sandbox *r = new_row(s, ev, (uint64_t)strtoll(word(&line), NULL, 10));
+    r->name = xstrdup(word(&line));
+    r->tool = xstrdup(word(&line));
+    r->state = (enum sb_state)sb_state_parse(word(&line));
+    const char *what = word(&line);
+    r->agent = strcmp(what, "asks") == 0 ? AG_ASKS : (enum sb_agent)sb_agent_parse(what);
+    r->vm_up = r->state == SB_ERROR;
+    char *rest = xstrdup(line);
+    while (*line) {
+        char *kv = (char *)word(&line), *eq = strchr(kv, '=');
+        if (!eq) {
+            row_flag(r, kv);
+            continue;
+        }
+        *eq = 0;
+        if (!strcmp(kv, "last") || !strcmp(kv, "reason"))
+            break;
+        if (!strcmp(kv, "meta"))
+            add_meta(r, eq + 1);
+        else
+            row_number(s, r, kv, eq + 1);
+    }
+    row_text(r, rest);
+    free(rest);
+    script_post(s, ev);
+}
+
+/* rows N FIRST-ID */
+static void many_rows(struct script *s, char *line)
+{
+    int n = (int)strtoll(word(&line), NULL, 10), first = (int)strtoll(word(&line), NULL, 10);
+    for (int i = 0; i < n; i++) {
+        struct ev_sandboxes *ev = ev_new(EV_SANDBOXES);
+        struct sandbox *r = new_row(s, ev, (uint64_t)(first + i));
+        r->name = xasprintf("box-%d", first + i);
+        r->tool = xstrdup("claude");
+        r->state = SB_RUNNING;
+        r->agent = AG_IDLE;
+        script_post(s, ev);
+    }
+}
+
+/* agent ID {json of a common event} */
+static void agent(struct script *s, char *line, const char *file)
+{
+    struct ev_items *ev = ev_new(EV_ITEMS);
+    struct agent_event e;
+    ev->sandbox = (uint64_t)strtoll(word(&line), NULL, 10);
+    const struct sandbox *r = model_sandbox(s->app->model, ev->sandbox);
+    if (agent_event_from_json(&e, line, strlen(line), NULL) || !r)
+        bad(file, line);
+    transcribe(&e, r->tool, ev);
+    agent_event_release(&e);
+    script_post(s, ev);
+}
+
+/* lines ID N TEXT */
+static void text_lines(struct script *s, char *line)
+{
+    uint64_t id = (uint64_t)strtoll(word(&line), NULL, 10);
+    int n = (int)strtoll(word(&line), NULL, 10);
+    const struct sandbox *r = model_sandbox(s->app->model, id);
+    for (int i = 1; r && i <= n; i++) {
+        struct ev_items *ev = ev_new(EV_ITEMS);
+        struct agent_event e = {.kind = AGENT_RAW, .final = true, .offset = s->offset++};
+        ev->sandbox = id;
+        e.text = xasprintf("%s %d", line, i);
+        transcribe(&e, r->tool, ev);
+        free(e.text);
+        script_post(s, ev);
+    }
+}
+
+static void link_line(struct script *s, char *line)
+{
+    static const char *const names[] = {"connecting", "ok", "slow", "down", "auth", "limited"};
+    struct ev_link *ev = ev_new(EV_LINK);
+    const char *st = word(&line), *where = word(&line);
+    for (int i = 0; i < 6; i++)
+        if (!strcmp(names[i], st))
+            ev->state = (enum link_state)i;
+    ev->local = strcmp(where, "cloud") != 0;
+    ev->unsafe = strcmp(where, "unsafe") == 0;
+    ev->account = xstrdup(ev->local ? "local provider" : "E2B key ****4f2a (environment)");
+    ev->text = *line ? xstrdup(line) : NULL;
+    ev->total_running = -1;
+    script_post(s, ev);
+}
+
+/* kill PHASE N_PROJECT N_ACCOUNT KILLED ALREADY FAILED ALIVE */
+static void kill_line(struct script *s, char *line)
+{
+    static const char *const names[] = {"listing", "armed", "running", "verifying", "report",
+                                        "cannot"};
+    struct ev_kill *k = ev_new(EV_KILL);
+    const char *phase = word(&line);
+    for (int i = 0; i < 6; i++)
+        if (!strcmp(names[i], phase))
+            k->phase = (enum kill_phase)i;
+    k->project = xstrdup("default");
+    k->account = xstrdup("E2B key ****4f2a (environment)");
+    k->text = xstrdup("cannot reach the service; check the network");
+    k->n_project = (size_t)strtoll(word(&line), NULL, 10);
+    k->n_account = (size_t)strtoll(word(&line), NULL, 10);
+    k->by_state[SB_RUNNING] = k->n_project;
+    k->usd_per_hour = 0.117 * (double)k->n_project;
+    k->killed = (size_t)strtoll(word(&line), NULL, 10);
+    k->already_gone = (size_t)strtoll(word(&line), NULL, 10);
+    k->failed = (size_t)strtoll(word(&line), NULL, 10);
+    k->still_alive = (size_t)strtoll(word(&line), NULL, 10);
+    k->verified = strcmp(line, "unverified") != 0;
+    k->n = k->n_project;
+    k->v = xcalloc(k->n + 1, sizeof(*k->v));
+    for (size_t i = 0; i < k->n; i++) {
+        k->v[i].name = xasprintf("box-%zu", i + 1);
+        k->v[i].sandbox_id = xasprintf("i%020zu", i + 1);
+        k->v[i].result = i < k->killed ? 1 : i < k->killed + k->already_gone ? 2
+                         : i < k->killed + k->already_gone + k->failed ? 3
+                         : i < k->killed + k->already_gone + k->failed + k->still_alive ? 4 : 0;
+        k->v[i].reason = k->v[i].result == 3 ? xstrdup("service error 500") : NULL;
+    }
+    script_post(s, k);
+}
+
+static void event_line(struct script *s, char *line)
+{
+    struct ev_event *ev = ev_new(EV_EVENT);
+    ev->level = (int)strtoll(word(&line), NULL, 10);
+    ev->sandbox = (uint64_t)strtoll(word(&line), NULL, 10);
+    ev->time_ms = s->now;
+    ev->text = xstrdup(line);
+    script_post(s, ev);
+}
+
+static void message_line(struct script *s, char *line)
+{
+    struct ev_message *ev = ev_new(EV_MESSAGE);
+    ev->msg.id = (uint64_t)strtoll(word(&line), NULL, 10);
+    ev->msg.sandbox = (uint64_t)strtoll(word(&line), NULL, 10);
+    ev->msg.state = (enum msg_state)msg_state_parse(word(&line));
+    ev->msg.text = xstrdup(line);
+    script_post(s, ev);
+}
+
+static void tool_line(struct script *s, char *line)
+{
+    struct app_tool *t = &s->app->tools[s->app->n_tools++];
+    t->name = xstrdup(word(&line));
+    t->template_id = xstrdup(word(&line));
+    t->missing_key = *line ? xstrdup(line) : NULL;
+    t->local_only = !strcmp(t->name, "demo");
+}
+
+static void open_ui(struct script *s)
+{
+    if (!s->ui_open) {
+        ui_init(&s->ui, s->app, &s->opts);
+        s->ui_open = true;
+        ui_resize(&s->ui, s->h, s->w);
+    }
+    ui_update(&s->ui);
+}
+
+void script_draw(struct script *s)
+{
+    open_ui(s);
+    ui_draw(&s->ui, s->now);
+}
+
+static void one_key(struct script *s, key_code k)
+{
+    s->ui.now = s->now;
+    int r = ui_key(&s->ui, k, NULL, 0);
+    if (r & UI_QUIT)
+        fake_called(s->app, "quit");
+    script_draw(s);
+}
+
+static void a_key(struct script *s, key_code k, bool shown)
+{
+    if (shown) {
+        one_key(s, k);
+        return;
+    }
+    if (ui_key(&s->ui, k, NULL, 0) & UI_QUIT)
+        fake_called(s->app, "quit");
+}
+
+/* keys j "typed text" Enter <pasted text>; `shown`: the screen is drawn after each */
+static void keys(struct script *s, char *line, const char *file, bool shown)
+{
+    script_draw(s);
+    while (*(line += strspn(line, " "))) {
+        char close = *line == '"' ? '"' : *line == '<' && line[1] ? '>' : 0;
+        char *end = close ? strchr(line + 1, close) : NULL;
+        if (end) {
+            *end = 0;
+            if (close == '>')
+                ui_key(&s->ui, K_PASTE, line + 1, strlen(line + 1));
+            const char *p = line + 1;
+            for (size_t n = strlen(p); close == '"' && n;) {
+                uint32_t cp;
+                size_t used = utf8_decode(p, n, &cp);
+                a_key(s, cp, shown);
+                p += used;
+                n -= used;
+            }
+            line = end + 1;
+            continue;
+        }
+        const char *w = word(&line);
+        bool two = strlen(w) == 2 && !key_parse(w);
+        if (!two && !key_parse(w))
+            bad(file, w);
+        for (size_t i = 0; two && i < 2; i++)
+            a_key(s, (unsigned char)w[i], shown);
+        if (!two)
+            a_key(s, key_parse(w), shown);
+    }
+}
+
+static void set_size(struct script *s, char *rest)
+{
+    s->h = (int)strtoll(word(&rest), NULL, 10);
+    s->w = (int)strtoll(word(&rest), NULL, 10);
+    if (s->ui_open)
+        ui_resize(&s->ui, s->h, s->w);
+}
+
+static bool set_option(struct script *s, const char *w, const char *rest)
+{
+    static const char *const confirm[] = {"always", "count", "never"};
+    if (!strcmp(w, "ascii"))
+        s->opts.ascii = true;
+    else if (!strcmp(w, "readonly"))
+        s->opts.readonly = true;
+    else if (!strcmp(w, "wrap"))
+        s->opts.wrap = strcmp(rest, "off") != 0;
+    else if (!strcmp(w, "times"))
+        s->opts.time_stamps = strcmp(rest, "off") != 0;
+    else if (!strcmp(w, "confirm"))
+        for (size_t i = 0; i < 3; i++)
+            s->opts.kill_all_confirm = !strcmp(rest, confirm[i]) ? confirm[i]
+                                                                : s->opts.kill_all_confirm;
+    else
+        return false;
+    return true;
+}
+
+static bool feed_line(struct script *s, const char *w, char *rest, const char *where)
+{
+    if (!strcmp(w, "loaded"))
+        script_post(s, ev_new(EV_LOADED));
+    else if (!strcmp(w, "later"))
+        s->now += strtoll(rest, NULL, 10) * 1000;
+    else if (!strcmp(w, "row"))
+        row(s, rest);
+    else if (!strcmp(w, "rows"))
+        many_rows(s, rest);
+    else if (!strcmp(w, "agent"))
+        agent(s, rest, where);
+    else if (!strcmp(w, "lines"))
+        text_lines(s, rest);
+    else if (!strcmp(w, "link"))
+        link_line(s, rest);
+    else if (!strcmp(w, "kill"))
+        kill_line(s, rest);
+    else if (!strcmp(w, "event"))
+        event_line(s, rest);
+    else if (!strcmp(w, "message"))
+        message_line(s, rest);
+    else if (!strcmp(w, "tool"))
+        tool_line(s, rest);
+    else
+        return false;
+    return true;
+}
+
+void script_line(struct script *s, const char *line, const char *where)
+{
+    char *copy = xstrdup(line), *rest = copy;
+    if (*line && *line != '#') {
+        const char *w = word(&rest);
+        if (!strcmp(w, "size"))
+            set_size(s, rest);
+        else if (!strcmp(w, "keys") || !strcmp(w, "ahead"))
+            keys(s, rest, where, *w == 'k');
+        else if (!set_option(s, w, rest) && !feed_line(s, w, rest, where))
+            bad(where, line);
+    }
+    free(copy);
+}
+
+void script_run(struct script *s, const char *lines)
+{
+    while (*lines) {
+        size_t n = strcspn(lines, "\n");
+        char *line = xstrndup(lines, n);
+        script_line(s, line, "script");
+        free(line);
+        lines += n + (lines[n] == '\n');
+    }
+}
+
+void script_init(struct script *s)
+{
+    memset(s, 0, sizeof(*s));
+    setenv("TZ", "UTC", 1);
+    tzset();
+    thread_set_role(THREAD_MAIN);
+    s->app = fake_new();
+    s->h = 24;
+    s->w = 80;
+    s->offset = 1000;
+    s->opts.time_stamps = s->opts.wrap = true;
+    clock_parse_rfc3339("2026-08-22T14:35:00Z", &s->now);
+}
+
+void script_release(struct script *s)
+{
+    if (s->ui_open)
+        ui_release(&s->ui);
+    fake_free(s->app);
+}
+
+char *script_screen(struct script *s)
+{
+    script_draw(s);
+    return canvas_dump(&s->ui.canvas, false);
+}

@@ -1,0 +1,41 @@
+/* Scripts for screens: a line feeds the model (rows, agent events, link, kill-all), sets
+ * the size or types keys; then the canvas can be looked at. In process, no terminal. */
+#ifndef CCT_TESTS_LIB_SCREENSCRIPT_H
+#define CCT_TESTS_LIB_SCREENSCRIPT_H
+
+#include "fakeapp.h"
+
+#include <cct/ui/ui.h>
+
+struct script {
+    struct app *app;
+    struct ui ui;
+    bool ui_open;
+    int h, w;
+    int64_t now;
+    struct ui_opts opts;
+    uint64_t offset; /* of the next event that `lines` makes */
+};
+/* 80x24, Saturday 2026-08-22 14:35 UTC; main thread. */
+void script_init(struct script *s);
+void script_release(struct script *s);
+/* Lines (ends the program with a message when it cannot be read):
+ *   # comment        size H W       ascii   readonly   wrap off   times off
+ *   loaded           later SECONDS  link STATE cloud|local|unsafe [TEXT]
+ *   row ID NAME TOOL STATE AGENT [left=S since=S cost=D gone=N vm foreign protect unsafe
+ *       unlisted pending meta=K:V creating last=TEXT | reason=TEXT (to the line's end)]
+ *   rows N FIRST-ID  agent ID {event}  lines ID N TEXT (N text events, "%d" counts)
+ *   message ID SANDBOX STATE TEXT     event LEVEL SANDBOX TEXT    tool NAME TEMPLATE [KEY]
+ *   kill PHASE N_PROJECT N_ACCOUNT KILLED ALREADY FAILED ALIVE [unverified]
+ *   keys j "typed" Enter <pasted>     drawn after each;   ahead K y   typed ahead: not drawn
+ *   confirm always|count|never */
+void script_line(struct script *s, const char *line, const char *where);
+/* Several lines at once. */
+void script_run(struct script *s, const char *lines);
+void script_draw(struct script *s);
+/* The plain screen as one string; the caller frees it. */
+char *script_screen(struct script *s);
+/* Post an event to the model and free what is left of it. */
+void script_post(struct script *s, void *ev);
+
+#endif

@@ -1,0 +1,183 @@
+/* The line editor: clusters, wide characters, history, limits, pastes. */
+#include <cct/ui/inputline.h>
+#include <cct/util/xalloc.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define WIDE "\xe6\x97\xa5"
+#define ACUTE "e\xcc\x81"
+#define FLAG "\xf0\x9f\x87\xa9\xf0\x9f\x87\xaa"
+
+static void type(struct inputline *l, const char *s)
+{
+    for (; *s; s++)
+        assert_true(inputline_key(l, (unsigned char)*s));
+}
+
+static void expect(struct inputline *l, const char *want, size_t cursor)
+{
+    assert_string_equal(inputline_text(l), want);
+    assert_int_equal(l->cursor, cursor);
+}
+
+static void test_editing(void **state)
+{
+    (void)state;
+    struct inputline l;
+    inputline_init(&l, false, 100);
+    type(&l, "hello world");
+    inputline_key(&l, 'W' & 0x1F);
+    expect(&l, "hello ", 6);
+    inputline_key(&l, 'A' & 0x1F);
+    inputline_key(&l, 'Y' & 0x1F);
+    expect(&l, "worldhello ", 5);
+    inputline_key(&l, 'K' & 0x1F);
+    expect(&l, "world", 5);
+    inputline_key(&l, KEYC_ALT | 'b');
+    expect(&l, "world", 0);
+    inputline_key(&l, KEYC_ALT | 'd');
+    expect(&l, "", 0);
+    for (const char *p = "KUWYDH"; *p; p++) /* on an empty line */
+        assert_true(inputline_key(&l, (key_code)(*p & 0x1F)));
+    assert_true(inputline_key(&l, K_DELETE));
+    assert_false(inputline_key(&l, K_F1));
+    assert_false(inputline_key(&l, K_ENTER));
+    inputline_release(&l);
+}
+
+static void test_clusters(void **state)
+{
+    (void)state;
+    struct inputline l;
+    inputline_init(&l, false, 100);
+    inputline_insert(&l, "a" ACUTE WIDE FLAG, strlen("a" ACUTE WIDE FLAG));
+    size_t all = l.text.len;
+    inputline_key(&l, K_LEFT);
+    assert_int_equal(l.cursor, all - strlen(FLAG));
+    inputline_key(&l, K_LEFT);
+    inputline_key(&l, K_LEFT);
+    assert_int_equal(l.cursor, 1);
+    inputline_key(&l, K_DELETE);
+    assert_string_equal(inputline_text(&l), "a" WIDE FLAG);
+    inputline_key(&l, K_END);
+    inputline_key(&l, K_BACKSPACE);
+    assert_string_equal(inputline_text(&l), "a" WIDE);
+    inputline_release(&l);
+}
+
+static void test_paste(void **state)
+{
+    (void)state;
+    struct inputline l;
+    inputline_init(&l, true, 16);
+    assert_true(inputline_insert(&l, "a\r\nb\rc\x1b[2J\x07\xc2\x9b", 14));
+    expect(&l, "a\nb\nc[2J", 8);
+    assert_false(inputline_insert(&l, "12345" WIDE WIDE, 11)); /* cut on a border */
+    expect(&l, "a\nb\nc[2J12345" WIDE, 16);
+    assert_false(inputline_insert(&l, "x", 1));
+    inputline_release(&l);
+    inputline_init(&l, false, 16);
+    inputline_insert(&l, "a\nb\tc\xe6\x97", 7);
+    expect(&l, "a b c", 5);
+    inputline_release(&l);
+    /* 1 MB at once is cut, not slow */
+    char *big = xmalloc(1 << 20);
+    memset(big, 'x', 1 << 20);
+    inputline_init(&l, true, 65536);
+    assert_false(inputline_insert(&l, big, 1 << 20));
+    assert_int_equal(l.text.len, 65536);
+    inputline_release(&l);
+    free(big);
+}
+
+static void test_history(void **state)
+{
+    (void)state;
+    struct inputline l;
+    inputline_init(&l, true, 100);
+    assert_false(inputline_history_prev(&l));
+    inputline_history_add(&l, "one");
+    inputline_history_add(&l, "two");
+    inputline_history_add(&l, "two");
+    assert_int_equal(l.n_history, 2);
+    type(&l, "draft");
+    assert_true(inputline_history_prev(&l));
+    expect(&l, "two", 3);
+    assert_true(inputline_history_prev(&l));
+    expect(&l, "one", 3);
+    assert_false(inputline_history_prev(&l));
+    assert_true(inputline_history_next(&l));
+    assert_true(inputline_history_next(&l));
+    expect(&l, "draft", 5);
+    assert_false(inputline_history_next(&l));
+    for (int i = 0; i < 300; i++)
+        inputline_history_add(&l, i % 2 ? "x" : "y");
+    assert_int_equal(l.n_history, 200);
+    /* inside several lines it moves by rows first, keeping the column in cells */
+    inputline_set(&l, WIDE WIDE "\nabcd");
+    assert_true(inputline_history_prev(&l));
+    assert_int_equal(l.cursor, 6);
+    inputline_key(&l, K_HOME);
+    inputline_key(&l, K_RIGHT);
+    assert_true(inputline_history_next(&l));
+    assert_int_equal(l.cursor, 9);
+    inputline_release(&l);
+}
+
+static void draw(struct inputline *l, struct canvas *c, int h, int w)
+{
+    canvas_resize(c, h, w);
+    inputline_draw(l, c, (struct rect){0, 0, h, w}, ROLE_INPUT, true);
+    assert_true(c->cursor_y >= 0 && c->cursor_y < h && c->cursor_x >= 0 && c->cursor_x < w);
+}
+
+static void test_drawing(void **state)
+{
+    (void)state;
+    struct inputline l;
+    struct canvas c;
+    canvas_init(&c);
+    inputline_init(&l, true, 1000);
+    type(&l, "one two three");
+    assert_int_equal(inputline_rows(&l, 8), 2);
+    draw(&l, &c, 2, 8);
+    char *got = canvas_dump(&c, false);
+    assert_string_equal(got, "one two\nthree\n");
+    free(got);
+    assert_int_equal(c.cursor_y, 1);
+    assert_int_equal(c.cursor_x, 5);
+    /* a full row: the cursor stands on a row of its own */
+    inputline_set(&l, "12345678");
+    assert_int_equal(inputline_rows(&l, 8), 2);
+    draw(&l, &c, 2, 8);
+    assert_int_equal(c.cursor_y, 1);
+    assert_int_equal(c.cursor_x, 0);
+    inputline_set(&l, "12345678\n" WIDE "\tx");
+    draw(&l, &c, 3, 8);
+    assert_int_equal(c.cursor_y, 1);
+    assert_int_equal(c.cursor_x, 4);
+    /* too low for all rows: the cursor's is shown */
+    inputline_set(&l, "a\nb\nc\nd");
+    draw(&l, &c, 2, 8);
+    got = canvas_dump(&c, false);
+    assert_string_equal(got, "c\nd\n");
+    free(got);
+    for (int w = 1; w < 12; w++)
+        draw(&l, &c, 1, w);
+    canvas_release(&c);
+    inputline_release(&l);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_editing), cmocka_unit_test(test_clusters),
+        cmocka_unit_test(test_paste),   cmocka_unit_test(test_history),
+        cmocka_unit_test(test_drawing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,164 @@
+/* The table of actions and keys: no key twice, everything reachable, names both ways. */
+#include <cct/ui/keymap.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Press the keys of one name ("gg" is two). */
+static enum action press(struct keymap *k, enum key_scope scope, const char *name)
+{
+    bool pending = false;
+    key_code one = key_parse(name);
+    keymap_reset(k);
+    if (one)
+        return keymap_find(k, scope, one, &pending);
+    assert_int_equal(strlen(name), 2);
+    assert_int_equal(keymap_find(k, scope, (unsigned char)name[0], &pending), ACT_NONE);
+    assert_true(pending);
+    enum action a = keymap_find(k, scope, (unsigned char)name[1], &pending);
+    assert_false(pending);
+    return a;
+}
+
+static void each_key(struct keymap *k, enum action a, enum key_scope scope)
+{
+    char *keys = xstrdup(keymap_keys(k, a)), *save = NULL;
+    for (char *w = strtok_r(keys, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
+        enum action got = press(k, scope, w);
+        if (got != a)
+            fail_msg("%s in scope %d: key %s does %s", action_name(a), scope, w,
+                     action_name(got));
+    }
+    free(keys);
+}
+
+/* Each default key does its action in its own scope, and NAV's in list and output too. */
+static void test_all_reachable(void **state)
+{
+    (void)state;
+    struct keymap *k = keymap_new();
+    for (int i = ACT_NONE + 1; i < ACT_COUNT; i++) {
+        enum action a = (enum action)i;
+        assert_true(*keymap_keys(k, a) != 0);
+        assert_true(*action_help(a) != 0);
+        each_key(k, a, action_scope(a));
+        if (action_scope(a) == SCOPE_NAV) {
+            each_key(k, a, SCOPE_LIST);
+            each_key(k, a, SCOPE_OUTPUT);
+        }
+    }
+    keymap_free(k);
+}
+
+static void test_names_are_unique(void **state)
+{
+    (void)state;
+    for (int i = 1; i < ACT_COUNT; i++)
+        for (int j = i + 1; j < ACT_COUNT; j++)
+            assert_string_not_equal(action_name((enum action)i), action_name((enum action)j));
+}
+
+static void test_no_command_in_input(void **state)
+{
+    (void)state;
+    struct keymap *k = keymap_new();
+    bool pending;
+    for (key_code c = ' '; c < 0x7F; c++) {
+        assert_int_equal(keymap_find(k, SCOPE_INPUT, c, &pending), ACT_NONE);
+        assert_int_equal(keymap_find(k, SCOPE_FORM, c, &pending), ACT_NONE);
+        assert_int_equal(keymap_find(k, SCOPE_DIALOG, c, &pending), ACT_NONE);
+        assert_false(pending);
+    }
+    keymap_free(k);
+}
+
+static void test_names_round_trip(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"j",     "G",         "^D",    "Alt-a",    "Alt-Enter",
+                                        "Enter", "Esc",       "F1",    "F12",      "Space",
+                                        "gg",    "Backspace", "?",     "Alt--",    "-",
+                                        "^_",    "Alt-Up",    "\xc3\xa9", "Delete", "BackTab"};
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        key_code k = key_parse(words[i]);
+        char back[32];
+        if (!strcmp(words[i], "gg")) {
+            assert_int_equal(k, 0);
+            continue;
+        }
+        assert_true(k != 0);
+        key_format(k, back, sizeof(back));
+        assert_string_equal(back, words[i]);
+    }
+    static const char *const none[] = {"", "F0", "F13", "Ctrl-D", "^", "Alt-", "^@", "enter"};
+    for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+        if (strcmp(none[i], "^") != 0)
+            assert_int_equal(key_parse(none[i]), 0);
+    assert_int_equal(key_parse("^"), '^');
+    assert_int_equal(key_parse("^I"), K_TAB);
+    assert_int_equal(key_parse("^M"), K_ENTER);
+    assert_int_equal(key_parse("^d"), 4);
+}
+
+static void test_rebind(void **state)
+{
+    (void)state;
+    struct keymap *k = keymap_new();
+    struct err e = {0};
+    assert_int_equal(keymap_bind(k, "kill", "x F9", &e), 0);
+    assert_int_equal(press(k, SCOPE_LIST, "x"), ACT_KILL);
+    assert_int_equal(press(k, SCOPE_LIST, "D"), ACT_NONE);
+    assert_string_equal(keymap_keys(k, ACT_KILL), "x F9");
+    /* a clash names the key and both actions, and changes nothing */
+    assert_true(keymap_bind(k, "quit", "j", &e) != 0);
+    assert_non_null(strstr(e.text, "'j'"));
+    assert_non_null(strstr(e.text, "quit"));
+    assert_non_null(strstr(e.text, "down"));
+    assert_int_equal(press(k, SCOPE_NAV, "q"), ACT_QUIT);
+    /* also where one would hide the other: t is a key of the list */
+    assert_true(keymap_bind(k, "kill-all", "t", &e) != 0);
+    assert_non_null(strstr(e.text, "set-time"));
+    assert_true(keymap_bind(k, "wrap", "n", &e) != 0);
+    assert_non_null(strstr(e.text, "'new'"));
+    /* a key and a sequence that begins with it */
+    assert_true(keymap_bind(k, "kill", "g", &e) != 0);
+    assert_non_null(strstr(e.text, "top"));
+    assert_true(keymap_bind(k, "kil", "x", &e) != 0);
+    assert_non_null(strstr(e.text, "did you mean 'kill'"));
+    assert_true(keymap_bind(k, "kill", "Ctrl-D", &e) != 0);
+    assert_non_null(strstr(e.text, "Ctrl-D"));
+    /* no key at all: the action is off */
+    assert_int_equal(keymap_bind(k, "kill-all", "", &e), 0);
+    assert_int_equal(press(k, SCOPE_LIST, "K"), ACT_NONE);
+    keymap_free(k);
+}
+
+/* After the first key of a sequence any other key ends it and does nothing. */
+static void test_sequences(void **state)
+{
+    (void)state;
+    struct keymap *k = keymap_new();
+    bool pending;
+    assert_int_equal(keymap_find(k, SCOPE_LIST, 'g', &pending), ACT_NONE);
+    assert_true(pending);
+    assert_int_equal(keymap_find(k, SCOPE_LIST, 'K', &pending), ACT_NONE);
+    assert_false(pending);
+    assert_int_equal(keymap_find(k, SCOPE_LIST, 'g', &pending), ACT_NONE);
+    assert_int_equal(keymap_find(k, SCOPE_LIST, 'g', &pending), ACT_TOP);
+    keymap_free(k);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_reachable),       cmocka_unit_test(test_names_are_unique),
+        cmocka_unit_test(test_no_command_in_input), cmocka_unit_test(test_names_round_trip),
+        cmocka_unit_test(test_rebind),              cmocka_unit_test(test_sequences),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
