@@ -45,6 +45,7 @@ FUZZ := $(patsubst tests/fuzz/%.c,$(B)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*
 GOLDEN := $(patsubst tests/golden/%.c,$(B)/tests/golden/%,$(wildcard tests/golden/test_*.c))
 E2E := $(patsubst tests/e2e/%.c,$(B)/tests/e2e/%,$(wildcard tests/e2e/test_*.c))
 BENCH := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/bench/bench_*.c))
+FLOORS := $(B)/tests/bench/ncmin $(B)/tests/bench/multi
 FAULTD := $(if $(wildcard tests/faultd/*.c),$(B)/faultd)
 BINS := $(if $(wildcard src/main.c),$(B)/cc-tui) $(if $(wildcard src/local/main.c),$(B)/cc-tui-local)
 HELP_SRC := $(wildcard tests/lib/*.c)
@@ -86,6 +87,11 @@ FORCE:
 
 $(UNIT) $(GOLDEN) $(E2E) $(BENCH) $(FUZZ): $(B)/tests/%: $(B)/tests/%.o $(B)/libtest.a $(B)/libcctlocal.a $(B)/libcct.a
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(B)/libcct.a $(LDLIBS_TEST)
+# floors stand alone: each is linked with the one library that it measures
+$(B)/tests/bench/ncmin: LDLIBS = $(shell $(PKG) --libs ncursesw)
+$(B)/tests/bench/multi: LDLIBS = $(shell $(PKG) --libs libcurl)
+$(FLOORS): %: %.o
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LDLIBS)
 $(B)/faultd: $(call o,$(wildcard tests/faultd/*.c)) $(B)/libcct.a
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LDLIBS_LOCAL) $(LDLIBS)
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
@@ -102,8 +108,8 @@ unit: all $(TESTS)
 	@B=$(B) MODE=$(MODE) tests/run.sh $(or $(T),unit golden fuzz)
 e2e: all $(E2E) $(FAULTD)
 	@B=$(B) MODE=$(MODE) tests/run.sh $(or $(T),cli e2e sdk)
-bench: all $(BENCH) $(FAULTD)
-	@B=$(B) tests/bench/run.sh $(SECTION)
+bench: all $(BENCH) $(FLOORS)
+	@B=$(B) MODE=$(MODE) RUNS=$(RUNS) tests/bench/run.sh $(SECTION)
 lint:
 	@CC='$(CC)' tests/lint/lint.sh
 fmt:

@@ -34,15 +34,17 @@ static enum theme_role link_role(const struct model *m)
                                       : ROLE_STATUS_BAD;
 }
 
-/* One piece of the header; returns where the next one starts. */
+/* One piece of the header; returns where the next one starts. Counts have the width of
+ * the largest they can be, so that a change of one moves nothing behind it. */
 static int piece(struct ui *ui, int x, enum theme_role role, const char *glyph, size_t n,
                  const char *word)
 {
     if (n == 0)
         return x;
     bool wide = ui->canvas.w >= UI_COLUMNS_W;
-    return x + canvas_textf(&ui->canvas, 0, x, -1, role, "%s%s%zu%s%s", glyph,
-                            wide ? " " : "", n, wide ? " " : "", wide ? word : "") +
+    int digits = wide ? snprintf(NULL, 0, "%zu", ui->model->n_sandboxes) : 1;
+    return x + canvas_textf(&ui->canvas, 0, x, -1, role, "%s%s%*zu%s%s", glyph,
+                            wide ? " " : "", digits, n, wide ? " " : "", wide ? word : "") +
            (wide ? 3 : 1);
 }
 

@@ -231,7 +231,7 @@ int ui_run(struct app *app, const struct ui_opts *o)
     }
     opts.ascii |= !term_is_utf8();
     int fps = o->max_fps ? o->max_fps : getenv("SSH_CONNECTION") ? FPS_SSH : FPS_LOCAL;
-    l.frame_ms = 1000 / fps;
+    l.frame_ms = (1000 + fps - 1) / fps;
     ui_init(&ui, app, &opts);
     if (note)
         ui_status(&ui, 1, "%s", note);

@@ -5,6 +5,7 @@
 #include <cct/util/str.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 struct look {
     const char *glyph;
@@ -163,10 +164,13 @@ void list_draw_row(struct ui *ui, struct canvas *c, int y, struct rect r,
     if (col.tool)
         canvas_text(c, y, x, col.tool - 1, ROLE_DIM, s->tool ? s->tool : "-");
     x += col.tool;
-    canvas_text(c, y, x, col.state - 1, look.role, sb_state_name(s->state));
+    /* running is the rule: only what differs is coloured, and an agent that begins or
+     * ends its turn changes one cell less */
+    canvas_text(c, y, x, col.state - 1, s->state == SB_RUNNING ? ROLE_TEXT : look.role,
+                sb_state_name(s->state));
     x += col.state;
     doing_text(s, now, text, sizeof(text));
-    canvas_text(c, y, x, col.doing - 1, look.role, text);
+    canvas_text(c, y, x, col.doing - 1, strcmp(text, "-") == 0 ? ROLE_TEXT : look.role, text);
     x += col.doing;
     if (col.left) {
         left_text(ui, s, now, text, sizeof(text), &warn);

@@ -1,5 +1,7 @@
-/* Speed of the claude decoder over recordings, against cJSON alone on the same lines:
- * MB/s in CPU time, best of a few passes, and the ratio. */
+/* Speed of the claude decoder over recordings; the floor is cJSON alone on the same
+ * lines. MB/s in CPU time, the two in turn, medians. */
+#include "../lib/bench.h"
+
 #include <cJSON.h>
 #include <cct/agent.h>
 #include <cct/util/fs.h>
@@ -8,7 +10,9 @@
 #include <string.h>
 #include <time.h>
 
-enum { SIZE = 16 << 20, CHUNK = 32 << 10, PASSES = 5 };
+enum { SIZE = 16 << 20, CHUNK = 32 << 10, PASSES = 7 };
+
+static const char section[] = "decode";
 
 static double now(void)
 {
@@ -64,27 +68,29 @@ static void run_cjson(const struct buf *b)
     }
 }
 
-static double best_of(const struct buf *b, void (*fn)(const struct buf *b))
+static void pass(const struct buf *b, void (*fn)(const struct buf *b), struct bench_set *out)
 {
-    double best = 1e9;
+    double t = now();
+    fn(b);
+    bench_add(out, (double)b->len / (now() - t) / 1e6);
+}
 
-    for (int i = 0; i < PASSES; i++) {
-        double t = now();
-        fn(b);
-        t = now() - t;
-        if (t < best)
-            best = t;
-    }
-    return (double)b->len / best / 1e6;
+static void report(const char *name, const char *how, const struct bench_set *floor,
+                   const struct bench_set *ours, double bar)
+{
+    char what[64];
+    snprintf(what, sizeof(what), "%s%s", name, how);
+    bench_print(section, &(struct bench_row){what, "MB/s", floor, ours,
+                                             bar > 0 ? BENCH_RATIO_MIN : BENCH_INFO, bar, false});
 }
 
 static void measure(const char *name)
 {
     char path[256];
     struct buf b = BUF_INIT;
+    struct bench_set cjson = {0}, events = {0}, texts = {0};
     size_t len;
     char *data;
-    double cjson, dec, ser;
 
     snprintf(path, sizeof(path), "tests/fixtures/recordings/claude-%s.jsonl", name);
     data = fs_read(path, SIZE, false, &len, NULL);
@@ -94,12 +100,13 @@ static void measure(const char *name)
     }
     while (b.len < SIZE)
         buf_add(&b, data, len);
-    cjson = best_of(&b, run_cjson);
-    dec = best_of(&b, run_decode);
-    ser = best_of(&b, run_json);
-    printf(
-        "%-14s cJSON alone %4.0f MB/s, decoded %4.0f MB/s (%.2f), with event JSON %4.0f MB/s\n",
-        name, cjson, dec, dec / cjson, ser);
+    for (int i = 0; i < bench_runs(PASSES); i++) {
+        pass(&b, run_cjson, &cjson);
+        pass(&b, run_decode, &events);
+        pass(&b, run_json, &texts);
+    }
+    report(name, ": events (floor: cJSON)", &cjson, &events, 0.3);
+    report(name, ": events and their JSON", &cjson, &texts, 0);
     free(data);
     buf_release(&b);
 }
