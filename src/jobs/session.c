@@ -11,11 +11,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct sandbox *session_row(struct session *s) { return jobs_row(s->j, s->row); }
+struct sandbox *session_row(struct session *s)
+{
+    return jobs_row(s->j, s->row);
+}
 
-const char *session_who(const struct session *s) { return s->tool ? s->tool->name : "agent"; }
+const char *session_who(const struct session *s)
+{
+    return s->tool ? s->tool->name : "agent";
+}
 
-bool session_readonly(const struct session *s) { return s->j->o.readonly; }
+bool session_readonly(const struct session *s)
+{
+    return s->j->o.readonly;
+}
 
 struct session *session_of(struct jobs *j, uint64_t row)
 {
@@ -23,17 +32,21 @@ struct session *session_of(struct jobs *j, uint64_t row)
     const struct sandbox *r;
 
     THREAD_ASSERT(THREAD_NET);
-    if (s) return s;
+    if (s)
+        return s;
     r = jobs_row(j, row);
-    if (!r || !r->session || !*r->session) return NULL;
+    if (!r || !r->session || !*r->session)
+        return NULL;
     s = xcalloc(1, sizeof(*s));
     s->j = j;
     s->row = row;
     s->name = xstrdup(r->session);
     s->tool = r->tool ? tools_find(j->o.tools, r->tool) : NULL;
     s->ad = s->tool ? agent_adapter_find(s->tool->adapter) : NULL;
-    if (!s->ad && r->tool) s->ad = agent_adapter_find(r->tool);
-    if (!s->ad) s->ad = agent_adapter_find("shell");
+    if (!s->ad && r->tool)
+        s->ad = agent_adapter_find(r->tool);
+    if (!s->ad)
+        s->ad = agent_adapter_find("shell");
     session_out_init(s);
     map_put_id(j->sessions, row, s);
     return s;
@@ -41,7 +54,8 @@ struct session *session_of(struct jobs *j, uint64_t row)
 
 void session_free(struct session *s)
 {
-    if (!s) return;
+    if (!s)
+        return;
     session_follow_stop(s, FO_OFF);
     session_relay_release(s);
     session_provision_release(s);
@@ -50,7 +64,8 @@ void session_free(struct session *s)
     session_turn_release(s);
     jobs_store_forget(s->j, s);
     jobs_store_forget(s->j, &s->out);
-    if (s->get_call) e2b_cancel(s->j->e2b, s->get_call);
+    if (s->get_call)
+        e2b_cancel(s->j->e2b, s->get_call);
     envd_free(s->envd);
     session_out_release(s);
     map_del_id(s->j->sessions, s->row);
@@ -60,11 +75,12 @@ void session_free(struct session *s)
     free(s);
 }
 
-/* --- small helpers of the parts ------------------------------------------------------ */
+/* --- small helpers of the parts -------------------------------------------------- */
 
 void session_cancel_timer(struct session *s, uint64_t *timer)
 {
-    if (*timer) net_timer_cancel(s->j->o.net, *timer);
+    if (*timer)
+        net_timer_cancel(s->j->o.net, *timer);
     *timer = 0;
 }
 
@@ -76,7 +92,8 @@ void session_timer(struct session *s, uint64_t *timer, int64_t ms, void (*fn)(vo
 
 void session_set_home(struct session *s, const char *home)
 {
-    if (!home || *home != '/' || str_eq(home, s->home)) return;
+    if (!home || *home != '/' || str_eq(home, s->home))
+        return;
     free(s->home);
     free(s->dir);
     s->home = xstrdup(home);
@@ -94,11 +111,12 @@ uint64_t session_sh(struct session *s, const char *script, const char *const *ar
     const char *argv[12] = {"-c", script, "sh"};
     struct envd_proc_spec spec = {.cmd = "sh", .args = argv, .timeout_ms = ms};
 
-    for (size_t i = 3; i < 11 && *args; i++) argv[i] = *args++;
+    for (size_t i = 3; i < 11 && *args; i++)
+        argv[i] = *args++;
     return envd_run(s->envd, &spec, fn, ctx);
 }
 
-/* --- where it is ------------------------------------------------------------------------ */
+/* --- where it is ----------------------------------------------------------------- */
 
 int session_target(struct session *s, const struct e2b_sandbox *vm, struct err *e)
 {
@@ -106,7 +124,8 @@ int session_target(struct session *s, const struct e2b_sandbox *vm, struct err *
     char *url = e2b_sandbox_url(a, vm->sandbox_id, vm->domain, e);
     struct envd_target t = {.base_url = url, .sandbox_id = vm->sandbox_id, .token = vm->token};
 
-    if (!url) return e->code;
+    if (!url)
+        return e->code;
     envd_free(s->envd);
     s->life = s->life_call = 0;
     s->runner_pid = 0;
@@ -115,18 +134,25 @@ int session_target(struct session *s, const struct e2b_sandbox *vm, struct err *
     return 0;
 }
 
+void session_drop_target(struct session *s)
+{
+    session_relay_stop(s, false, NULL);
+    session_life_close(s);
+    envd_free(s->envd);
+    s->envd = NULL;
+    s->runner_pid = 0;
+}
+
 void session_relocate(struct session *s)
 {
     enum follow_state st = s->fo.state;
 
     THREAD_ASSERT(THREAD_NET);
     session_follow_stop(s, st == FO_OFF || st == FO_ENDED ? st : FO_STOPPED);
-    session_relay_stop(s, false, NULL);
     session_provision_stop(s, "the connection to the provider was replaced");
-    envd_free(s->envd);
-    s->envd = NULL;
-    s->runner_pid = 0;
-    if (s->fo.state == FO_STOPPED) session_follow(s);
+    session_drop_target(s);
+    if (s->fo.state == FO_STOPPED)
+        session_follow(s);
 }
 
 void session_vm_state(struct session *s, enum sb_state st)
@@ -135,24 +161,27 @@ void session_vm_state(struct session *s, enum sb_state st)
 
     THREAD_ASSERT(THREAD_NET);
     if (st == SB_RUNNING || (st == SB_ERROR && r && r->vm_up)) {
-        if (s->fo.state == FO_STOPPED) session_follow(s);
+        if (s->fo.state == FO_STOPPED)
+            session_follow(s);
         return;
     }
-    if (st == SB_CREATING) return;
+    if (st == SB_CREATING)
+        return;
     session_follow_stop(s, FO_STOPPED);
     session_relay_stop(s, st != SB_PAUSED,
                        st == SB_PAUSED ? "the sandbox was paused" : "the sandbox is gone");
     session_logs_go(s);
 }
 
-/* --- what the row says --------------------------------------------------------------------- */
+/* --- what the row says ----------------------------------------------------------- */
 
 void session_agent(struct session *s, enum sb_agent a)
 {
     struct sandbox *r = session_row(s);
 
     s->out.agent = a;
-    if (!r || r->agent == a || r->state == SB_KILLED) return;
+    if (!r || r->agent == a || r->state == SB_KILLED)
+        return;
     r->agent = a;
     r->agent_since = jobs_now(s->j);
     jobs_row_changed(s->j, r);
@@ -164,7 +193,8 @@ void session_failed(struct session *s, const char *text)
     struct buf clean = BUF_INIT;
 
     session_agent(s, AG_FAILED);
-    if (!r || r->state == SB_KILLED) return;
+    if (!r || r->state == SB_KILLED)
+        return;
     clean_text(text, strlen(text), &clean, NULL);
     if (r->state != SB_ERROR || !str_eq(r->reason, buf_str(&clean)))
         jobs_row_error(s->j, r, true, buf_str(&clean));

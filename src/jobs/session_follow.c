@@ -1,6 +1,7 @@
-/* Following: after a look into the folder (session_look.c), read what we lack, then the live end; after any loss
- * the same again from the exact byte. The tail's own deadline ends it in the sandbox even
- * if we are gone; when store or screen lag it is closed, so the agent never waits. */
+/* Following: after a look into the folder (session_look.c), read what we lack, then the live
+ * end; after any loss the same again from the exact byte. The tail's own deadline ends it in
+ * the sandbox even if we are gone; when store or screen lag it is closed, so the agent never
+ * waits. */
 #include "session_priv.h"
 
 #include <cct/util/clock.h>
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PIECE (1u << 20)
+#define PIECE (256u << 10) /* a turn of the loop */
 #define TAIL_MS 600000
 #define HOLD_MS 50
 #define SHORT_TAIL_MS 1000
@@ -33,9 +34,12 @@ static void close_calls(struct session *s)
     struct follow *f = &s->fo;
 
     session_cancel_timer(s, &f->timer);
-    if (f->call) envd_cancel(s->envd, f->call);
-    if (f->stream) envd_close(s->envd, f->stream);
-    if (s->get_call) e2b_cancel(s->j->e2b, s->get_call);
+    if (f->call)
+        envd_cancel(s->envd, f->call);
+    if (f->stream)
+        envd_close(s->envd, f->stream);
+    if (s->get_call)
+        e2b_cancel(s->j->e2b, s->get_call);
     f->call = f->stream = s->get_call = 0;
     f->tail_pid = 0;
 }
@@ -44,20 +48,23 @@ void session_follow_stop(struct session *s, enum follow_state st)
 {
     close_calls(s);
     session_life_close(s);
-    if (s->out.open) session_out_flush(s);
+    if (s->out.open)
+        session_out_flush(s);
     s->out.caught_up = false;
     s->fo.again = false;
     s->fo.attempt = 0;
     s->fo.state = st;
-    if (st == FO_OFF) session_probe_release(&s->fo.p);
+    if (st == FO_OFF)
+        session_probe_release(&s->fo.p);
 }
 
-/* --- loss ---------------------------------------------------------------------------------- */
+/* --- loss ------------------------------------------------------------------------ */
 
 /* The way is up, so the tail that we leave can be ended before its deadline. */
 static void end_tail(struct session *s)
 {
-    if (s->fo.tail_pid) envd_signal(s->envd, s->fo.tail_pid, true, ignore, s);
+    if (s->fo.tail_pid)
+        envd_signal(s->envd, s->fo.tail_pid, true, ignore, s);
 }
 
 static void retry(void *ctx)
@@ -86,7 +93,8 @@ static void ask_control_plane(struct session *s)
 
     if (r && r->sandbox_id && s->j->e2b)
         s->get_call = e2b_get(s->j->e2b, r->sandbox_id, &o, on_get, s);
-    else session_follow_stop(s, FO_STOPPED);
+    else
+        session_follow_stop(s, FO_STOPPED);
 }
 
 static void on_health(void *ctx, const struct envd_result *r)
@@ -94,8 +102,10 @@ static void on_health(void *ctx, const struct envd_result *r)
     struct session *s = ctx;
 
     s->fo.call = 0;
-    if (r->err.code == 0) back_off(s);
-    else ask_control_plane(s);
+    if (r->err.code == 0)
+        back_off(s);
+    else
+        ask_control_plane(s);
 }
 
 /* Paused, gone, or only the way to it? */
@@ -109,9 +119,7 @@ void session_follow_lost(struct session *s, const struct err *e)
     }
     s->fo.state = FO_ASK;
     if (e->code == ERR_AUTH) { /* its token may have changed */
-        session_life_close(s);
-        envd_free(s->envd);
-        s->envd = NULL;
+        session_drop_target(s);
         back_off(s);
         return;
     }
@@ -126,9 +134,7 @@ static void on_get(void *ctx, const struct e2b_result *r)
     if (r->err.code == ERR_NOTFOUND) {
         /* whether it is gone for good is for the complete list to say */
         session_follow_stop(s, FO_STOPPED);
-        session_relay_stop(s, false, NULL);
-        envd_free(s->envd);
-        s->envd = NULL;
+        session_drop_target(s);
         session_timer(s, &s->fo.timer, GONE_MS, retry);
     } else if (r->err.code || !r->n) {
         back_off(s);
@@ -148,7 +154,7 @@ static void on_get(void *ctx, const struct e2b_result *r)
     }
 }
 
-/* --- bytes --------------------------------------------------------------------------------- */
+/* --- bytes ----------------------------------------------------------------------- */
 
 static void feed(struct session *s, const char *data, size_t len)
 {
@@ -164,16 +170,19 @@ static void feed(struct session *s, const char *data, size_t len)
     s->fo.attempt = 0;
 }
 
-/* --- back pressure ------------------------------------------------------------------------------ */
+/* --- back pressure --------------------------------------------------------------- */
 
 static void hold_over(void *ctx)
 {
     struct session *s = ctx;
 
     s->fo.timer = 0;
-    if (session_out_lags(s)) session_timer(s, &s->fo.timer, HOLD_MS, hold_over);
-    else if (s->fo.again) go(s);
-    else session_follow_read(s);
+    if (session_out_lags(s))
+        session_timer(s, &s->fo.timer, HOLD_MS, hold_over);
+    else if (s->fo.again)
+        go(s);
+    else
+        session_follow_read(s);
 }
 
 static void hold(struct session *s)
@@ -185,7 +194,7 @@ static void hold(struct session *s)
     session_timer(s, &s->fo.timer, HOLD_MS, hold_over);
 }
 
-/* --- the live end ----------------------------------------------------------------------------------- */
+/* --- the live end ---------------------------------------------------------------- */
 
 static void on_tail_start(void *ctx, int pid)
 {
@@ -194,7 +203,8 @@ static void on_tail_start(void *ctx, int pid)
     s->fo.tail_pid = pid;
     s->fo.tail_since = clock_mono_ms();
     s->out.caught_up = true;
-    if (s->fo.said_loss) session_say(s, AGENT_INFO, "connected to the agent again");
+    if (s->fo.said_loss)
+        session_say(s, AGENT_INFO, "connected to the agent again");
     s->fo.said_loss = false;
     if (s->out.agent == AG_UNKNOWN || s->out.agent == AG_STARTING || s->out.agent == AG_NONE ||
         s->out.agent == AG_EXITED || s->out.agent == AG_FAILED)
@@ -212,11 +222,13 @@ static bool on_tail_data(void *ctx, enum envd_stream st, const char *data, size_
 
     if (st != ENVD_STDOUT) {
         /* GNU tail begins at 0 when the file got shorter: not with our decoder */
-        if (!memmem(data, len, "truncated", 9)) return true;
+        if (!memmem(data, len, "truncated", 9))
+            return true;
         s->fo.again = true;
     } else {
         feed(s, data, len);
-        if (!session_out_lags(s)) return true;
+        if (!session_out_lags(s))
+            return true;
     }
     s->fo.stream = 0; /* closed by our answer */
     hold(s);
@@ -231,10 +243,14 @@ static void on_tail_end(void *ctx, const struct envd_end *end)
     s->fo.stream = 0;
     s->fo.tail_pid = 0;
     s->out.caught_up = false;
-    if (lasted >= STEADY_TAIL_MS) s->fo.attempt = 0;
-    if (!end->ended && end->err.code && end->err.code != ERR_TIMEOUT) session_follow_lost(s, &end->err);
-    else if (lasted < SHORT_TAIL_MS) back_off(s);
-    else go(s);
+    if (lasted >= STEADY_TAIL_MS)
+        s->fo.attempt = 0;
+    if (!end->ended && end->err.code && end->err.code != ERR_TIMEOUT)
+        session_follow_lost(s, &end->err);
+    else if (lasted < SHORT_TAIL_MS)
+        back_off(s);
+    else
+        go(s);
 }
 
 static void tail(struct session *s)
@@ -251,7 +267,7 @@ static void tail(struct session *s)
     free(path);
 }
 
-/* --- the backlog --------------------------------------------------------------------------------------- */
+/* --- the backlog ----------------------------------------------------------------- */
 
 static void on_piece(void *ctx, const struct envd_result *r)
 {
@@ -262,9 +278,12 @@ static void on_piece(void *ctx, const struct envd_result *r)
         session_follow_lost(s, &r->err);
         return;
     }
-    if (r->total && r->total < s->out.pos) s->fo.again = true; /* it got shorter */
-    else feed(s, r->body, r->len);
-    if (s->fo.state != FO_BACKLOG) return;
+    if (r->total && r->total < s->out.pos)
+        s->fo.again = true; /* it got shorter */
+    else
+        feed(s, r->body, r->len);
+    if (s->fo.state != FO_BACKLOG)
+        return;
     if (s->fo.again) {
         go(s);
     } else if (session_out_lags(s)) {
@@ -317,10 +336,13 @@ static void go(struct session *s)
 void session_follow(struct session *s)
 {
     THREAD_ASSERT(THREAD_NET);
-    if (s->prov && s->prov_begun && !s->prov_ready) return; /* it goes on by itself when the CLI runs */
-    if (s->fo.state == FO_OFF || s->fo.state == FO_STOPPED) go(s);
+    if (s->prov && s->prov_begun && !s->prov_ready)
+        return; /* it goes on by itself when the CLI runs */
+    if (s->fo.state == FO_OFF || s->fo.state == FO_STOPPED)
+        go(s);
     /* somebody may have restarted it meanwhile */
-    else if (s->fo.state == FO_ENDED && clock_mono_ms() - s->fo.ended_at > LOOK_AGAIN_MS) go(s);
+    else if (s->fo.state == FO_ENDED && clock_mono_ms() - s->fo.ended_at > LOOK_AGAIN_MS)
+        go(s);
 }
 
 void session_follow_again(struct session *s)
@@ -348,10 +370,12 @@ void session_follow_reset(struct session *s)
 {
     enum follow_state st = s->fo.state;
 
-    if (st == FO_OPEN) return; /* about to begin at what is stored */
+    if (st == FO_OPEN)
+        return; /* about to begin at what is stored */
     session_out_close(s);
     s->fo.runs_done = 0;
-    if (st != FO_BACKLOG && st != FO_TAIL && st != FO_HOLD && st != FO_ENDED) return;
+    if (st != FO_BACKLOG && st != FO_TAIL && st != FO_HOLD && st != FO_ENDED)
+        return;
     end_tail(s);
     go(s);
 }

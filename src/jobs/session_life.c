@@ -17,14 +17,16 @@ static void on_start(void *ctx, int pid)
     struct session *s = ctx;
 
     s->runner_pid = pid;
-    if (s->life_wake) session_life_wake(s);
+    if (s->life_wake)
+        session_life_wake(s);
 }
 
 static bool on_data(void *ctx, enum envd_stream st, const char *data, size_t len)
 {
     struct session *s = ctx;
 
-    if (st == ENVD_STDERR) buf_add(&s->life_err, data, len);
+    if (st == ENVD_STDERR)
+        buf_add(&s->life_err, data, len);
     return true;
 }
 
@@ -35,9 +37,11 @@ static void on_end(void *ctx, const struct envd_end *end)
     bool over = end->ended || end->err.code == 0 || end->err.code == ERR_NOTFOUND;
 
     s->life = 0;
-    if (over) s->runner_pid = 0;
+    if (over)
+        s->runner_pid = 0;
     /* status 0: the session has ended, its files tell how */
-    if (end->ended && (!end->exited || end->exit_code != 0)) session_provision_runner_ended(s, why);
+    if (end->ended && (!end->exited || end->exit_code != 0))
+        session_provision_runner_ended(s, why);
     buf_clear(&s->life_err);
     session_follow_again(s);
 }
@@ -74,17 +78,23 @@ static void on_list(void *ctx, const struct envd_result *r)
     int pid;
 
     s->life_call = 0;
-    if (r->err.code) return; /* the tail meets the same trouble and asks again */
+    if (r->err.code)
+        return; /* the tail meets the same trouble and asks again */
     pid = session_runner_pid(r->body, r->len, s->dir);
-    if (pid) connect_to(s, pid);
-    else if (!session_readonly(s)) start(s, NULL, true);
+    if (pid)
+        connect_to(s, pid);
+    else if (!session_readonly(s))
+        start(s, NULL, true);
 }
 
 void session_life(struct session *s)
 {
-    if (s->life || s->life_call || !s->dir || !s->envd) return;
-    if (s->runner_pid) connect_to(s, s->runner_pid);
-    else s->life_call = envd_list(s->envd, on_list, s);
+    if (s->life || s->life_call || !s->dir || !s->envd)
+        return;
+    if (s->runner_pid)
+        connect_to(s, s->runner_pid);
+    else
+        s->life_call = envd_list(s->envd, on_list, s);
 }
 
 void session_life_start(struct session *s, const struct kv *env)
@@ -95,8 +105,10 @@ void session_life_start(struct session *s, const struct kv *env)
 
 void session_life_close(struct session *s)
 {
-    if (s->life) envd_close(s->envd, s->life);
-    if (s->life_call) envd_cancel(s->envd, s->life_call);
+    if (s->life)
+        envd_close(s->envd, s->life);
+    if (s->life_call)
+        envd_cancel(s->envd, s->life_call);
     s->life = s->life_call = 0;
     buf_release(&s->life_err);
 }
@@ -105,7 +117,8 @@ static void on_woken(void *ctx, const struct envd_result *r)
 {
     struct session *s = ctx;
 
-    if (!r->err.code) return;
+    if (!r->err.code)
+        return;
     /* the runner we knew is gone, or the line is: a new one looks by itself once */
     if (r->err.code == ERR_NOTFOUND) {
         session_life_close(s);
@@ -118,6 +131,8 @@ static void on_woken(void *ctx, const struct envd_result *r)
 void session_life_wake(struct session *s)
 {
     s->life_wake = !s->runner_pid;
-    if (s->runner_pid) envd_send_input(s->envd, s->runner_pid, "\n", 1, on_woken, s);
-    else session_life(s);
+    if (s->runner_pid)
+        envd_send_input(s->envd, s->runner_pid, "\n", 1, on_woken, s);
+    else
+        session_life(s);
 }

@@ -31,7 +31,8 @@ static void post(struct reader *r, char *take, size_t len)
 static void reader_free(struct reader *r)
 {
     jobs_store_forget(r->s->j, r);
-    if (r->timer) net_timer_cancel(r->s->j->o.net, r->timer);
+    if (r->timer)
+        net_timer_cancel(r->s->j->o.net, r->timer);
     free(r);
 }
 
@@ -50,7 +51,8 @@ static void reader_end(struct reader *r, const struct err *e)
 
 void session_logs_release(struct session *s)
 {
-    for (size_t i = 0; i < s->readers.n; i++) reader_free(s->readers.v[i]);
+    for (size_t i = 0; i < s->readers.n; i++)
+        reader_free(s->readers.v[i]);
     ARR_RELEASE(&s->readers);
 }
 
@@ -61,7 +63,8 @@ static void dry(struct reader *r)
     bool over = s->fo.state == FO_ENDED || s->fo.state == FO_STOPPED || s->fo.missing;
     bool flushed = s->out.n_acked == s->out.n_sent && !s->out.raw.len && !s->out.ev.n;
 
-    if (flushed && (over || (!r->follow && s->out.caught_up))) reader_end(r, NULL);
+    if (flushed && (over || (!r->follow && s->out.caught_up)))
+        reader_end(r, NULL);
 }
 
 static void on_page(void *ctx, struct st_reply *a)
@@ -110,7 +113,8 @@ static void go(struct reader *r)
     struct session *s = r->s;
 
     r->again = r->busy;
-    if (r->busy || r->timer) return;
+    if (r->busy || r->timer)
+        return;
     if (mq_full(s->j->o.events)) {
         r->timer = net_timer(s->j->o.net, FULL_MS, on_timer, r);
         return;
@@ -124,13 +128,15 @@ static void go(struct reader *r)
         store_events(s->j->o.store, s->out.run.id, r->off, r->idx, false, EVENT_PAGE,
                      jobs_store(s->j, on_page, r, r));
     else
-        store_raw(s->j->o.store, s->out.run.id, r->off, RAW_PIECE, jobs_store(s->j, on_page, r, r));
+        store_raw(s->j->o.store, s->out.run.id, r->off, RAW_PIECE,
+                  jobs_store(s->j, on_page, r, r));
 }
 
 void session_logs_go(struct session *s)
 {
     for (size_t i = s->readers.n; i-- > 0;)
-        if (i < s->readers.n) go(s->readers.v[i]);
+        if (i < s->readers.n)
+            go(s->readers.v[i]);
 }
 
 static void on_newest(void *ctx, struct st_reply *a)
@@ -138,7 +144,8 @@ static void on_newest(void *ctx, struct st_reply *a)
     struct reader *r = ctx;
 
     r->busy = false;
-    if (!r->s->out.run.id && !a->err.code) r->s->out.run = a->run;
+    if (!r->s->out.run.id && !a->err.code)
+        r->s->out.run = a->run;
     go(r);
 }
 
@@ -146,7 +153,8 @@ static void begin(struct session *s, uint64_t req_id, bool events, uint64_t from
 {
     struct reader *r = xcalloc(1, sizeof(*r));
 
-    *r = (struct reader){.s = s, .req_id = req_id, .events = events, .follow = follow, .off = from};
+    *r = (struct reader){
+        .s = s, .req_id = req_id, .events = events, .follow = follow, .off = from};
     *ARR_PUSH(&s->readers) = r;
     session_follow(s);
     r->busy = !s->out.run.id;

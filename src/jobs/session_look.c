@@ -10,16 +10,18 @@
 #include <string.h>
 
 #define PROBE_MS 20000
-#define MISSING_MS 15000
+#define MISSING_MS 60000
 
-/* --- the end --------------------------------------------------------------------------------- */
+/* --- the end --------------------------------------------------------------------- */
 
 static char *last_line(const char *text)
 {
     size_t end = text ? strlen(text) : 0, start;
 
-    while (end && strchr(" \t\r\n", text[end - 1])) end--;
-    for (start = end; start && text[start - 1] != '\n'; start--) {}
+    while (end && strchr(" \t\r\n", text[end - 1]))
+        end--;
+    for (start = end; start && text[start - 1] != '\n'; start--) {
+    }
     return end > start ? xstrndup(text + start, end - start < 300 ? end - start : 300) : NULL;
 }
 
@@ -29,11 +31,13 @@ static char *end_text(struct session *s)
     char *tail = last_line(p->err_tail), *t;
 
     if (p->lost)
-        t = xstrdup("the agent is gone: its keeper in the sandbox was killed; restart the agent "
-                    "or kill the sandbox");
+        t = xstrdup(
+            "the agent is gone: its keeper in the sandbox was killed; restart the agent "
+            "or kill the sandbox");
     else if (p->exit_code == 127 || p->exit_code == 126)
-        t = xasprintf("the agent's program could not be run (status %d)%s%s; check the template",
-                      p->exit_code, tail ? ": " : "", tail ? tail : "");
+        t = xasprintf(
+            "the agent's program could not be run (status %d)%s%s; check the template",
+            p->exit_code, tail ? ": " : "", tail ? tail : "");
     else
         t = xasprintf("the agent ended with status %d%s%s; restart it or kill the sandbox",
                       p->exit_code, tail ? ": " : "", tail ? tail : "");
@@ -59,7 +63,8 @@ void session_look_finish(struct session *s)
     }
     session_relay_ended(s);
     session_logs_go(s);
-    if (s->prov) session_provision_go(s);
+    if (s->prov)
+        session_provision_go(s);
 }
 
 /* Ends of runs that lie at the decoder's place. */
@@ -70,7 +75,8 @@ void session_look_ends(struct session *s)
     for (size_t i = 0; i < p->ends.n; i++) {
         const struct session_run_end *e = &p->ends.v[i];
 
-        if (e->run <= s->fo.runs_done || e->offset > s->out.pos) continue;
+        if (e->run <= s->fo.runs_done || e->offset > s->out.pos)
+            continue;
         s->fo.runs_done = e->run;
         session_out_exit(s, e->code);
     }
@@ -81,13 +87,32 @@ uint64_t session_look_next_end(const struct session *s)
     const struct session_probe *p = &s->fo.p;
 
     for (size_t i = 0; i < p->ends.n; i++)
-        if (p->ends.v[i].run > s->fo.runs_done) return p->ends.v[i].offset;
+        if (p->ends.v[i].run > s->fo.runs_done)
+            return p->ends.v[i].offset;
     return UINT64_MAX;
 }
 
-/* --- looking --------------------------------------------------------------------------------- */
+/* --- looking --------------------------------------------------------------------- */
 
-static int64_t epoch_key(const struct session *s) { return s->fo.p.epoch | s->fo.bump << 20; }
+static int64_t epoch_key(const struct session *s)
+{
+    return s->fo.p.epoch | s->fo.bump << 20;
+}
+
+/* Said when the new run is there: the transcript begins anew with it. */
+static void say_gap(struct session *s)
+{
+    if (!s->fo.gap)
+        return;
+    session_say(s, AGENT_WARN,
+                "somebody emptied the agent's log in the sandbox after %" PRIu64
+                " bytes: output may be missing here",
+                s->fo.gap);
+    s->out.agent = AG_IDLE; /* the turn's end may be among what is lost */
+    s->fo.gap = 0;
+}
+
+static void on_opened(struct session *s);
 
 static void on_open(struct session *s)
 {
@@ -95,26 +120,37 @@ static void on_open(struct session *s)
     const struct session_probe *p = &s->fo.p;
     bool over = o->run.ended && o->run.exit_signal == -1;
 
-    if (s->fo.state != FO_OPEN) return;
+    if (s->fo.state != FO_OPEN)
+        return;
     if (over || p->size < o->pos) {
         if (!over) {
-            session_say(s, AGENT_WARN,
-                        "the agent's log in the sandbox was cut from %" PRIu64 " to %" PRIu64
-                        " bytes by somebody: output may be missing here",
-                        o->pos, p->size);
+            s->fo.gap = o->pos;
             store_run_end(s->j->o.store, o->run.id, -1, -1, (struct st_to){NULL, 0});
         }
         s->fo.bump++;
         s->fo.runs_done = 0;
-        session_open(s, epoch_key(s), on_open);
+        session_open(s, epoch_key(s), on_opened);
         return;
     }
+    say_gap(s);
     /* ends inside stored bytes were decoded with them */
     if (!s->fo.runs_done)
         for (size_t i = 0; i < p->ends.n; i++)
-            if (p->ends.v[i].offset < o->pos) s->fo.runs_done = p->ends.v[i].run;
+            if (p->ends.v[i].offset < o->pos)
+                s->fo.runs_done = p->ends.v[i].run;
     session_look_ends(s);
     session_follow_read(s);
+}
+
+/* Another reader may have stored more than there was when we looked. */
+static void on_opened(struct session *s)
+{
+    if (s->fo.state != FO_OPEN)
+        return;
+    if (s->fo.p.size < s->out.pos)
+        session_look(s);
+    else
+        on_open(s);
 }
 
 static void say_marks(struct session *s)
@@ -122,9 +158,11 @@ static void say_marks(struct session *s)
     const struct session_probe *p = &s->fo.p;
 
     if (p->cut_at && !s->fo.said_cut)
-        session_say(s, AGENT_WARN, "the agent's log has reached its cap: what it prints now is not kept");
+        session_say(s, AGENT_WARN,
+                    "the agent's log has reached its cap: what it prints now is not kept");
     if (p->diskfull && !s->fo.said_full)
-        session_say(s, AGENT_WARN, "the sandbox's disk is or was full: output of the agent is missing");
+        session_say(s, AGENT_WARN,
+                    "the sandbox's disk is or was full: output of the agent is missing");
     s->fo.said_cut = p->cut_at != 0;
     s->fo.said_full = p->diskfull;
 }
@@ -139,13 +177,16 @@ static void use_probe(struct session *s)
 
         if (!s->fo.said_missing && r && r->agent != AG_STARTING) {
             s->fo.said_missing = true;
-            session_say(s, AGENT_WARN, "no agent was started in this sandbox: its session folder '%s' "
-                        "is missing", s->name);
+            session_say(s, AGENT_WARN,
+                        "no agent was started in this sandbox: its session folder '%s' "
+                        "is missing",
+                        s->name);
         }
         s->fo.missing = true;
         session_logs_go(s);
         session_follow_wait(s, s->fo.said_missing ? MISSING_MS : 1000);
-        if (s->prov) session_provision_go(s);
+        if (s->prov)
+            session_provision_go(s);
         return;
     }
     s->fo.missing = false;
@@ -160,11 +201,12 @@ static void use_probe(struct session *s)
         return;
     }
     if (s->out.open && open_epoch != p->epoch)
-        session_say(s, AGENT_WARN, "the agent's log began anew: output before may be missing");
-    if (open_epoch != p->epoch) s->fo.bump = 0;
+        s->fo.gap = s->out.pos;
+    if (open_epoch != p->epoch)
+        s->fo.bump = 0;
     s->fo.runs_done = 0;
     s->fo.state = FO_OPEN;
-    session_open(s, epoch_key(s), on_open);
+    session_open(s, epoch_key(s), on_opened);
 }
 
 static void on_probe(void *ctx, const struct envd_run_result *r)

@@ -21,7 +21,8 @@ static void finish(struct session *s)
 
     o->opening = o->feeding_again = false;
     o->open = true;
-    if (o->agent == AG_UNKNOWN && r && r->agent != AG_NONE) o->agent = r->agent;
+    if (o->agent == AG_UNKNOWN && r && r->agent != AG_NONE)
+        o->agent = r->agent;
     o->open_done(s);
 }
 
@@ -29,12 +30,13 @@ static void finish(struct session *s)
 static void again(struct session *s, const struct err *e)
 {
     if (!s->out.said_down)
-        session_say(s, AGENT_ERROR, "what is stored of this session cannot be read: %s", e->text);
+        session_say(s, AGENT_ERROR, "what is stored of this session cannot be read: %s",
+                    e->text);
     s->out.said_down = true;
     session_timer(s, &s->out.store_timer, RETRY_MS, ask_run);
 }
 
-/* --- usage ------------------------------------------------------------------------------ */
+/* --- usage ----------------------------------------------------------------------- */
 
 static void on_page(void *ctx, struct st_reply *r)
 {
@@ -44,11 +46,14 @@ static void on_page(void *ctx, struct st_reply *r)
         const struct st_event *e = &r->events[i];
         struct agent_event ev;
 
-        if (!memmem(e->json, e->len, "\"usage\"", 7)) continue;
-        if (agent_event_from_json(&ev, e->json, e->len, NULL) != 0) continue;
+        if (!memmem(e->json, e->len, "\"usage\"", 7))
+            continue;
+        if (agent_event_from_json(&ev, e->json, e->len, NULL) != 0)
+            continue;
         ev.offset = e->offset;
         ev.index = e->index;
-        if (ev.kind == AGENT_USAGE) session_out_usage(s, &ev);
+        if (ev.kind == AGENT_USAGE)
+            session_out_usage(s, &ev);
         agent_event_release(&ev);
     }
     if (r->err.code == 0 && r->n_events == PAGE) {
@@ -73,7 +78,7 @@ static void sum_usage(struct session *s)
                  jobs_store(s->j, on_page, s, &s->out));
 }
 
-/* --- the last turn ------------------------------------------------------------------------- */
+/* --- the last turn --------------------------------------------------------------- */
 
 static void on_raw(void *ctx, struct st_reply *r)
 {
@@ -116,18 +121,21 @@ static void on_run(void *ctx, struct st_reply *r)
 {
     struct session *s = ctx;
     struct out *o = &s->out;
+    uint64_t before = o->run.id;
 
-    if (r->err.code) {
+    if (r->err.code && !session_readonly(s)) {
         again(s, &r->err);
         return;
     }
-    if (o->run.id && o->run.id != r->run.id) {
+    o->run = r->run; /* all zero when it cannot be made: shown from the begin, not kept */
+    o->store_down = r->err.code != 0;
+    o->fresh_from = o->n_sent;
+    if (before != o->run.id) {
         memset(&o->seen, 0, sizeof(o->seen));
         memset(&o->counted, 0, sizeof(o->counted));
-        session_show_new_run(s);
+        if (before || o->run.stored)
+            session_show_new_run(s);
     }
-    o->run = r->run;
-    o->store_down = false;
     o->feeding_again = true;
     o->line_base = o->turn_line = r->run.turn_line;
     o->open_at = r->run.turn_offset <= r->run.stored ? r->run.turn_offset : r->run.stored;

@@ -6,6 +6,7 @@
 
 #include <cct/model/transcribe.h>
 #include <cct/util/clock.h>
+#include <cct/util/log.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <math.h>
@@ -16,6 +17,7 @@
 #define FLUSH_MS 20
 #define IN_FLIGHT_BYTES (8u << 20) /* handed to the store, not durable yet */
 #define FRAME_MS 33
+#define BATCH_ITEMS 1000 /* a message with so many does not wait */
 #define ROW_MS 250
 #define STORE_RETRY_MS 15000
 #define ECHO_INDEX (1u << 25) /* behind everything the decoder makes of one line */
@@ -33,7 +35,8 @@ static void drop_pending(struct session *s)
 {
     struct out *o = &s->out;
 
-    for (size_t i = 0; i < o->ev.n; i++) free(o->ev.v[i].json);
+    for (size_t i = 0; i < o->ev.n; i++)
+        free(o->ev.v[i].json);
     ARR_CLEAR(&o->ev);
     buf_clear(&o->raw);
     session_cancel_timer(s, &o->flush_timer);
@@ -55,14 +58,15 @@ void session_out_release(struct session *s)
     session_cancel_timer(s, &o->store_timer);
     session_cancel_timer(s, &o->row_timer);
     session_cancel_timer(s, &o->items_timer);
-    if (o->items) msg_free(&o->items->m);
+    if (o->items)
+        msg_free(&o->items->m);
     ARR_RELEASE(&o->ev);
     buf_release(&o->raw);
     free(o->last_line);
     free(o->agent_session);
 }
 
-/* --- the row ---------------------------------------------------------------------------- */
+/* --- the row --------------------------------------------------------------------- */
 
 static void row_now(void *ctx)
 {
@@ -71,7 +75,8 @@ static void row_now(void *ctx)
     struct sandbox *r = session_row(s);
 
     o->row_timer = 0;
-    if (!o->row_dirty || !r) return;
+    if (!o->row_dirty || !r)
+        return;
     o->row_dirty = false;
     if (o->last_line && !str_eq(r->last_line, o->last_line)) {
         free(r->last_line);
@@ -90,14 +95,15 @@ static void row_now(void *ctx)
 void session_out_row(struct session *s)
 {
     s->out.row_dirty = true;
-    if (!s->out.row_timer) session_timer(s, &s->out.row_timer, ROW_MS, row_now);
+    if (!s->out.row_timer)
+        session_timer(s, &s->out.row_timer, ROW_MS, row_now);
 }
 
 /* Keys only grow: false when this one or a later one was taken before. */
 bool session_key_newer(struct session_key *last, const struct agent_event *ev)
 {
-    if (last->any && (ev->offset < last->offset ||
-                      (ev->offset == last->offset && ev->index <= last->index)))
+    if (last->any &&
+        (ev->offset < last->offset || (ev->offset == last->offset && ev->index <= last->index)))
         return false;
     *last = (struct session_key){ev->offset, ev->index, true};
     return true;
@@ -107,14 +113,16 @@ void session_out_usage(struct session *s, const struct agent_event *ev)
 {
     struct out *o = &s->out;
 
-    if (!session_key_newer(&o->counted, ev)) return;
+    if (!session_key_newer(&o->counted, ev))
+        return;
     o->tokens_in += ev->in_tokens + ev->cache_read + ev->cache_write;
     o->tokens_out += ev->out_tokens;
-    if (!isnan(ev->cost_usd)) o->cost = (isnan(o->cost) ? 0 : o->cost) + ev->cost_usd;
+    if (!isnan(ev->cost_usd))
+        o->cost = (isnan(o->cost) ? 0 : o->cost) + ev->cost_usd;
     session_out_row(s);
 }
 
-/* --- the screen ----------------------------------------------------------------------------- */
+/* --- the screen ------------------------------------------------------------------ */
 
 static void post_items(void *ctx)
 {
@@ -123,8 +131,10 @@ static void post_items(void *ctx)
     size_t bytes = 0;
 
     session_cancel_timer(s, &o->items_timer);
-    if (!o->items || s->sh.loading) return;
-    for (size_t i = 0; i < o->items->n; i++) bytes += sizeof(struct item) + o->items->v[i].text_len;
+    if (!o->items || s->sh.loading)
+        return;
+    for (size_t i = 0; i < o->items->n; i++)
+        bytes += sizeof(struct item) + o->items->v[i].text_len;
     o->items->m.bytes = (uint32_t)(bytes < UINT32_MAX ? bytes : UINT32_MAX);
     o->items->sandbox = s->row;
     jobs_post(s->j, o->items);
@@ -135,7 +145,8 @@ static void post_items(void *ctx)
 void session_out_unshown(struct session *s)
 {
     session_cancel_timer(s, &s->out.items_timer);
-    if (s->out.items) msg_free(&s->out.items->m);
+    if (s->out.items)
+        msg_free(&s->out.items->m);
     s->out.items = NULL;
 }
 
@@ -158,23 +169,26 @@ void session_out_shown(struct session *s)
 
     for (size_t i = 0; b && i < b->n; i++) {
         struct item *it = &b->v[i];
-        bool local = it->index == UINT32_MAX || (!it->offset && !it->index && it->kind == ITEM_USER);
+        bool local =
+            it->index == UINT32_MAX || (!it->offset && !it->index && it->kind == ITEM_USER);
 
-        if (k->any && !local && (it->offset < k->offset ||
-                                 (it->offset == k->offset && it->index <= k->index))) {
+        if (k->any && !local &&
+            (it->offset < k->offset || (it->offset == k->offset && it->index <= k->index))) {
             item_drop(it);
             continue;
         }
         b->v[n] = *it;
         b->op[n++] = b->op[i];
     }
-    if (b) b->n = n;
+    if (b)
+        b->n = n;
     post_items(s);
 }
 
 static struct ev_items *batch(struct session *s)
 {
-    if (!s->out.items) s->out.items = ev_new(EV_ITEMS);
+    if (!s->out.items)
+        s->out.items = ev_new(EV_ITEMS);
     return s->out.items;
 }
 
@@ -182,23 +196,21 @@ static void post_soon(struct session *s)
 {
     int64_t since = clock_mono_ms() - s->out.items_at;
 
-    if (since >= FRAME_MS) session_timer(s, &s->out.items_timer, 0, post_items);
-    else if (!s->out.items_timer) session_timer(s, &s->out.items_timer, FRAME_MS - since, post_items);
+    if (s->out.items->n >= BATCH_ITEMS && !s->sh.loading)
+        post_items(s);
+    else if (since >= FRAME_MS)
+        session_timer(s, &s->out.items_timer, 0, post_items);
+    else if (!s->out.items_timer)
+        session_timer(s, &s->out.items_timer, FRAME_MS - since, post_items);
 }
 
 void session_out_put(struct session *s, struct item *it)
 {
-    struct ev_items *b;
-
     if (!s->sh.on) {
         item_drop(it);
         return;
     }
-    b = batch(s);
-    b->v = xrealloc(b->v, (b->n + 1) * sizeof(*b->v));
-    b->op = xrealloc(b->op, b->n + 1);
-    b->v[b->n] = *it;
-    b->op[b->n++] = ITEM_PUT;
+    *ev_items_add(batch(s), ITEM_PUT) = *it;
     memset(it, 0, sizeof(*it));
     post_soon(s);
 }
@@ -208,7 +220,8 @@ static void show_event(struct session *s, const struct agent_event *ev, const ch
     struct ev_items *b;
     size_t n;
 
-    if (!session_show_live(s, ev)) return;
+    if (!session_show_live(s, ev))
+        return;
     b = batch(s);
     n = b->n;
     transcribe(ev, session_who(s), b);
@@ -218,17 +231,19 @@ static void show_event(struct session *s, const struct agent_event *ev, const ch
         b->v[n].id = xstrdup(key);
         session_show_echo(s, key);
     }
-    if (b->n > n) post_soon(s);
+    if (b->n > n)
+        post_soon(s);
 }
 
-/* --- events ------------------------------------------------------------------------------------ */
+/* --- events ---------------------------------------------------------------------- */
 
 static void keep_event(struct session *s, const struct agent_event *ev)
 {
     struct buf json = BUF_INIT;
     struct st_event *e;
 
-    if (s->out.store_down) return;
+    if (s->out.store_down)
+        return;
     agent_event_to_json(ev, &json);
     e = ARR_PUSH(&s->out.ev);
     e->offset = ev->offset;
@@ -251,8 +266,10 @@ static void follow_state(struct session *s, const struct agent_event *ev)
         free(o->agent_session);
         o->agent_session = xstrdup(ev->id);
     }
-    if (!transcribe_agent_state(ev, &a)) return;
-    if (ev->kind == AGENT_EXIT && s->ad->mode == AGENT_ONE_RUN) a = AG_IDLE;
+    if (!transcribe_agent_state(ev, &a))
+        return;
+    if (ev->kind == AGENT_EXIT && s->ad->mode == AGENT_ONE_RUN)
+        a = AG_IDLE;
     if (!o->caught_up || o->feeding_again) {
         o->agent = a; /* history: the row learns where it ends */
         session_out_row(s);
@@ -274,22 +291,26 @@ void session_out_event(void *ctx, const struct agent_event *from)
     const char *key;
 
     ev.raw_line += s->out.line_base;
-    if (ev.kind == AGENT_TURN_BEGIN) s->out.turn_line = ev.raw_line - 1;
+    if (ev.kind == AGENT_TURN_BEGIN)
+        s->out.turn_line = ev.raw_line - 1;
     if (is_noise(s, &ev)) {
         follow_state(s, &ev);
         return;
     }
     if (s->out.feeding_again) {
         follow_state(s, &ev);
-        if (ev.kind == AGENT_USER_ECHO) session_turn_old_echo(s, ev.text);
+        if (ev.kind == AGENT_USER_ECHO)
+            session_turn_old_echo(s, ev.text);
         return;
     }
     keep_event(s, &ev);
-    if (!session_key_newer(&s->out.seen, &ev)) return; /* read once more to be kept */
-    if (ev.kind == AGENT_USAGE) session_out_usage(s, &ev);
+    if (!session_key_newer(&s->out.seen, &ev))
+        return; /* read once more to be kept */
+    if (ev.kind == AGENT_USAGE)
+        session_out_usage(s, &ev);
+    follow_state(s, &ev); /* first: an echo must not find the agent idle */
     key = session_turn_event(s, &ev);
     show_event(s, &ev, key);
-    follow_state(s, &ev);
     session_relay_turn(s, &ev);
 }
 
@@ -304,18 +325,21 @@ void session_out_echo(struct session *s, uint64_t at, const char *text, const ch
     keep_event(s, &ev);
     show_event(s, &ev, key);
     /* not now: we may be in the middle of a piece that goes as a whole */
-    if (!s->out.flush_timer) session_timer(s, &s->out.flush_timer, FLUSH_MS, flush_due);
+    if (!s->out.flush_timer)
+        session_timer(s, &s->out.flush_timer, FLUSH_MS, flush_due);
 }
 
-/* --- to the store --------------------------------------------------------------------------------- */
+/* --- to the store ---------------------------------------------------------------- */
 
 bool session_out_lags(struct session *s)
 {
     struct out *o = &s->out;
 
-    if (o->store_down) return mq_full(s->j->o.events);
+    if (o->store_down)
+        return mq_full(s->j->o.events);
     return store_busy(s->j->o.store) || mq_full(s->j->o.events) ||
-           (o->open && o->sent_to > o->run.stored && o->sent_to - o->run.stored > IN_FLIGHT_BYTES);
+           (o->open && o->sent_to > o->run.stored &&
+            o->sent_to - o->run.stored > IN_FLIGHT_BYTES);
 }
 
 static void store_again(void *ctx)
@@ -332,11 +356,13 @@ static void store_failed(struct session *s, const struct err *e)
 {
     struct out *o = &s->out;
 
-    if (!o->store_down && !o->said_down)
-        session_say(s, AGENT_ERROR, "the agent's output is shown but cannot be kept: %s", e->text);
+    if (!o->said_down)
+        session_say(s, AGENT_ERROR, "the agent's output is shown but cannot be kept: %s",
+                    e->text);
     o->said_down = o->store_down = true;
     drop_pending(s);
-    if (!o->store_timer) session_timer(s, &o->store_timer, STORE_RETRY_MS, store_again);
+    if (!o->store_timer)
+        session_timer(s, &o->store_timer, STORE_RETRY_MS, store_again);
 }
 
 static void on_appended(void *ctx, struct st_reply *r)
@@ -345,13 +371,17 @@ static void on_appended(void *ctx, struct st_reply *r)
     struct out *o = &s->out;
 
     o->n_acked++;
-    if (r->err.code == ERR_CONFLICT) {
+    if (r->err.code && ((int)(o->n_acked - o->fresh_from) <= 0 || o->store_down)) {
+        log_debug("session %s: append: %s", s->name, r->err.text); /* dealt with already */
+    } else if (r->err.code == ERR_CONFLICT) {
         session_follow_reset(s);
     } else if (r->err.code) {
         store_failed(s, &r->err);
     } else {
-        if (r->stored > o->run.stored) o->run.stored = r->stored;
-        if (o->said_down) session_say(s, AGENT_INFO, "the agent's output is kept again");
+        if (r->stored > o->run.stored)
+            o->run.stored = r->stored;
+        if (o->said_down)
+            session_say(s, AGENT_INFO, "the agent's output is kept again");
         o->said_down = false;
     }
     session_show_acked(s);
@@ -371,7 +401,8 @@ void session_out_flush(struct session *s)
     struct st_append a = {.run = o->run.id, .offset = o->pos - o->raw.len};
 
     session_cancel_timer(s, &o->flush_timer);
-    if (!o->open || (!o->raw.len && !o->ev.n)) return;
+    if (!o->open || (!o->raw.len && !o->ev.n))
+        return;
     a.turn_offset = agent_dec_turn_offset(o->dec);
     a.turn_line = o->turn_line;
     a.raw = buf_detach(&o->raw, &a.len);
@@ -388,12 +419,16 @@ void session_out_feed(struct session *s, const char *data, size_t len)
 {
     struct out *o = &s->out;
 
-    if (!len) return;
+    if (!len)
+        return;
     o->pos += len;
-    if (!o->store_down) buf_add(&o->raw, data, len);
+    if (!o->store_down)
+        buf_add(&o->raw, data, len);
     agent_dec_feed(o->dec, data, len);
-    if (o->raw.len >= FLUSH_BYTES) session_out_flush(s);
-    else if (!o->flush_timer) session_timer(s, &o->flush_timer, FLUSH_MS, flush_due);
+    if (o->raw.len >= FLUSH_BYTES)
+        session_out_flush(s);
+    else if (!o->flush_timer)
+        session_timer(s, &o->flush_timer, FLUSH_MS, flush_due);
 }
 
 void session_out_exit(struct session *s, int code)

@@ -2,13 +2,15 @@
  *
  *   session.c            lifecycle, target, row, states of the VM
  *   session_script.c     pure: scripts, names and answers of the session folder
- *   session_provision.c  upload, start and restart of the runner
+ *   session_provision.c  first start and restart of the CLI
+ *   session_upload.c     what belongs into the folder
  *   session_follow.c     backlog, tail, loss
  *   session_look.c       what the folder says, before reading and at the end
  *   session_life.c       the runner: find it, start it, wake it, see it end
  *   session_open.c       the store's run, its last turn once more, its usage
  *   session_out.c        raw bytes -> decoder -> store, row, items
- *   session_relay.c      queue -> inbox -> delivered; interrupt
+ *   session_relay.c      queue -> inbox -> delivered
+ *   session_interrupt.c  the tool's own request, then SIGINT
  *   session_turn.c       whose turn it is: echoes, waiters for an answer
  *   session_show.c       the transcript for the screen
  *   session_logs.c       raw bytes and events for `logs`
@@ -22,10 +24,11 @@
 #include <cct/config/tools.h>
 #include <cct/jobs/session.h>
 #include <cct/jobs/session_layout.h>
+#include <cct/secrets/secret.h>
 #include <cct/util/arr.h>
 #include <cct/util/buf.h>
 
-/* --- session_script.c: the folder's text forms ------------------------------------ */
+/* --- session_script.c: the folder's text forms ----------------------------------- */
 
 struct session_run_end {
     uint64_t run;    /* its number, from 1 */
@@ -34,10 +37,10 @@ struct session_run_end {
 };
 /* What one look into the folder said. */
 struct session_probe {
-    bool found;      /* the folder is there */
-    bool started;    /* a keeper has worked here */
-    bool alive;      /* its keeper lives */
-    bool exited;     /* `exit` is published: both logs are complete */
+    bool found;   /* the folder is there */
+    bool started; /* a keeper has worked here */
+    bool alive;   /* its keeper lives */
+    bool exited;  /* `exit` is published: both logs are complete */
     bool lost;
     int exit_code;
     int64_t epoch;
@@ -78,7 +81,7 @@ enum session_taken { TAKEN_NO, TAKEN_YES, TAKEN_UNSURE };
 /* First word of the taken script's answer; *ended: the CLI's end is published. */
 enum session_taken session_taken_parse(const char *text, bool *ended);
 
-/* --- state ---------------------------------------------------------------------------- */
+/* --- state ----------------------------------------------------------------------- */
 
 enum follow_state {
     FO_OFF,     /* nobody asked yet */
@@ -101,16 +104,17 @@ struct session_key {
 };
 struct follow {
     enum follow_state state;
-    bool again;            /* look again as soon as the current step is done */
-    int attempt;           /* losses in a row */
+    bool again;                   /* look again as soon as the current step is done */
+    int attempt;                  /* losses in a row */
     int64_t tail_since, ended_at; /* mono ms */
     uint64_t call, stream, timer;
     int tail_pid;
     struct session_probe p; /* the last one */
     bool said_cut, said_full, said_missing, said_loss, buried;
-    bool missing;          /* no agent was started there */
-    int64_t bump;          /* times the log was found cut within one epoch */
-    uint64_t runs_done;    /* ends of runs up to this one were decoded */
+    bool missing;       /* no agent was started there */
+    uint64_t gap;       /* bytes before the log began anew, to be said */
+    int64_t bump;       /* times the log was found cut within one epoch */
+    uint64_t runs_done; /* ends of runs up to this one were decoded */
 };
 struct out {
     struct store_run run;
@@ -119,7 +123,7 @@ struct out {
     bool caught_up;     /* at the live end */
     bool store_down, said_down;
     uint64_t store_timer;
-    bool opening, summed;       /* session_open.c */
+    bool opening, summed; /* session_open.c */
     int64_t open_epoch;
     uint64_t open_at;
     void (*open_done)(struct session *s);
@@ -127,35 +131,36 @@ struct out {
     uint64_t pos;       /* next byte wanted */
     uint64_t line_base; /* lines before the decoder's first one */
     uint64_t turn_line;
-    struct buf raw;     /* read, not yet handed to the store; ends at pos */
+    struct buf raw; /* read, not yet handed to the store; ends at pos */
     ARR(struct st_event) ev;
-    uint64_t sent_to;   /* end of what was handed over */
+    uint64_t sent_to; /* end of what was handed over */
     unsigned n_sent, n_acked;
+    unsigned fresh_from; /* n_sent when the run was opened: earlier answers are history */
     uint64_t flush_timer, row_timer, items_timer;
     bool row_dirty;
     enum sb_agent agent; /* as decoded; the row follows it */
     char *last_line, *agent_session;
-    double cost;         /* NaN: none known */
+    double cost; /* NaN: none known */
     int64_t tokens_in, tokens_out;
     struct session_key counted; /* usage up to this key is in the sums */
     struct session_key seen;    /* newest event that had its effect */
-    struct ev_items *items; /* batch for the screen */
-    int64_t items_at;       /* mono ms of the last post */
+    struct ev_items *items;     /* batch for the screen */
+    int64_t items_at;           /* mono ms of the last post */
 };
 enum relay_step { RE_IDLE, RE_CLAIM, RE_PUBLISH, RE_SENT };
 struct relay {
     enum relay_step step;
-    struct message msg;   /* in flight, id 0 = none */
+    struct message msg;    /* in flight, id 0 = none */
     char name[96], id[80]; /* in the inbox */
     int attempt, checks;
-    bool turn_seen;       /* a turn began after it was published */
+    bool turn_seen; /* a turn began after it was published */
     uint64_t timer, call;
     uint64_t int_req, int_timer, int_call; /* interrupt under way */
     char int_id[24];
 };
 struct waiter { /* send --wait */
     uint64_t message, req_id;
-    char *text;   /* of the message, once known */
+    char *text; /* of the message, once known */
     bool in_turn;
 };
 struct show {
@@ -164,7 +169,7 @@ struct show {
     struct session_key loaded; /* newest key that the load has brought */
     struct session_key first;  /* oldest key loaded */
     bool older_busy, more;
-    struct map *keys;          /* messages on the screen, and delivered ones */
+    struct map *keys; /* messages on the screen, and delivered ones */
 };
 struct reader { /* logs */
     uint64_t req_id;
@@ -174,38 +179,59 @@ struct reader { /* logs */
     uint64_t timer;
     struct session *s;
 };
-struct provision;
+enum { PROVISION_FILES = 6 };
+struct secret_kv {
+    char *k;
+    struct secret *v;
+};
+struct file { /* an upload */
+    struct session *s;
+    const char *name;
+    uint64_t call;
+};
+struct provision {
+    bool restart, prompt_waits;
+    uint64_t req_id, timer, starts;
+    session_fn fn;
+    void *ctx;
+    char *command;
+    ARR(struct secret_kv) env;
+    struct file files[PROVISION_FILES];
+    size_t n_files, left;
+    struct err err; /* first failed upload */
+    uint64_t call;
+};
 
 struct session {
     struct jobs *j;
     uint64_t row;
-    char *name;                /* of the folder */
-    const struct tool *tool;   /* NULL: not known on this machine */
+    char *name;              /* of the folder */
+    const struct tool *tool; /* NULL: not known on this machine */
     const struct agent_adapter *ad;
     struct envd *envd;
-    char *home, *dir;          /* absolute, once known */
+    char *home, *dir; /* absolute, once known */
     uint64_t get_call;
-    int runner_pid;            /* 0 = not known */
-    uint64_t life, life_call;  /* stream that ends with the runner; looking for it */
-    bool life_wake;            /* a wake line waits for it */
-    struct buf life_err;       /* what it said on stderr */
+    int runner_pid;           /* 0 = not known */
+    uint64_t life, life_call; /* stream that ends with the runner; looking for it */
+    bool life_wake;           /* a wake line waits for it */
+    struct buf life_err;      /* what it said on stderr */
     bool sigint_sent;
     struct follow fo;
     struct out out;
     struct relay re;
     ARR(struct waiter) waiters;
-    ARR(char *) echoes;        /* whose messages are being looked up */
+    ARR(char *) echoes; /* whose messages are being looked up */
     char echo_key[80];
-    struct buf answer;         /* text of the current turn */
+    struct buf answer; /* text of the current turn */
     char *answer_id;
     struct show sh;
     ARR(struct reader *) readers;
-    struct provision *prov;    /* a start or restart under way */
-    bool prov_begun;           /* it is at work in the folder */
-    bool prov_ready;           /* its CLI runs, the first prompt is on its way */
+    struct provision *prov; /* a start or restart under way */
+    bool prov_begun;        /* it is at work in the folder */
+    bool prov_ready;        /* its CLI runs, the first prompt is on its way */
 };
 
-/* --- session.c ------------------------------------------------------------------------ */
+/* --- session.c ------------------------------------------------------------------- */
 struct sandbox *session_row(struct session *s);
 const char *session_who(const struct session *s); /* the agent's name */
 /* A notice about the session: events pane, and the transcript when it is shown. */
@@ -215,6 +241,7 @@ void session_agent(struct session *s, enum sb_agent a);
 void session_failed(struct session *s, const char *text);
 /* Target from an answer of the control plane; 0 or a code. */
 int session_target(struct session *s, const struct e2b_sandbox *vm, struct err *e);
+void session_drop_target(struct session *s); /* its calls end without an answer */
 void session_set_home(struct session *s, const char *home);
 char *session_path(const struct session *s, const char *name);
 /* sh -c SCRIPT sh args... (ends with NULL), at most ms. */
@@ -224,10 +251,13 @@ void session_cancel_timer(struct session *s, uint64_t *timer);
 void session_timer(struct session *s, uint64_t *timer, int64_t ms, void (*fn)(void *ctx));
 bool session_readonly(const struct session *s);
 
-/* --- session_provision.c ---------------------------------------------------------------- */
+/* --- session_provision.c --------------------------------------------------------- */
 void session_provision_release(struct session *s);
 /* The folder was looked at and no CLI lives: a restart that waits may begin. */
 void session_provision_go(struct session *s);
+void session_provision_start(struct session *s); /* the folder is complete */
+void session_provision_fail(struct session *s, int code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 void session_provision_alive(struct session *s); /* it still runs */
 void session_provision_stop(struct session *s, const char *why);
 /* The first prompt is in the inbox, or cannot be for now. */
@@ -235,7 +265,10 @@ void session_provision_sent(struct session *s);
 /* The runner ended in failure: it could not start the CLI. */
 void session_provision_runner_ended(struct session *s, const char *why);
 
-/* --- session_follow.c --------------------------------------------------------------------- */
+/* --- session_upload.c ------------------------------------------------------------ */
+void session_upload(struct session *s);
+
+/* --- session_follow.c ------------------------------------------------------------ */
 void session_follow_stop(struct session *s, enum follow_state st);
 /* Look again now: the runner's stream ended, a restart happened. */
 void session_follow_again(struct session *s);
@@ -246,14 +279,14 @@ void session_follow_read(struct session *s); /* the backlog, then the live end *
 void session_follow_lost(struct session *s, const struct err *e);
 void session_follow_wait(struct session *s, int64_t ms); /* then look again */
 
-/* --- session_look.c -------------------------------------------------------------------------- */
+/* --- session_look.c -------------------------------------------------------------- */
 void session_look(struct session *s);
 /* Ends of runs that lie at the decoder's place are decoded; where the next one lies. */
 void session_look_ends(struct session *s);
 uint64_t session_look_next_end(const struct session *s);
 void session_look_finish(struct session *s); /* the CLI is gone and all was read */
 
-/* --- session_life.c -------------------------------------------------------------------------- */
+/* --- session_life.c -------------------------------------------------------------- */
 /* Hold the stream of the folder's runner: it ends with the keeper, and its pid takes the
  * wake lines. One is started when there is none; it never starts a CLI. */
 void session_life(struct session *s);
@@ -263,11 +296,11 @@ void session_life_start(struct session *s, const struct kv *env);
 /* Tell the runner to look into the inbox. */
 void session_life_wake(struct session *s);
 
-/* --- session_open.c ------------------------------------------------------------------------ */
+/* --- session_open.c -------------------------------------------------------------- */
 /* Open the run of an epoch, bring the decoder to where the store is; then `done`. */
 void session_open(struct session *s, int64_t epoch, void (*done)(struct session *s));
 
-/* --- session_out.c --------------------------------------------------------------------------- */
+/* --- session_out.c --------------------------------------------------------------- */
 void session_out_init(struct session *s);
 void session_out_release(struct session *s);
 void session_out_close(struct session *s); /* forget the run; open it again later */
@@ -279,20 +312,23 @@ void session_out_echo(struct session *s, uint64_t at, const char *text, const ch
 bool session_out_lags(struct session *s);
 void session_out_put(struct session *s, struct item *it); /* local item; moved from */
 void session_out_row(struct session *s);                  /* row soon */
-void session_out_unshown(struct session *s); /* drop the batch for the screen */
-void session_out_shown(struct session *s);   /* the load is out: now what came meanwhile */
+void session_out_unshown(struct session *s);              /* drop the batch for the screen */
+void session_out_shown(struct session *s); /* the load is out: now what came meanwhile */
 void session_out_usage(struct session *s, const struct agent_event *ev);
 void session_out_event(void *ctx, const struct agent_event *ev); /* the decoder's sink */
 bool session_key_newer(struct session_key *last, const struct agent_event *ev);
 
-/* --- session_relay.c ------------------------------------------------------------------------- */
+/* --- session_relay.c ------------------------------------------------------------- */
 void session_relay_release(struct session *s);
 void session_relay_delivered(struct session *s, uint64_t id);
 void session_relay_stop(struct session *s, bool gone, const char *why);
 void session_relay_ended(struct session *s); /* the CLI is gone */
 void session_relay_turn(struct session *s, const struct agent_event *ev);
 
-/* --- session_turn.c -------------------------------------------------------------------------- */
+/* --- session_interrupt.c --------------------------------------------------------- */
+void session_interrupt_done(struct session *s, const struct err *e); /* err NULL: it worked */
+
+/* --- session_turn.c -------------------------------------------------------------- */
 void session_turn_release(struct session *s);
 /* Each live event, before it is shown; returns the key of the message it echoes (borrowed
  * until the next call) or NULL. */
@@ -304,9 +340,9 @@ void session_turn_fail(struct session *s, uint64_t message, const struct err *e)
 void session_turn_fail_all(struct session *s, const struct err *e);
 void session_turn_look(struct session *s); /* a message may have been cancelled */
 
-/* --- session_show.c -------------------------------------------------------------------------- */
+/* --- session_show.c -------------------------------------------------------------- */
 void session_show_release(struct session *s);
-void session_show_acked(struct session *s);  /* the store moved on */
+void session_show_acked(struct session *s);                 /* the store moved on */
 void session_show_echo(struct session *s, const char *key); /* an echo took its place */
 void session_show_message(struct session *s, const struct message *m);
 void session_show_messages(struct session *s);
@@ -314,7 +350,7 @@ void session_show_new_run(struct session *s);
 /* May this live event go to the screen, or has the load brought it? */
 bool session_show_live(struct session *s, const struct agent_event *ev);
 
-/* --- session_logs.c -------------------------------------------------------------------------- */
+/* --- session_logs.c -------------------------------------------------------------- */
 void session_logs_release(struct session *s);
 void session_logs_go(struct session *s); /* the store has more, or the end was reached */
 

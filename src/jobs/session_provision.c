@@ -4,7 +4,6 @@
 #include "session_priv.h"
 
 #include <cct/secrets/secret.h>
-#include <cct/util/json.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <inttypes.h>
@@ -15,40 +14,10 @@
 
 #define STEP_MS 30000
 #define RESTART_MS 60000 /* to find out where it is; also the lease */
-#define MAX_FILES 6
-
-static const unsigned char runner_sh[] = {
-#include <runner.sh.h>
-};
-static const unsigned char driver_sh[] = {
-#include <shell-driver.sh.h>
-};
-
-struct secret_kv {
-    char *k;
-    struct secret *v;
-};
-struct file { /* an upload */
-    struct session *s;
-    const char *name;
-    uint64_t call;
-};
-struct provision {
-    bool restart, prompt_waits;
-    uint64_t req_id, timer, starts;
-    session_fn fn;
-    void *ctx;
-    char *command;
-    ARR(struct secret_kv) env;
-    struct file files[MAX_FILES];
-    size_t n_files, left;
-    struct err err; /* first failed upload */
-    uint64_t call;
-};
 
 static void prepare(struct session *s);
 
-/* --- the end of it ---------------------------------------------------------------------- */
+/* --- the end of it --------------------------------------------------------------- */
 
 static char *lease_name(const struct session *s)
 {
@@ -62,9 +31,11 @@ static void provision_free(struct session *s)
     s->prov = NULL;
     s->prov_ready = s->prov_begun = false;
     session_cancel_timer(s, &p->timer);
-    if (p->call && s->envd) envd_cancel(s->envd, p->call);
+    if (p->call && s->envd)
+        envd_cancel(s->envd, p->call);
     for (size_t i = 0; i < p->n_files; i++)
-        if (p->files[i].call && s->envd) envd_cancel(s->envd, p->files[i].call);
+        if (p->files[i].call && s->envd)
+            envd_cancel(s->envd, p->files[i].call);
     if (p->restart) {
         char *name = lease_name(s);
 
@@ -82,7 +53,8 @@ static void provision_free(struct session *s)
 
 void session_provision_release(struct session *s)
 {
-    if (s->prov) provision_free(s);
+    if (s->prov)
+        provision_free(s);
 }
 
 static void done(struct session *s, const struct err *e)
@@ -93,13 +65,13 @@ static void done(struct session *s, const struct err *e)
     uint64_t req = p->req_id;
 
     provision_free(s);
-    if (req) jobs_done(s->j, req, e, s->row);
-    if (fn) fn(ctx, e);
+    if (req)
+        jobs_done(s->j, req, e, s->row);
+    if (fn)
+        fn(ctx, e);
 }
 
-static void fail(struct session *s, int code, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-static void fail(struct session *s, int code, const char *fmt, ...)
+void session_provision_fail(struct session *s, int code, const char *fmt, ...)
 {
     struct err e = {0};
     va_list ap;
@@ -109,18 +81,22 @@ static void fail(struct session *s, int code, const char *fmt, ...)
     e.code = code;
     vsnprintf(e.text, sizeof(e.text), fmt, ap);
     va_end(ap);
-    if (s->prov_begun) session_agent(s, AG_FAILED);
+    if (s->prov_begun)
+        session_agent(s, AG_FAILED);
     done(s, &e);
-    if (look) session_follow(s); /* what it printed before it ended is worth reading */
+    if (look)
+        session_follow(s); /* what it printed before it ended is worth reading */
 }
 
 void session_provision_stop(struct session *s, const char *why)
 {
-    if (s->prov && !s->prov_ready) fail(s, ERR_CANCELLED, "starting the agent was given up: %s", why);
-    else if (s->prov) session_provision_sent(s);
+    if (s->prov && !s->prov_ready)
+        session_provision_fail(s, ERR_CANCELLED, "starting the agent was given up: %s", why);
+    else if (s->prov)
+        session_provision_sent(s);
 }
 
-/* --- it runs -------------------------------------------------------------------------------- */
+/* --- it runs --------------------------------------------------------------------- */
 
 static void row_lives(struct session *s)
 {
@@ -140,23 +116,31 @@ static void ready(struct session *s)
 
     s->prov_ready = true;
     s->fo.buried = s->fo.said_missing = false;
-    if (p->restart) row_lives(s);
+    if (p->restart)
+        row_lives(s);
     session_agent(s, p->prompt_waits ? AG_STARTING : AG_IDLE);
-    if (!p->prompt_waits) done(s, NULL);
-    if (s->fo.state == FO_ENDED || s->fo.state == FO_WAIT) session_follow_again(s);
-    else session_follow(s);
+    if (!p->prompt_waits)
+        done(s, NULL);
+    if (s->fo.state == FO_ENDED || s->fo.state == FO_WAIT)
+        session_follow_again(s);
+    else
+        session_follow(s);
 }
 
 void session_provision_sent(struct session *s)
 {
-    if (s->prov && s->prov_ready && s->prov->prompt_waits) done(s, NULL);
+    if (s->prov && s->prov_ready && s->prov->prompt_waits)
+        done(s, NULL);
 }
 
 void session_provision_runner_ended(struct session *s, const char *why)
 {
     if (s->prov && s->prov_begun && !s->prov_ready)
-        fail(s, ERR_IO, "starting the runner in the sandbox failed: %s; check that its template is a "
-             "usual Linux with sh, coreutils and util-linux", *why ? why : "it ended at once");
+        session_provision_fail(
+            s, ERR_IO,
+            "starting the runner in the sandbox failed: %s; check that its template is a "
+            "usual Linux with sh, coreutils and util-linux",
+            *why ? why : "it ended at once");
 }
 
 static void on_await(void *ctx, const struct envd_run_result *r)
@@ -168,40 +152,47 @@ static void on_await(void *ctx, const struct envd_run_result *r)
 
     s->prov->call = 0;
     str_trim(out);
-    if (code) code[strcspn(code, " \n")] = 0;
+    if (code)
+        code[strcspn(code, " \n")] = 0;
     if (r->err.code)
-        fail(s, r->err.code, "waiting for the agent to start failed: %s", r->err.text);
+        session_provision_fail(s, r->err.code, "waiting for the agent to start failed: %s",
+                               r->err.text);
     else if (str_starts(out, "up") || str_eq(code, "0"))
         ready(s);
     else if (code)
-        fail(s, ERR_IO, "the agent ended at once with status %s%s%s; check its keys and its template",
-             code, *why ? ": " : "", why);
+        session_provision_fail(
+            s, ERR_IO,
+            "the agent ended at once with status %s%s%s; check its keys and its template", code,
+            *why ? ": " : "", why);
     else if (str_starts(out, "error"))
-        fail(s, ERR_IO, "starting the runner in the sandbox failed: %s", why);
+        session_provision_fail(s, ERR_IO, "starting the runner in the sandbox failed: %s", why);
     else
-        fail(s, ERR_TIMEOUT, "the agent did not start within 20 s; the sandbox may be overloaded%s%s",
-             *why ? ": " : "", why);
+        session_provision_fail(
+            s, ERR_TIMEOUT,
+            "the agent did not start within 20 s; the sandbox may be overloaded%s%s",
+            *why ? ": " : "", why);
     free(out);
     free(said);
 }
 
-/* --- starting ---------------------------------------------------------------------------------- */
+/* --- starting -------------------------------------------------------------------- */
 
 static bool has_env(const struct provision *p, const char *name)
 {
     for (size_t i = 0; i < p->env.n; i++)
-        if (str_eq(p->env.v[i].k, name)) return true;
+        if (str_eq(p->env.v[i].k, name))
+            return true;
     return false;
 }
 
-static void start_runner(struct session *s)
+void session_provision_start(struct session *s)
 {
     struct provision *p = s->prov;
     struct kv *env = xcalloc(p->env.n + 1, sizeof(*env));
     char before[24];
-    const char *args[] = {s->dir, before,
-                          s->ad->mode == AGENT_ONE_RUN ? SESSION_MODE_ONE_RUN
-                                                       : SESSION_MODE_PERSISTENT, NULL};
+    const char *args[] = {
+        s->dir, before,
+        s->ad->mode == AGENT_ONE_RUN ? SESSION_MODE_ONE_RUN : SESSION_MODE_PERSISTENT, NULL};
 
     for (size_t i = 0; i < p->env.n; i++) {
         env[i].k = p->env.v[i].k;
@@ -213,105 +204,7 @@ static void start_runner(struct session *s)
     p->call = session_sh(s, session_await_script, args, STEP_MS, on_await, s);
 }
 
-static void on_installed(void *ctx, const struct envd_run_result *r)
-{
-    struct session *s = ctx;
-
-    s->prov->call = 0;
-    if (r->err.code || r->exit_code)
-        fail(s, r->err.code ? r->err.code : ERR_IO, "moving the uploaded files into '%s' failed: %s",
-             s->dir, r->err.code ? r->err.text : r->err_len ? r->errout : "the sandbox refused it");
-    else
-        start_runner(s);
-}
-
-static void install(struct session *s)
-{
-    struct provision *p = s->prov;
-    const char *args[MAX_FILES + 2] = {s->dir};
-
-    for (size_t i = 0; i < p->n_files; i++) args[i + 1] = p->files[i].name;
-    p->call = session_sh(s, session_install_script, args, STEP_MS, on_installed, s);
-}
-
-/* --- uploads -------------------------------------------------------------------------------------- */
-
-static void on_written(void *ctx, const struct envd_result *r)
-{
-    struct file *f = ctx;
-    struct session *s = f->s;
-    struct provision *p = s->prov;
-
-    f->call = 0;
-    if (r->err.code && !p->err.code) {
-        p->err = r->err;
-        err_wrap(&p->err, "uploading '%s' to '%s' failed", f->name, s->dir);
-    }
-    if (--p->left) return;
-    if (p->err.code) fail(s, p->err.code, "%s", p->err.text);
-    else install(s);
-}
-
-static void upload(struct session *s, const char *name, const void *data, size_t len)
-{
-    struct provision *p = s->prov;
-    struct file *f = &p->files[p->n_files++];
-    char *path = xasprintf("%s/.up-%s", s->dir, name);
-
-    *f = (struct file){s, name, 0};
-    f->call = envd_write(s->envd, path, data, len, on_written, f);
-    free(path);
-}
-
-static bool wants_driver(const struct session *s)
-{
-    char **argv = s->tool->argv;
-
-    return s->ad->pty && !s->prov->command && argv && argv[0] && !argv[1] &&
-           (str_eq(argv[0], "sh") || str_eq(argv[0], "bash") || str_eq(argv[0], "dash"));
-}
-
-static void add_meta(struct session *s, struct buf *out)
-{
-    const struct sandbox *r = session_row(s);
-    struct jw w;
-
-    jw_init(&w, out);
-    jw_obj(&w, NULL);
-    jw_i64(&w, "format", SESSION_FORMAT);
-    jw_str(&w, "session", s->name);
-    jw_str(&w, "tool", s->tool->name);
-    jw_str(&w, "adapter", s->tool->adapter);
-    jw_str(&w, "project", r ? r->project : NULL);
-    jw_arr(&w, "argv");
-    for (size_t i = 0; s->tool->argv && s->tool->argv[i]; i++) jw_str(&w, NULL, s->tool->argv[i]);
-    jw_end(&w);
-    jw_end(&w);
-    buf_addc(out, '\n');
-}
-
-static void upload_all(struct session *s)
-{
-    struct provision *p = s->prov;
-    bool driver = wants_driver(s);
-    const char *mode = s->ad->mode == AGENT_ONE_RUN ? SESSION_MODE_ONE_RUN "\n"
-                                                    : SESSION_MODE_PERSISTENT "\n";
-    struct session_cli cli = {s->tool->argv, p->command, p->restart ? s->out.agent_session : NULL,
-                              driver};
-    struct buf text = BUF_INIT;
-
-    p->left = 4 + (driver ? 1 : 0) + (s->ad->pty ? 1 : 0);
-    upload(s, SESSION_RUNNER, runner_sh, sizeof(runner_sh));
-    upload(s, SESSION_MODE, mode, strlen(mode));
-    session_cli_script(&text, &cli);
-    upload(s, SESSION_CLI, text.p, text.len);
-    buf_clear(&text);
-    add_meta(s, &text);
-    upload(s, SESSION_META, text.p, text.len);
-    if (driver) upload(s, SESSION_SHELL_DRIVER, driver_sh, sizeof(driver_sh));
-    if (s->ad->pty) upload(s, SESSION_PTY, "", 0);
-    buf_release(&text);
-}
+/* --- the folder -------------------------------------------------------------------- */
 
 static void on_prepared(void *ctx, const struct envd_run_result *r)
 {
@@ -321,23 +214,28 @@ static void on_prepared(void *ctx, const struct envd_run_result *r)
 
     s->prov->call = 0;
     if (r->err.code) {
-        fail(s, r->err.code, "making the session folder failed: %s", r->err.text);
+        session_provision_fail(s, r->err.code, "making the session folder failed: %s",
+                               r->err.text);
         return;
     }
     if (r->exit_code == 127) {
-        fail(s, ERR_NOTFOUND, "the agent's program '%s' is not in the template '%s': build a template "
-             "that has it, or choose another one", s->tool->argv[0],
-             row && row->template_id ? row->template_id : "");
+        session_provision_fail(
+            s, ERR_NOTFOUND,
+            "the agent's program '%s' is not in the template '%s': build a template "
+            "that has it, or choose another one",
+            s->tool->argv[0], row && row->template_id ? row->template_id : "");
         return;
     }
     home = xstrndup(r->out ? r->out : "", r->out_len);
-    if (r->exit_code == 0) session_set_home(s, str_trim(home));
+    if (r->exit_code == 0)
+        session_set_home(s, str_trim(home));
     free(home);
     if (r->exit_code || !s->dir)
-        fail(s, ERR_IO, "making the session folder '~/" SESSION_ROOT "/%s' failed: %s", s->name,
-             r->err_len ? r->errout : "the sandbox did not tell its home folder");
+        session_provision_fail(
+            s, ERR_IO, "making the session folder '~/" SESSION_ROOT "/%s' failed: %s", s->name,
+            r->err_len ? r->errout : "the sandbox did not tell its home folder");
     else
-        upload_all(s);
+        session_upload(s);
 }
 
 static void prepare(struct session *s)
@@ -350,7 +248,7 @@ static void prepare(struct session *s)
     p->call = session_sh(s, session_prepare_script, args, STEP_MS, on_prepared, s);
 }
 
-/* --- first start --------------------------------------------------------------------------------------- */
+/* --- first start ----------------------------------------------------------------- */
 
 static void add_env(struct provision *p, const char *k, size_t k_len, const char *v)
 {
@@ -364,22 +262,27 @@ static void take_env(struct session *s, const struct kv *env)
 {
     struct provision *p = s->prov;
 
-    for (; env && env->k; env++) add_env(p, env->k, strlen(env->k), env->v ? env->v : "");
+    for (; env && env->k; env++)
+        add_env(p, env->k, strlen(env->k), env->v ? env->v : "");
     for (char **e = s->tool->env; e && *e; e++) {
         size_t n = strcspn(*e, "=");
         char *k = xstrndup(*e, n);
 
-        if ((*e)[n] && !has_env(p, k)) add_env(p, *e, n, *e + n + 1);
+        if ((*e)[n] && !has_env(p, k))
+            add_env(p, *e, n, *e + n + 1);
         free(k);
     }
-    if (s->ad->pty && !has_env(p, "TERM")) add_env(p, "TERM", 4, "xterm-256color");
+    if (s->ad->pty && !has_env(p, "TERM"))
+        add_env(p, "TERM", 4, "xterm-256color");
 }
 
 /* What keeps a start from beginning at all: text, or NULL. */
 static const char *cannot(const struct session *s)
 {
-    if (s->prov) return "the agent is being started already";
-    if (session_readonly(s)) return "this cc-tui only reads: another version owns the database";
+    if (s->prov)
+        return "the agent is being started already";
+    if (session_readonly(s))
+        return "this cc-tui only reads: another version owns the database";
     if (!s->tool || !s->tool->argv || !s->tool->argv[0])
         return "its tool is not known on this machine: add it to tools.conf";
     return NULL;
@@ -389,23 +292,27 @@ static void on_prompt(void *ctx, struct st_reply *r)
 {
     struct session *s = ctx;
 
-    if (!s->prov) return;
+    if (!s->prov)
+        return;
     if (r->err.code) {
-        fail(s, r->err.code, "the first prompt could not be stored: %s", r->err.text);
+        session_provision_fail(s, r->err.code, "the first prompt could not be stored: %s",
+                               r->err.text);
         return;
     }
     session_show_message(s, &r->msg);
     prepare(s);
 }
 
-void session_provision(struct session *s, const struct session_start *q, session_fn fn, void *ctx)
+void session_provision(struct session *s, const struct session_start *q, session_fn fn,
+                       void *ctx)
 {
     const char *why = cannot(s);
     struct err e = {0};
 
     if (why) {
         err_set(&e, ERR_CONFLICT, "the agent cannot be started: %s", why);
-        if (fn) fn(ctx, &e);
+        if (fn)
+            fn(ctx, &e);
         return;
     }
     s->prov = xcalloc(1, sizeof(*s->prov));
@@ -415,23 +322,25 @@ void session_provision(struct session *s, const struct session_start *q, session
     take_env(s, q->env);
     s->prov_begun = true;
     if (session_target(s, q->vm, &e) != 0) {
-        fail(s, e.code, "the sandbox cannot be reached: %s", e.text);
+        session_provision_fail(s, e.code, "the sandbox cannot be reached: %s", e.text);
         return;
     }
     session_agent(s, AG_STARTING);
     s->prov->prompt_waits = q->prompt && *q->prompt;
     if (s->prov->prompt_waits)
         store_message_add(s->j->o.store, s->row, q->prompt, jobs_store(s->j, on_prompt, s, s));
-    else prepare(s);
+    else
+        prepare(s);
 }
 
-/* --- starting again ---------------------------------------------------------------------------------------- */
+/* --- starting again -------------------------------------------------------------- */
 
 void session_provision_go(struct session *s)
 {
     struct provision *p = s->prov;
 
-    if (!p || !p->restart || s->prov_begun) return;
+    if (!p || !p->restart || s->prov_begun)
+        return;
     session_cancel_timer(s, &p->timer);
     p->starts = s->fo.p.starts;
     prepare(s);
@@ -440,7 +349,8 @@ void session_provision_go(struct session *s)
 void session_provision_alive(struct session *s)
 {
     if (s->prov && s->prov->restart && !s->prov_begun)
-        fail(s, ERR_CONFLICT, "the agent still runs: interrupt it, or kill the sandbox");
+        session_provision_fail(s, ERR_CONFLICT,
+                               "the agent still runs: interrupt it, or kill the sandbox");
 }
 
 static void on_late(void *ctx)
@@ -448,18 +358,21 @@ static void on_late(void *ctx)
     struct session *s = ctx;
 
     s->prov->timer = 0;
-    fail(s, ERR_TIMEOUT, "the sandbox did not answer within %d s: try again", RESTART_MS / 1000);
+    session_provision_fail(s, ERR_TIMEOUT, "the sandbox did not answer within %d s: try again",
+                           RESTART_MS / 1000);
 }
 
 static void on_lease(void *ctx, struct st_reply *r)
 {
     struct session *s = ctx;
 
-    if (!s->prov) return;
+    if (!s->prov)
+        return;
     if (r->err.code) {
-        fail(s, r->err.code, "the agent cannot be restarted: %s", r->err.text);
+        session_provision_fail(s, r->err.code, "the agent cannot be restarted: %s",
+                               r->err.text);
     } else if (!r->got) {
-        fail(s, ERR_BUSY, "another cc-tui is restarting this agent");
+        session_provision_fail(s, ERR_BUSY, "another cc-tui is restarting this agent");
     } else if (s->fo.state == FO_TAIL) {
         session_provision_alive(s);
     } else if (s->fo.state == FO_ENDED) {
@@ -467,7 +380,8 @@ static void on_lease(void *ctx, struct st_reply *r)
     } else {
         session_follow(s);
         if (s->prov && s->fo.state == FO_STOPPED)
-            fail(s, ERR_CONFLICT, "the agent cannot be restarted: the sandbox does not run");
+            session_provision_fail(s, ERR_CONFLICT,
+                                   "the agent cannot be restarted: the sandbox does not run");
     }
 }
 
@@ -488,6 +402,7 @@ void session_restart(struct session *s, const struct kv *env, uint64_t req_id)
     take_env(s, env);
     session_timer(s, &s->prov->timer, RESTART_MS, on_late);
     name = lease_name(s);
-    store_lease(s->j->o.store, name, s->j->o.owner, RESTART_MS, jobs_store(s->j, on_lease, s, s));
+    store_lease(s->j->o.store, name, s->j->o.owner, RESTART_MS,
+                jobs_store(s->j, on_lease, s, s));
     free(name);
 }

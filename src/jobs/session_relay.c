@@ -3,7 +3,6 @@
  * double it), sent; delivered when the agent's own stream shows that it was taken in. */
 #include "session_priv.h"
 
-#include <cct/util/clock.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <ctype.h>
@@ -13,25 +12,27 @@
 #include <string.h>
 
 #define CLAIM_MS 30000
-#define LOOK_MS 3000     /* a claim of somebody else may have run out */
+#define LOOK_MS 3000 /* a claim of somebody else may have run out */
 #define CALL_MS 20000
-#define INTERRUPT_MS 3000 /* for the tool's own request to show an effect */
 #define LIST_MESSAGES 50
 
 static void publish(struct session *s);
 static void check(void *ctx);
 
-/* --- states ------------------------------------------------------------------------------- */
+/* --- states ---------------------------------------------------------------------- */
 
 static void on_changed(void *ctx, struct st_reply *r)
 {
     struct session *s = ctx;
     struct err e = {0};
 
-    if (r->err.code || !r->msg.id || (!r->got && r->msg.state != MSG_DELIVERED)) return;
+    if (r->err.code || !r->msg.id || (!r->got && r->msg.state != MSG_DELIVERED))
+        return;
     session_show_message(s, &r->msg);
-    if (r->msg.state == MSG_DELIVERED) session_turn_delivered(s, r->msg.id);
-    if (r->msg.state != MSG_FAILED && r->msg.state != MSG_UNCONFIRMED) return;
+    if (r->msg.state == MSG_DELIVERED)
+        session_turn_delivered(s, r->msg.id);
+    if (r->msg.state != MSG_FAILED && r->msg.state != MSG_UNCONFIRMED)
+        return;
     err_set(&e, r->msg.state == MSG_FAILED ? ERR_IO : ERR_CONFLICT, "%s",
             r->msg.error ? r->msg.error : "the message was not delivered");
     session_turn_fail(s, r->msg.id, &e);
@@ -48,7 +49,8 @@ static void free_slot(struct session *s)
     struct relay *re = &s->re;
 
     session_cancel_timer(s, &re->timer);
-    if (re->call) envd_cancel(s->envd, re->call);
+    if (re->call)
+        envd_cancel(s->envd, re->call);
     re->call = 0;
     message_release(&re->msg);
     re->step = RE_IDLE;
@@ -74,7 +76,8 @@ void session_relay_delivered(struct session *s, uint64_t id)
     }
     set_state(s, id, MSG_UNCONFIRMED, MSG_DELIVERED, NULL);
     set_state(s, id, MSG_SENT, MSG_DELIVERED, NULL);
-    if (s->re.msg.id != id) return;
+    if (s->re.msg.id != id)
+        return;
     free_slot(s);
     session_relay(s);
 }
@@ -85,7 +88,7 @@ static void unconfirmed(struct session *s, const char *why)
     free_slot(s);
 }
 
-/* --- publishing ---------------------------------------------------------------------------- */
+/* --- publishing ------------------------------------------------------------------ */
 
 static void failed(struct session *s, const char *why)
 {
@@ -108,7 +111,8 @@ static void trouble(struct session *s, const struct err *e)
     struct relay *re = &s->re;
 
     if (re->attempt == 3)
-        session_say(s, AGENT_WARN, "a message could not be sent yet, trying again: %s", e->text);
+        session_say(s, AGENT_WARN, "a message could not be sent yet, trying again: %s",
+                    e->text);
     session_timer(s, &re->timer, net_backoff_ms(re->attempt++, 200, 15000), publish_again);
 }
 
@@ -118,8 +122,10 @@ static int64_t check_delay(const struct session *s)
     static const int quick[] = {150, 300, 600, 1000}, slow[] = {2000, 3000, 5000};
     int n = s->re.checks;
 
-    if (n > 8) return 15000;
-    if (!s->ad->echoes) return n < 4 ? quick[n] : 2000;
+    if (n > 8)
+        return 15000;
+    if (!s->ad->echoes)
+        return n < 4 ? quick[n] : 2000;
     return n < 3 ? slow[n] : 5000;
 }
 
@@ -146,7 +152,8 @@ static char *tmp_path(struct session *s)
 
     snprintf(name, sizeof(name), SESSION_INBOX_TMP_FMT, s->j->o.owner);
     for (p = strrchr(name, '/') + 1; *p; p++)
-        if (!isalnum((unsigned char)*p) && *p != '.') *p = '_';
+        if (!isalnum((unsigned char)*p) && *p != '.')
+            *p = '_';
     return xasprintf("%s/%s-%s", s->dir, name, s->re.id);
 }
 
@@ -188,7 +195,7 @@ static void publish(struct session *s)
     buf_release(&bytes);
 }
 
-/* --- claiming --------------------------------------------------------------------------------- */
+/* --- claiming -------------------------------------------------------------------- */
 
 /* The folder remembers ids: a message that is sent once more on the user's word needs a
  * new one, a repeated upload of the same sending must not have one. */
@@ -196,11 +203,15 @@ static void name_it(struct relay *re)
 {
     const struct message *m = &re->msg;
 
-    if (m->sent_at) snprintf(re->id, sizeof(re->id), "%.40s_%" PRId64, m->key, m->sent_at);
-    else snprintf(re->id, sizeof(re->id), "%.60s", m->key);
+    if (m->sent_at)
+        snprintf(re->id, sizeof(re->id), "%.40s_%" PRId64, m->key, m->sent_at);
+    else
+        snprintf(re->id, sizeof(re->id), "%.60s", m->key);
     for (char *p = re->id; *p; p++)
-        if (!isalnum((unsigned char)*p)) *p = '_';
-    session_inbox_name(re->name, sizeof(re->name), m->sent_at ? m->sent_at : m->created_at, re->id);
+        if (!isalnum((unsigned char)*p))
+            *p = '_';
+    session_inbox_name(re->name, sizeof(re->name), m->sent_at ? m->sent_at : m->created_at,
+                       re->id);
 }
 
 static void on_list(void *ctx, struct st_reply *r)
@@ -209,12 +220,15 @@ static void on_list(void *ctx, struct st_reply *r)
     struct relay *re = &s->re;
     bool queued = false;
 
-    if (re->step != RE_IDLE) return;
+    if (re->step != RE_IDLE)
+        return;
     for (size_t i = 0; i < r->n_messages; i++) {
         struct message *m = &r->messages[i];
 
-        if (m->state == MSG_QUEUED) queued = true;
-        if (m->state != MSG_SENT || re->msg.id) continue;
+        if (m->state == MSG_QUEUED)
+            queued = true;
+        if (m->state != MSG_SENT || re->msg.id)
+            continue;
         /* sent by an instance that may be gone: see what became of it */
         message_copy(&re->msg, m);
         re->msg.sent_at = 0; /* the key is the beginning of every id it may have */
@@ -223,8 +237,10 @@ static void on_list(void *ctx, struct st_reply *r)
         re->turn_seen = true;
         session_timer(s, &re->timer, check_delay(s), check);
     }
-    if (re->step == RE_IDLE && queued) session_timer(s, &re->timer, LOOK_MS, try_again);
-    if (re->step == RE_IDLE && !queued) session_provision_sent(s);
+    if (re->step == RE_IDLE && queued)
+        session_timer(s, &re->timer, LOOK_MS, try_again);
+    if (re->step == RE_IDLE && !queued)
+        session_provision_sent(s);
 }
 
 static void on_claim(void *ctx, struct st_reply *r)
@@ -232,7 +248,8 @@ static void on_claim(void *ctx, struct st_reply *r)
     struct session *s = ctx;
     struct relay *re = &s->re;
 
-    if (re->step != RE_CLAIM) return;
+    if (re->step != RE_CLAIM)
+        return;
     re->step = RE_IDLE;
     if (r->err.code || !r->msg.id) {
         store_messages(s->j->o.store, s->row, LIST_MESSAGES, jobs_store(s->j, on_list, s, s));
@@ -259,8 +276,10 @@ void session_relay(struct session *s)
 
     session_show_messages(s);
     session_turn_look(s);
-    if (s->re.step == RE_SENT && !s->re.timer && !s->re.call) check(s);
-    if (s->re.step != RE_IDLE || !r || (r->state != SB_RUNNING && r->state != SB_ERROR)) return;
+    if (s->re.step == RE_SENT && !s->re.timer && !s->re.call)
+        check(s);
+    if (s->re.step != RE_IDLE || !r || (r->state != SB_RUNNING && r->state != SB_ERROR))
+        return;
     if (!is_free(s)) {
         session_follow(s);
         return;
@@ -271,7 +290,7 @@ void session_relay(struct session *s)
                         jobs_store(s->j, on_claim, s, s));
 }
 
-/* --- what became of it ---------------------------------------------------------------------------- */
+/* --- what became of it ----------------------------------------------------------- */
 
 static void on_check(void *ctx, const struct envd_run_result *r)
 {
@@ -281,15 +300,21 @@ static void on_check(void *ctx, const struct envd_run_result *r)
     enum session_taken t = session_taken_parse(r->out ? r->out : "", &ended);
 
     re->call = 0;
-    if (re->step != RE_SENT) return;
+    if (re->step != RE_SENT)
+        return;
     re->checks++;
-    moved_on = !s->ad->echoes || re->turn_seen || re->checks > 6;
+    moved_on = !s->ad->echoes || (re->turn_seen && re->checks > 1) || re->checks > 6;
     if (r->err.code == 0 && t == TAKEN_UNSURE) {
         unconfirmed(s, "the agent ended while it was being handed over");
         session_relay(s);
     } else if (r->err.code == 0 && t == TAKEN_YES && moved_on) {
-        if (!s->ad->echoes) session_out_echo(s, s->out.pos, re->msg.text, re->msg.key);
+        bool echoes = s->ad->echoes;
+
+        if (!echoes)
+            session_out_echo(s, s->out.pos, re->msg.text, re->msg.key);
         session_relay_delivered(s, re->msg.id);
+        if (echoes && s->sh.on)
+            session_show(s, true); /* its echo went by unseen */
     } else if (r->err.code == 0 && ended) {
         unconfirmed(s, "the agent ended before it was taken in");
     } else {
@@ -310,116 +335,28 @@ static void check(void *ctx)
     s->re.call = session_sh(s, session_taken_script, args, CALL_MS, on_check, s);
 }
 
-/* --- interrupting ------------------------------------------------------------------------------------- */
-
-static void int_done(struct session *s, const struct err *e)
-{
-    uint64_t req = s->re.int_req;
-
-    session_cancel_timer(s, &s->re.int_timer);
-    s->re.int_req = 0;
-    if (req) jobs_done(s->j, req, e, s->row);
-}
-
-static void on_signalled(void *ctx, const struct envd_run_result *r)
-{
-    struct session *s = ctx;
-    struct err e = r->err;
-
-    s->re.int_call = 0;
-    if (!e.code && r->exit_code)
-        err_set(&e, ERR_CONFLICT, "the agent cannot be interrupted: its process is gone");
-    s->sigint_sent = e.code == 0;
-    int_done(s, e.code ? &e : NULL);
-}
-
-static void signal_group(void *ctx)
-{
-    struct session *s = ctx;
-    const char *args[] = {s->dir, NULL};
-
-    s->re.int_timer = 0;
-    s->re.int_call = session_sh(s, session_sigint_script, args, CALL_MS, on_signalled, s);
-}
-
-static void on_int_moved(void *ctx, const struct envd_result *r)
-{
-    struct session *s = ctx;
-
-    s->re.int_call = 0;
-    if (r->err.code) {
-        int_done(s, &r->err);
-        return;
-    }
-    session_life_wake(s);
-    session_timer(s, &s->re.int_timer, INTERRUPT_MS, signal_group);
-}
-
-static void on_int_uploaded(void *ctx, const struct envd_result *r)
-{
-    struct session *s = ctx;
-    char name[96], *tmp, *to;
-
-    s->re.int_call = 0;
-    if (r->err.code) {
-        int_done(s, &r->err);
-        return;
-    }
-    session_inbox_name(name, sizeof(name), clock_wall_ms(), s->re.int_id);
-    tmp = xasprintf("%s/" SESSION_INBOX "/.tmp-%s", s->dir, s->re.int_id);
-    to = xasprintf("%s/" SESSION_INBOX "/%s", s->dir, name);
-    s->re.int_call = envd_move(s->envd, tmp, to, on_int_moved, s);
-    free(tmp);
-    free(to);
-}
-
-void session_interrupt(struct session *s, uint64_t req_id)
-{
-    struct buf bytes = BUF_INIT;
-    struct err e = {0};
-    char *tmp;
-
-    if (s->re.int_req || session_readonly(s))
-        err_set(&e, ERR_BUSY, s->re.int_req ? "the agent is being interrupted already"
-                                            : "this cc-tui only reads: another version owns the "
-                                              "database");
-    else if (!s->out.caught_up)
-        err_set(&e, ERR_CONFLICT, "the agent cannot be interrupted: there is no connection to it");
-    else if (s->out.agent != AG_WORKING && s->out.agent != AG_ASKS)
-        err_set(&e, ERR_CONFLICT, "the agent is not working: there is nothing to interrupt");
-    if (e.code) {
-        jobs_done(s->j, req_id, &e, s->row);
-        return;
-    }
-    s->re.int_req = req_id;
-    snprintf(s->re.int_id, sizeof(s->re.int_id), "i");
-    rand_id(s->re.int_id + 1, 16);
-    if (!s->ad->encode_interrupt || s->ad->encode_interrupt(s->re.int_id, &bytes) != 0) {
-        signal_group(s);
-    } else {
-        tmp = xasprintf("%s/" SESSION_INBOX "/.tmp-%s", s->dir, s->re.int_id);
-        s->re.int_call = envd_write(s->envd, tmp, bytes.p, bytes.len, on_int_uploaded, s);
-        free(tmp);
-    }
-    buf_release(&bytes);
-}
-
-/* --- from outside -------------------------------------------------------------------------------------- */
+/* --- from outside ---------------------------------------------------------------- */
 
 void session_relay_turn(struct session *s, const struct agent_event *ev)
 {
-    if (ev->kind == AGENT_TURN_BEGIN && s->re.step != RE_IDLE) s->re.turn_seen = true;
-    if (ev->kind != AGENT_TURN_END && ev->kind != AGENT_EXIT) return;
-    if (s->re.int_req) int_done(s, NULL);
-    if (ev->kind == AGENT_TURN_END && s->out.caught_up) session_relay(s);
+    if (ev->kind == AGENT_TURN_BEGIN && s->re.step != RE_IDLE)
+        s->re.turn_seen = true;
+    if (ev->kind != AGENT_TURN_END && ev->kind != AGENT_EXIT)
+        return;
+    if (s->re.int_req)
+        session_interrupt_done(s, NULL);
+    if (ev->kind == AGENT_TURN_END && s->out.caught_up)
+        session_relay(s);
 }
 
 void session_relay_ended(struct session *s)
 {
     struct err e = {0};
 
-    if (s->re.int_req) int_done(s, NULL);
-    if (s->re.step == RE_SENT) session_timer(s, &s->re.timer, 0, check);
+    if (s->re.int_req)
+        session_interrupt_done(s, NULL);
+    if (s->re.step == RE_SENT)
+        session_timer(s, &s->re.timer, 0, check);
     session_provision_sent(s); /* nobody takes the first prompt any more */
     err_set(&e, ERR_CONFLICT, "the agent has ended without an answer");
     session_turn_fail_all(s, &e);
@@ -446,18 +383,21 @@ void session_relay_stop(struct session *s, bool gone, const char *why)
     struct err e = {0};
 
     err_set(&e, ERR_CONFLICT, "%s", why ? why : "the connection to the sandbox was lost");
-    if (re->int_call) envd_cancel(s->envd, re->int_call);
-    re->int_call = 0;
-    if (re->int_req) int_done(s, &e);
-    if (re->step != RE_SENT || gone) free_slot(s); /* a claim runs out by itself */
-    if (re->call) envd_cancel(s->envd, re->call);
+    if (re->int_req)
+        session_interrupt_done(s, &e);
+    if (re->step != RE_SENT || gone)
+        free_slot(s); /* a claim runs out by itself */
+    if (re->call)
+        envd_cancel(s->envd, re->call);
     re->call = 0;
     session_cancel_timer(s, &re->timer);
-    if (!why) return;
+    if (!why)
+        return;
     session_turn_fail_all(s, &e);
     session_provision_stop(s, why);
     if (gone && !session_readonly(s))
-        store_messages(s->j->o.store, s->row, LIST_MESSAGES, jobs_store(s->j, on_gone_list, s, s));
+        store_messages(s->j->o.store, s->row, LIST_MESSAGES,
+                       jobs_store(s->j, on_gone_list, s, s));
 }
 
 void session_relay_release(struct session *s)

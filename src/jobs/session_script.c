@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- scripts: POSIX sh, names come as arguments and never into the text ------------ */
+/* --- scripts: POSIX sh, names come as arguments and never into the text ---------- */
 
 /* `exit` is read before the size and the ends of runs after it: then the size of an
  * ended session is final, and every border below the size is known. */
@@ -46,11 +46,10 @@ const char session_prepare_script[] =
     "mkdir -p \"$HOME/" SESSION_ROOT "/$1/" SESSION_INBOX "\" || exit 1\n"
     "printf '%s\\n' \"$HOME\"\n";
 
-const char session_install_script[] =
-    "cd \"$1\" || exit 1\n"
-    "shift\n"
-    "rm -f " SESSION_ERROR "\n"
-    "for f; do mv -f \".up-$f\" \"$f\" || exit 1; done\n";
+const char session_install_script[] = "cd \"$1\" || exit 1\n"
+                                      "shift\n"
+                                      "rm -f " SESSION_ERROR "\n"
+                                      "for f; do mv -f \".up-$f\" \"$f\" || exit 1; done\n";
 
 const char session_await_script[] =
     "cd \"$1\" || exit 1\n"
@@ -62,7 +61,8 @@ const char session_await_script[] =
     "    [ -e " SESSION_EPOCH " ] && [ ! -e " SESSION_EXIT " ] && { echo up; exit 0; }\n"
     "  elif [ \"${n:-0}\" -gt \"$2\" ]; then\n"
     "    if [ -e " SESSION_EXIT " ]; then\n"
-    "      echo \"exit $(cat " SESSION_EXIT ")\"; tail -c 2000 " SESSION_ERR_LOG " >&2; exit 0\n"
+    "      echo \"exit $(cat " SESSION_EXIT ")\"; tail -c 2000 " SESSION_ERR_LOG
+    " >&2; exit 0\n"
     "    fi\n"
     "    [ -s " SESSION_CLI_PID " ] && { echo up; exit 0; }\n"
     "  fi\n"
@@ -76,28 +76,29 @@ const char session_taken_script[] =
     "r=no\n"
     "for f in " SESSION_UNSURE "/*-\"$2\"*; do [ -e \"$f\" ] && r=unsure; done\n"
     "for f in " SESSION_SENT "/*-\"$2\"*; do [ -e \"$f\" ] && r=yes; done\n"
-    "if [ $r = yes ] && grep -q '^" SESSION_MODE_ONE_RUN "' " SESSION_MODE " 2>/dev/null; then\n"
+    "if [ $r = yes ] && grep -q '^" SESSION_MODE_ONE_RUN "' " SESSION_MODE
+    " 2>/dev/null; then\n"
     "  grep -q \" message $2\" " SESSION_RUNS " || r=no\n"
     "fi\n"
     "[ -e " SESSION_EXIT " ] && r=\"$r exit\"\n"
     "echo \"$r\"\n";
 
 /* The number alone may be somebody else's by now: the start time decides. */
-const char session_sigint_script[] =
-    "cd \"$1\" && read -r p t <" SESSION_CLI_PID " || exit 3\n"
-    "read -r st <\"/proc/$p/stat\" || exit 3\n"
-    "st=${st##*\\)}; set -f; set -- $st; set +f\n"
-    "[ \"${20}\" = \"$t\" ] || exit 3\n"
-    "kill -INT \"-$p\"\n";
+const char session_sigint_script[] = "cd \"$1\" && read -r p t <" SESSION_CLI_PID " || exit 3\n"
+                                     "read -r st <\"/proc/$p/stat\" || exit 3\n"
+                                     "st=${st##*\\)}; set -f; set -- $st; set +f\n"
+                                     "[ \"${20}\" = \"$t\" ] || exit 3\n"
+                                     "kill -INT \"-$p\"\n";
 
-/* --- the probe's answer ------------------------------------------------------------------ */
+/* --- the probe's answer ---------------------------------------------------------- */
 
 static uint64_t number(const char *s)
 {
     uint64_t n = 0;
 
     s += strspn(s, " \t");
-    for (; *s >= '0' && *s <= '9' && n < UINT64_MAX / 10 - 9; s++) n = n * 10 + (uint64_t)(*s - '0');
+    for (; *s >= '0' && *s <= '9' && n < UINT64_MAX / 10 - 9; s++)
+        n = n * 10 + (uint64_t)(*s - '0');
     return n;
 }
 
@@ -106,7 +107,8 @@ static const char *word_at(const char *s, int n)
 {
     while (n-- > 0 && s) {
         s = strchr(s, ' ');
-        if (s) s++;
+        if (s)
+            s++;
     }
     return s ? s : "";
 }
@@ -117,7 +119,8 @@ static void parse_end(struct session_probe *p, const char *line)
     const char *code = word_at(line, 3), *off = strstr(line, " out-offset ");
     struct session_run_end *end;
 
-    if (!off) return;
+    if (!off)
+        return;
     end = ARR_PUSH(&p->ends);
     end->run = number(word_at(line, 1));
     end->offset = number(off + strlen(" out-offset "));
@@ -187,14 +190,16 @@ void session_probe_release(struct session_probe *p)
     memset(p, 0, sizeof(*p));
 }
 
-/* --- cli.sh -------------------------------------------------------------------------------- */
+/* --- cli.sh ---------------------------------------------------------------------- */
 
 void session_quote(struct buf *out, const char *word)
 {
     buf_addc(out, '\'');
     for (; *word; word++) {
-        if (*word == '\'') buf_adds(out, "'\\''");
-        else buf_addc(out, *word);
+        if (*word == '\'')
+            buf_adds(out, "'\\''");
+        else
+            buf_addc(out, *word);
     }
     buf_addc(out, '\'');
 }
@@ -203,7 +208,8 @@ bool session_cli_resumes(char *const *argv)
 {
     const char *slash;
 
-    if (!argv || !argv[0]) return false;
+    if (!argv || !argv[0])
+        return false;
     slash = strrchr(argv[0], '/');
     return str_eq(slash ? slash + 1 : argv[0], "claude");
 }
@@ -220,7 +226,8 @@ void session_cli_script(struct buf *out, const struct session_cli *c)
             buf_addc(out, ' ');
             session_quote(out, c->argv[i]);
         }
-        if (c->driver) buf_adds(out, " \"$dir/" SESSION_SHELL_DRIVER "\"");
+        if (c->driver)
+            buf_adds(out, " \"$dir/" SESSION_SHELL_DRIVER "\"");
         if (c->resume_id && session_cli_resumes(c->argv)) {
             buf_adds(out, " --resume ");
             session_quote(out, c->resume_id);
@@ -229,7 +236,7 @@ void session_cli_script(struct buf *out, const struct session_cli *c)
     buf_addc(out, '\n');
 }
 
-/* --- names and answers ------------------------------------------------------------------------ */
+/* --- names and answers ----------------------------------------------------------- */
 
 void session_inbox_name(char *dst, size_t size, int64_t ms, const char *id)
 {
@@ -237,7 +244,8 @@ void session_inbox_name(char *dst, size_t size, int64_t ms, const char *id)
 
     snprintf(dst, size, "%013" PRId64 "-", ms < 0 ? 0 : ms);
     n = strlen(dst);
-    for (; *id && n + 1 < size; id++) dst[n++] = isalnum((unsigned char)*id) ? *id : '_';
+    for (; *id && n + 1 < size; id++)
+        dst[n++] = isalnum((unsigned char)*id) ? *id : '_';
     dst[n] = 0;
 }
 
@@ -246,11 +254,14 @@ bool session_same_text(const char *a, const char *b)
     static const char space[] = " \t\r\n";
     size_t n, m;
 
-    if (!a || !b) return false;
+    if (!a || !b)
+        return false;
     a += strspn(a, space);
     b += strspn(b, space);
-    for (n = strlen(a); n && strchr(space, a[n - 1]);) n--;
-    for (m = strlen(b); m && strchr(space, b[m - 1]);) m--;
+    for (n = strlen(a); n && strchr(space, a[n - 1]);)
+        n--;
+    for (m = strlen(b); m && strchr(space, b[m - 1]);)
+        m--;
     return n == m && memcmp(a, b, n) == 0;
 }
 
@@ -261,8 +272,10 @@ static bool runs_folder(const struct cJSON *config, const char *dir)
     for (const struct cJSON *a = json_first(json_get(config, "args")); a; a = json_next(a)) {
         const char *s = json_str_of(a);
 
-        if (s && str_ends(s, "/" SESSION_RUNNER)) runner = true;
-        if (str_eq(s, dir)) ours = true;
+        if (s && str_ends(s, "/" SESSION_RUNNER))
+            runner = true;
+        if (str_eq(s, dir))
+            ours = true;
     }
     return runner && ours;
 }
@@ -273,7 +286,8 @@ int session_runner_pid(const char *list_json, size_t len, const char *dir)
     int pid = 0;
 
     for (const struct cJSON *p = json_first(json_get(j, "processes")); p; p = json_next(p))
-        if (runs_folder(json_get(p, "config"), dir)) pid = (int)json_i64(p, "pid", 0);
+        if (runs_folder(json_get(p, "config"), dir))
+            pid = (int)json_i64(p, "pid", 0);
     json_free(j);
     return pid;
 }
@@ -281,5 +295,7 @@ int session_runner_pid(const char *list_json, size_t len, const char *dir)
 enum session_taken session_taken_parse(const char *text, bool *ended)
 {
     *ended = strstr(text, " exit") != NULL;
-    return str_starts(text, "yes") ? TAKEN_YES : str_starts(text, "unsure") ? TAKEN_UNSURE : TAKEN_NO;
+    return str_starts(text, "yes")      ? TAKEN_YES
+           : str_starts(text, "unsure") ? TAKEN_UNSURE
+                                        : TAKEN_NO;
 }

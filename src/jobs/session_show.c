@@ -26,26 +26,33 @@ bool session_show_live(struct session *s, const struct agent_event *ev)
 {
     const struct session_key *k = &s->sh.loaded;
 
-    if (!s->sh.on) return false;
-    return !k->any || ev->offset > k->offset || (ev->offset == k->offset && ev->index > k->index);
+    if (!s->sh.on)
+        return false;
+    if (s->sh.loading)
+        return true; /* judged when the load is here */
+    return !k->any || ev->offset > k->offset ||
+           (ev->offset == k->offset && ev->index > k->index);
 }
 
-/* --- messages that wait ---------------------------------------------------------------- */
+/* --- messages that wait ---------------------------------------------------------- */
 
 static void put_message(struct session *s, const struct message *m)
 {
     struct item it = {.kind = ITEM_USER, .exit_code = -1, .state = (int)m->state};
     const void *mark;
 
-    if (!s->sh.on || s->sh.loading) return;
-    if (!s->sh.keys) s->sh.keys = map_new();
+    if (!s->sh.on || s->sh.loading)
+        return;
+    if (!s->sh.keys)
+        s->sh.keys = map_new();
     mark = map_get(s->sh.keys, m->key);
     if (m->state == MSG_DELIVERED) {
         /* its echo takes its place */
         map_put(s->sh.keys, m->key, &is_delivered);
         return;
     }
-    if (mark == &is_delivered || (m->state == MSG_CANCELLED && !mark)) return;
+    if (mark == &is_delivered || (m->state == MSG_CANCELLED && !mark))
+        return;
     map_put(s->sh.keys, m->key, &is_shown);
     it.id = xstrdup(m->key);
     it.who = xstrdup("you");
@@ -68,22 +75,25 @@ static void on_messages(void *ctx, struct st_reply *r)
 {
     struct session *s = ctx;
 
-    for (size_t i = 0; i < r->n_messages; i++) put_message(s, &r->messages[i]);
+    for (size_t i = 0; i < r->n_messages; i++)
+        put_message(s, &r->messages[i]);
 }
 
 void session_show_messages(struct session *s)
 {
     if (s->sh.on && !s->sh.loading)
-        store_messages(s->j->o.store, s->row, LIST_MESSAGES, jobs_store(s->j, on_messages, s, s));
+        store_messages(s->j->o.store, s->row, LIST_MESSAGES,
+                       jobs_store(s->j, on_messages, s, s));
 }
 
 void session_show_echo(struct session *s, const char *key)
 {
-    if (!s->sh.keys) s->sh.keys = map_new();
+    if (!s->sh.keys)
+        s->sh.keys = map_new();
     map_put(s->sh.keys, key, &is_delivered);
 }
 
-/* --- loading ------------------------------------------------------------------------------- */
+/* --- loading --------------------------------------------------------------------- */
 
 static void move_to_front(struct ev_items *ev, size_t from)
 {
@@ -106,12 +116,14 @@ static struct ev_items *items_of(struct session *s, struct st_reply *r)
         struct agent_event a;
         size_t n = ev->n;
 
-        if (agent_event_from_json(&a, e->json, e->len, NULL) != 0) continue;
+        if (agent_event_from_json(&a, e->json, e->len, NULL) != 0)
+            continue;
         a.offset = e->offset;
         a.index = e->index;
         transcribe(&a, session_who(s), ev);
         /* the first message of a tool without echoes stands before the first byte */
-        if (a.kind == AGENT_USER_ECHO && !a.offset && ev->n > n) move_to_front(ev, n);
+        if (a.kind == AGENT_USER_ECHO && !a.offset && ev->n > n)
+            move_to_front(ev, n);
         agent_event_release(&a);
     }
     if (r->n_events)
@@ -126,13 +138,16 @@ static void on_loaded(void *ctx, struct st_reply *r)
     struct session *s = ctx;
     struct ev_items *ev;
 
-    if (!s->sh.on || !s->sh.loading) return;
+    if (!s->sh.on || !s->sh.loading)
+        return;
     s->sh.loading = false;
     memset(&s->sh.first, 0, sizeof(s->sh.first));
     memset(&s->sh.loaded, 0, sizeof(s->sh.loaded));
-    if (s->sh.keys) map_free(s->sh.keys, NULL);
+    if (s->sh.keys)
+        map_free(s->sh.keys, NULL);
     s->sh.keys = NULL;
-    if (r->err.code) session_say(s, AGENT_ERROR, "stored output cannot be read: %s", r->err.text);
+    if (r->err.code)
+        session_say(s, AGENT_ERROR, "stored output cannot be read: %s", r->err.text);
     ev = items_of(s, r);
     ev->reset = true;
     if (r->n_events) {
@@ -157,7 +172,8 @@ static void on_newest(void *ctx, struct st_reply *r)
 {
     struct session *s = ctx;
 
-    if (!s->out.run.id && !r->err.code) s->out.run = r->run;
+    if (!s->out.run.id && !r->err.code)
+        s->out.run = r->run;
     load(s);
 }
 
@@ -166,7 +182,8 @@ void session_show(struct session *s, bool on)
     s->sh.on = on;
     session_out_unshown(s);
     s->sh.loading = on;
-    if (!on) return;
+    if (!on)
+        return;
     session_out_flush(s);
     if (!s->out.run.id)
         store_run_open(s->j->o.store, s->row, s->name, -1, jobs_store(s->j, on_newest, s, s));
@@ -179,12 +196,14 @@ void session_show(struct session *s, bool on)
 
 void session_show_new_run(struct session *s)
 {
-    if (s->sh.on) session_show(s, true);
+    if (s->sh.on)
+        session_show(s, true);
 }
 
 void session_show_acked(struct session *s)
 {
-    if (s->sh.loading && s->sh.barrier && (int)(s->out.n_acked - s->sh.barrier) >= 0) load(s);
+    if (s->sh.loading && s->sh.barrier && (int)(s->out.n_acked - s->sh.barrier) >= 0)
+        load(s);
     session_logs_go(s);
 }
 
@@ -194,7 +213,8 @@ static void on_older(void *ctx, struct st_reply *r)
     struct ev_items *ev;
 
     s->sh.older_busy = false;
-    if (!s->sh.on || s->sh.loading || r->err.code) return;
+    if (!s->sh.on || s->sh.loading || r->err.code)
+        return;
     ev = items_of(s, r);
     ev->prepend = true;
     jobs_post(s->j, ev);
@@ -204,8 +224,9 @@ void session_load_older(struct session *s)
 {
     struct show *h = &s->sh;
 
-    if (!h->on || h->loading || h->older_busy || !h->more || !h->first.any) return;
+    if (!h->on || h->loading || h->older_busy || !h->more || !h->first.any)
+        return;
     h->older_busy = true;
-    store_events(s->j->o.store, s->out.run.id, h->first.offset, h->first.index, true, OLDER_EVENTS,
-                 jobs_store(s->j, on_older, s, s));
+    store_events(s->j->o.store, s->out.run.id, h->first.offset, h->first.index, true,
+                 OLDER_EVENTS, jobs_store(s->j, on_older, s, s));
 }

@@ -10,7 +10,7 @@
 #define LIST_MESSAGES 50
 #define ANSWER_BYTES (4u << 20)
 
-/* --- waiters ----------------------------------------------------------------------------- */
+/* --- waiters --------------------------------------------------------------------- */
 
 static void waiter_end(struct session *s, size_t i, const struct err *e, int outcome,
                        const char *text, int exit_code)
@@ -18,7 +18,8 @@ static void waiter_end(struct session *s, size_t i, const struct err *e, int out
     struct ev_done *ev = ev_new(EV_DONE);
 
     ev->m.req_id = s->waiters.v[i].req_id;
-    if (e) ev->err = *e;
+    if (e)
+        ev->err = *e;
     ev->sandbox = s->row;
     ev->outcome = outcome;
     ev->exit_code = exit_code;
@@ -30,9 +31,11 @@ static void waiter_end(struct session *s, size_t i, const struct err *e, int out
 
 void session_turn_release(struct session *s)
 {
-    for (size_t i = 0; i < s->waiters.n; i++) free(s->waiters.v[i].text);
+    for (size_t i = 0; i < s->waiters.n; i++)
+        free(s->waiters.v[i].text);
     ARR_RELEASE(&s->waiters);
-    for (size_t i = 0; i < s->echoes.n; i++) free(s->echoes.v[i]);
+    for (size_t i = 0; i < s->echoes.n; i++)
+        free(s->echoes.v[i]);
     ARR_RELEASE(&s->echoes);
     buf_release(&s->answer);
     free(s->answer_id);
@@ -41,18 +44,21 @@ void session_turn_release(struct session *s)
 void session_turn_fail(struct session *s, uint64_t message, const struct err *e)
 {
     for (size_t i = s->waiters.n; i-- > 0;)
-        if (s->waiters.v[i].message == message) waiter_end(s, i, e, AGENT_FAILED, NULL, -1);
+        if (s->waiters.v[i].message == message)
+            waiter_end(s, i, e, AGENT_FAILED, NULL, -1);
 }
 
 void session_turn_fail_all(struct session *s, const struct err *e)
 {
-    for (size_t i = s->waiters.n; i-- > 0;) waiter_end(s, i, e, AGENT_FAILED, NULL, -1);
+    for (size_t i = s->waiters.n; i-- > 0;)
+        waiter_end(s, i, e, AGENT_FAILED, NULL, -1);
 }
 
 void session_turn_delivered(struct session *s, uint64_t message)
 {
     for (size_t i = 0; i < s->waiters.n; i++)
-        if (s->waiters.v[i].message == message) s->waiters.v[i].in_turn = true;
+        if (s->waiters.v[i].message == message)
+            s->waiters.v[i].in_turn = true;
 }
 
 /* The state the message has now; it may have changed before anybody waited. */
@@ -67,7 +73,8 @@ static void use_state(struct session *s, size_t i, const struct message *m)
         w->in_turn = true;
         if (s->out.caught_up && s->out.agent == AG_IDLE)
             waiter_end(s, i, NULL, AGENT_OK, buf_str(&s->answer), -1);
-    } else if (m->state == MSG_FAILED || m->state == MSG_UNCONFIRMED || m->state == MSG_CANCELLED) {
+    } else if (m->state == MSG_FAILED || m->state == MSG_UNCONFIRMED ||
+               m->state == MSG_CANCELLED) {
         err_set(&e, ERR_CANCELLED, "the message was not delivered: %s",
                 m->error ? m->error : msg_state_name(m->state));
         waiter_end(s, i, &e, AGENT_FAILED, NULL, -1);
@@ -102,7 +109,7 @@ void session_wait_turn(struct session *s, uint64_t message, uint64_t req_id)
     session_turn_look(s);
 }
 
-/* --- echoes ---------------------------------------------------------------------------------- */
+/* --- echoes ---------------------------------------------------------------------- */
 
 static void on_echo_list(void *ctx, struct st_reply *r)
 {
@@ -124,15 +131,18 @@ static void on_echo_list(void *ctx, struct st_reply *r)
     }
     ARR_CLEAR(&s->echoes);
     /* another instance sent it: its waiting item goes, the echo is there */
-    if (found && s->sh.on) session_show(s, true);
+    if (found && s->sh.on)
+        session_show(s, true);
 }
 
 /* Not ours, as far as we know: perhaps of an instance that is gone. */
 void session_turn_old_echo(struct session *s, const char *text)
 {
-    if (!text || session_readonly(s)) return;
+    if (!text || session_readonly(s))
+        return;
     if (!s->echoes.n)
-        store_messages(s->j->o.store, s->row, LIST_MESSAGES, jobs_store(s->j, on_echo_list, s, s));
+        store_messages(s->j->o.store, s->row, LIST_MESSAGES,
+                       jobs_store(s->j, on_echo_list, s, s));
     *ARR_PUSH(&s->echoes) = xstrdup(text);
 }
 
@@ -153,7 +163,8 @@ static const char *take_in(struct session *s)
 
 static const char *match_echo(struct session *s, const char *text)
 {
-    if (in_flight(s) && session_same_text(s->re.msg.text, text)) return take_in(s);
+    if (in_flight(s) && session_same_text(s->re.msg.text, text))
+        return take_in(s);
     for (size_t i = 0; i < s->waiters.n; i++)
         if (s->waiters.v[i].text && session_same_text(s->waiters.v[i].text, text))
             s->waiters.v[i].in_turn = true;
@@ -161,16 +172,18 @@ static const char *match_echo(struct session *s, const char *text)
     return NULL;
 }
 
-/* --- the answer ---------------------------------------------------------------------------------- */
+/* --- the answer ------------------------------------------------------------------ */
 
 /* The last block of text is the answer; a subagent's words are not. */
 static void collect(struct session *s, const struct agent_event *ev)
 {
-    if (ev->parent || !ev->text) return;
+    if (ev->parent || !ev->text)
+        return;
     s->answer.max = ANSWER_BYTES;
     if (ev->kind == AGENT_RAW) {
         buf_adds(&s->answer, ev->text);
-        if (ev->final) buf_addc(&s->answer, '\n');
+        if (ev->final)
+            buf_addc(&s->answer, '\n');
         return;
     }
     if (ev->mode == AGENT_REPLACE || !str_eq(ev->id, s->answer_id)) {
@@ -186,9 +199,11 @@ static void end_turn(struct session *s, const struct agent_event *ev)
     const char *text = s->answer.len ? buf_str(&s->answer) : ev->text;
     int outcome = ev->kind == AGENT_EXIT ? AGENT_FAILED : (int)ev->outcome;
 
-    if (outcome != AGENT_OK && ev->text && *ev->text) text = ev->text;
+    if (outcome != AGENT_OK && ev->text && *ev->text)
+        text = ev->text;
     for (size_t i = s->waiters.n; i-- > 0;)
-        if (s->waiters.v[i].in_turn) waiter_end(s, i, NULL, outcome, text, ev->exit_code);
+        if (s->waiters.v[i].in_turn)
+            waiter_end(s, i, NULL, outcome, text, ev->exit_code);
 }
 
 const char *session_turn_event(struct session *s, const struct agent_event *ev)

@@ -3,6 +3,7 @@
 
 #include <cct/util/xalloc.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "model_priv.h"
 
@@ -92,4 +93,19 @@ void *ev_new(enum ev_type t)
         d->exit_code = -1;
     }
     return m;
+}
+
+/* Room grows at the powers of two, so its size needs no field. */
+struct item *ev_items_add(struct ev_items *ev, enum item_op op)
+{
+    size_t n = ev->n;
+    if ((n & (n - 1)) == 0) {
+        size_t room = n ? 2 * n : 1;
+        ev->v = xrealloc(ev->v, room * sizeof(*ev->v));
+        ev->op = xrealloc(ev->op, room);
+    }
+    memset(&ev->v[n], 0, sizeof(ev->v[n]));
+    ev->op[n] = (uint8_t)op;
+    ev->n = n + 1;
+    return &ev->v[n];
 }

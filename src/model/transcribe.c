@@ -26,13 +26,7 @@ static void set_text(struct item *it, const char *s)
 static struct item *add_item(struct ev_items *out, const struct agent_event *e,
                              enum item_kind kind, enum item_op op)
 {
-    size_t n = out->n;
-    out->v = xrealloc(out->v, (n + 1) * sizeof(*out->v));
-    out->op = xrealloc(out->op, n + 1);
-    out->n = n + 1;
-    struct item *it = &out->v[n];
-    memset(it, 0, sizeof(*it));
-    out->op[n] = (uint8_t)op;
+    struct item *it = ev_items_add(out, op);
     it->kind = kind;
     it->offset = e->offset;
     it->index = e->index;

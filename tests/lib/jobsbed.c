@@ -4,6 +4,7 @@
 
 #include <cct/config/tools.h>
 #include <cct/util/clock.h>
+#include <cct/util/fs.h>
 #include <cct/util/str.h>
 #include <cct/util/thread.h>
 #include <cct/util/xalloc.h>
@@ -37,16 +38,20 @@ struct jobs_wait {
     const void *owner;
 };
 
-/* --- the stand-in for the core ------------------------------------------------------ */
+/* --- the stand-in for the core --------------------------------------------------- */
 
 struct sandbox *jobs_row(struct jobs *j, uint64_t id)
 {
     for (size_t i = 0; i < j->table.n; i++)
-        if (j->table.v[i].id == id) return &j->table.v[i];
+        if (j->table.v[i].id == id)
+            return &j->table.v[i];
     return NULL;
 }
 
-void jobs_post(struct jobs *j, void *ev) { mq_post(j->o.events, MQ_NORMAL, ev); }
+void jobs_post(struct jobs *j, void *ev)
+{
+    mq_post(j->o.events, MQ_NORMAL, ev);
+}
 
 void jobs_row_changed(struct jobs *j, struct sandbox *row)
 {
@@ -74,7 +79,8 @@ void jobs_done(struct jobs *j, uint64_t req_id, const struct err *e, uint64_t sa
 
     ev->m.req_id = req_id;
     ev->sandbox = sandbox;
-    if (e) ev->err = *e;
+    if (e)
+        ev->err = *e;
     jobs_post(j, ev);
 }
 
@@ -110,12 +116,16 @@ void jobs_store_forget(struct jobs *j, const void *owner)
     uint64_t id;
 
     while ((w = map_next(j->waiting, &it, NULL, &id)))
-        if (w->owner == owner) free(map_del_id(j->waiting, id));
+        if (w->owner == owner)
+            free(map_del_id(j->waiting, id));
 }
 
-int64_t jobs_now(const struct jobs *j) { return clock_wall_ms() + j->server_offset_ms; }
+int64_t jobs_now(const struct jobs *j)
+{
+    return clock_wall_ms() + j->server_offset_ms;
+}
 
-/* --- net thread ------------------------------------------------------------------------- */
+/* --- net thread ------------------------------------------------------------------ */
 
 static void on_msg(void *ctx, struct msg *m)
 {
@@ -125,7 +135,8 @@ static void on_msg(void *ctx, struct msg *m)
 
     if (m->type != MSG_CALL) {
         w = map_del_id(b->j.waiting, m->req_id);
-        if (w) w->fn(w->ctx, (struct st_reply *)m);
+        if (w)
+            w->fn(w->ctx, (struct st_reply *)m);
         free(w);
         return;
     }
@@ -147,7 +158,8 @@ void jobsbed_run(struct jobsbed *b, void (*fn)(void *ctx), void *ctx)
     c->done = &done;
     mq_post(net_mq(b->j.o.net), MQ_NORMAL, &c->m);
     pthread_mutex_lock(&b->priv->lock);
-    while (!done) pthread_cond_wait(&b->priv->cond, &b->priv->lock);
+    while (!done)
+        pthread_cond_wait(&b->priv->cond, &b->priv->lock);
     pthread_mutex_unlock(&b->priv->lock);
 }
 
@@ -165,7 +177,26 @@ static void stop_sessions(void *ctx)
     b->j.e2b = NULL;
 }
 
-/* --- life --------------------------------------------------------------------------------- */
+/* Tools that real life has and the table has not. */
+static void add_tools(struct jobsbed *b, const char *dir)
+{
+    static const char conf[] = "[tool missing]\nadapter = claude\n"
+                               "command = \"no-such-agent-program --json\"\ntemplate = base\n"
+                               "[tool mute]\nadapter = claude\ntemplate = base\n"
+                               "command = \"sh -c 'read line; echo bad words >&2; exit 3'\"\n";
+    char *path;
+    struct err e = {0};
+
+    if (!dir)
+        return;
+    path = xasprintf("%s-tools.conf", dir);
+    if (fs_write_private(path, conf, sizeof(conf) - 1, &e) != 0 ||
+        tools_load(b->priv->tools, path, NULL, NULL, &e) != 0)
+        die("jobsbed: %s", e.text);
+    free(path);
+}
+
+/* --- life ------------------------------------------------------------------------ */
 
 struct with_account {
     struct jobsbed *b;
@@ -180,7 +211,8 @@ static void set_account(void *ctx)
     size_t it = 0;
 
     w->b->j.e2b = e2b_new(w->b->j.o.net, w->a);
-    while (old && (s = map_next(w->b->j.sessions, &it, NULL, NULL))) session_relocate(s);
+    while (old && (s = map_next(w->b->j.sessions, &it, NULL, NULL)))
+        session_relocate(s);
     e2b_free(old);
 }
 
@@ -191,7 +223,8 @@ void jobsbed_account(struct jobsbed *b, const struct e2b_account *account)
     jobsbed_run(b, set_account, &w);
 }
 
-struct jobsbed *jobsbed_new(const char *dir, const char *owner, const struct e2b_account *account)
+struct jobsbed *jobsbed_new(const char *dir, const char *owner,
+                            const struct e2b_account *account)
 {
     static const struct net_opts no = {.user_agent = "cc-tui/test"};
     struct jobsbed *b = xcalloc(1, sizeof(*b));
@@ -203,17 +236,23 @@ struct jobsbed *jobsbed_new(const char *dir, const char *owner, const struct e2b
     pthread_mutex_init(&b->priv->lock, NULL);
     pthread_cond_init(&b->priv->cond, NULL);
     b->priv->tools = tools_new();
+    add_tools(b, dir);
     b->priv->owner = xstrdup(owner);
     thread_set_role(THREAD_MAIN);
     b->model = model_new();
-    b->j.o = (struct jobs_opts){.net = net_new(&no), .events = mq_new(8 << 20), .project = "default",
-                                .owner = b->priv->owner, .follow_all = true,
+    b->j.o = (struct jobs_opts){.net = net_new(&no),
+                                .events = mq_new(8 << 20),
+                                .project = "default",
+                                .owner = b->priv->owner,
+                                .follow_all = true,
                                 .tools = b->priv->tools};
     b->j.sessions = map_new();
     b->j.waiting = map_new();
     b->j.o.store = store_start(&so, b->j.o.events, &e);
-    if (!b->j.o.store || net_start(b->j.o.net, &h, &e) != 0) die("jobsbed: %s", e.text);
-    if (account) jobsbed_account(b, account);
+    if (!b->j.o.store || net_start(b->j.o.net, &h, &e) != 0)
+        die("jobsbed: %s", e.text);
+    if (account)
+        jobsbed_account(b, account);
     return b;
 }
 
@@ -226,9 +265,11 @@ void jobsbed_free(struct jobsbed *b)
     mq_free(b->j.o.events);
     map_free(b->j.waiting, free);
     map_free(b->j.sessions, NULL);
-    for (size_t i = 0; i < b->j.table.n; i++) sandbox_release(&b->j.table.v[i]);
+    for (size_t i = 0; i < b->j.table.n; i++)
+        sandbox_release(&b->j.table.v[i]);
     free(b->j.table.v);
-    for (size_t i = 0; i < b->n_done; i++) free(b->done[i].text);
+    for (size_t i = 0; i < b->n_done; i++)
+        free(b->done[i].text);
     free(b->done);
     buf_release(&b->chunks);
     model_free(b->model);
@@ -240,7 +281,7 @@ void jobsbed_free(struct jobsbed *b)
     free(b);
 }
 
-/* --- what came ------------------------------------------------------------------------------- */
+/* --- what came ------------------------------------------------------------------- */
 
 static void take_done(struct jobsbed *b, struct ev_done *ev)
 {
@@ -258,12 +299,14 @@ static void pump(struct jobsbed *b)
 
     for (; m; m = next) {
         next = m->next;
-        if (m->type == EV_DONE) take_done(b, (struct ev_done *)m);
+        if (m->type == EV_DONE)
+            take_done(b, (struct ev_done *)m);
         else if (m->type == EV_CHUNK)
             buf_add(&b->chunks, ((struct ev_chunk *)m)->data, ((struct ev_chunk *)m)->len);
         else if (m->type == EV_EVENT && getenv("JOBSBED_SAY"))
             fprintf(stderr, "# %s\n", ((struct ev_event *)m)->text);
-        if (m->type < ST_OPENED) model_apply(b->model, m);
+        if (m->type < ST_OPENED)
+            model_apply(b->model, m);
         msg_free(m);
     }
 }
@@ -274,9 +317,11 @@ bool jobsbed_wait(struct jobsbed *b, bool (*ok)(void *ctx), void *ctx, int ms)
 
     for (;;) {
         pump(b);
-        if (ok && ok(ctx)) return true;
+        if (ok && ok(ctx))
+            return true;
         left = until - clock_mono_ms();
-        if (left <= 0) return false;
+        if (left <= 0)
+            return false;
         mq_wait(b->j.o.events, left < 50 ? (int)left : 50);
     }
 }
@@ -291,7 +336,8 @@ static bool is_there(void *ctx)
     struct want *w = ctx;
 
     for (size_t i = 0; i < w->b->n_done; i++)
-        if (w->b->done[i].req_id == w->req) return true;
+        if (w->b->done[i].req_id == w->req)
+            return true;
     return false;
 }
 
@@ -299,19 +345,22 @@ const struct jobsbed_done *jobsbed_answer(struct jobsbed *b, uint64_t req_id, in
 {
     struct want w = {b, req_id};
 
-    if (!jobsbed_wait(b, is_there, &w, ms)) return NULL;
+    if (!jobsbed_wait(b, is_there, &w, ms))
+        return NULL;
     for (size_t i = 0; i < b->n_done; i++)
-        if (b->done[i].req_id == req_id) return &b->done[i];
+        if (b->done[i].req_id == req_id)
+            return &b->done[i];
     return NULL;
 }
 
-/* --- calls with an answer: run on net, wait for the flag ---------------------------------------- */
+/* --- calls with an answer: run on net, wait for the flag ------------------------- */
 
 static void set_result(struct jobsbed *b, uint64_t n, const struct err *e)
 {
     pthread_mutex_lock(&b->priv->lock);
     b->priv->result = n;
-    if (e) b->priv->err = *e;
+    if (e)
+        b->priv->err = *e;
     b->priv->got = true;
     pthread_cond_broadcast(&b->priv->cond);
     pthread_mutex_unlock(&b->priv->lock);
@@ -337,7 +386,7 @@ static uint64_t result_of(struct jobsbed *b, void (*fn)(void *ctx), void *ctx, i
     return jobsbed_wait(b, has_result, b, ms) ? b->priv->result : 0;
 }
 
-/* --- rows ------------------------------------------------------------------------------------------ */
+/* --- rows ------------------------------------------------------------------------ */
 
 struct new_row {
     struct jobsbed *b;
@@ -346,7 +395,8 @@ struct new_row {
 
 static void add_row(struct jobsbed *b, const struct sandbox *sb)
 {
-    if (!b->j.table.v) b->j.table.v = xcalloc(ROW_MAX, sizeof(*b->j.table.v));
+    if (!b->j.table.v)
+        b->j.table.v = xcalloc(ROW_MAX, sizeof(*b->j.table.v));
     sandbox_copy(&b->j.table.v[b->j.table.n++], sb);
     jobs_row_changed(&b->j, &b->j.table.v[b->j.table.n - 1]);
 }
@@ -355,7 +405,8 @@ static void on_put(void *ctx, struct st_reply *r)
 {
     struct jobsbed *b = ctx;
 
-    if (r->n_sandboxes) add_row(b, &r->sandboxes[0]);
+    if (r->n_sandboxes)
+        add_row(b, &r->sandboxes[0]);
     set_result(b, r->n_sandboxes ? r->sandboxes[0].id : 0, &r->err);
 }
 
@@ -363,13 +414,19 @@ static void put_row(void *ctx)
 {
     struct new_row *n = ctx;
     char session[24] = "s";
-    struct sandbox sb = {.state = SB_RUNNING, .agent = AG_STARTING, .session = session,
-                         .name = (char *)"test", .tool = (char *)n->tool,
-                         .project = (char *)"default", .template_id = (char *)"base",
-                         .sandbox_id = (char *)n->sandbox_id, .created_at = clock_wall_ms()};
+    struct sandbox sb = {.state = SB_RUNNING,
+                         .agent = AG_STARTING,
+                         .session = session,
+                         .name = (char *)"test",
+                         .tool = (char *)n->tool,
+                         .project = (char *)"default",
+                         .template_id = (char *)"base",
+                         .sandbox_id = (char *)n->sandbox_id,
+                         .created_at = clock_wall_ms()};
 
     rand_id(session + 1, 12);
-    if (!n->sandbox_id) sb.state = SB_KILLED;
+    if (!n->sandbox_id)
+        sb.state = SB_KILLED;
     store_put_sandbox(n->b->j.o.store, &sb, jobs_store(&n->b->j, on_put, n->b, n->b));
 }
 
@@ -384,7 +441,8 @@ static void on_rows(void *ctx, struct st_reply *r)
 {
     struct jobsbed *b = ctx;
 
-    for (size_t i = 0; i < r->n_sandboxes; i++) add_row(b, &r->sandboxes[i]);
+    for (size_t i = 0; i < r->n_sandboxes; i++)
+        add_row(b, &r->sandboxes[i]);
     set_result(b, r->n_sandboxes, &r->err);
 }
 
@@ -395,9 +453,12 @@ static void ask_rows(void *ctx)
     store_sandboxes(b->j.o.store, jobs_store(&b->j, on_rows, b, b));
 }
 
-void jobsbed_load(struct jobsbed *b) { result_of(b, ask_rows, b, 5000); }
+void jobsbed_load(struct jobsbed *b)
+{
+    result_of(b, ask_rows, b, 5000);
+}
 
-/* --- creating ------------------------------------------------------------------------------------------ */
+/* --- creating -------------------------------------------------------------------- */
 
 struct creating {
     struct jobsbed *b;
@@ -452,13 +513,14 @@ uint64_t jobsbed_create(struct jobsbed *b, const struct jobsbed_start *q, struct
         c.row = jobsbed_row(b, q->tool, c.sandbox_id);
         row = c.row && result_of(b, provision, &c, 60000) ? c.row : 0;
     }
-    if (e) *e = b->priv->err;
+    if (e)
+        *e = b->priv->err;
     free(c.sandbox_id);
     secret_free(c.vm.token);
     return row;
 }
 
-/* --- sending ------------------------------------------------------------------------------------------------ */
+/* --- sending --------------------------------------------------------------------- */
 
 struct sending {
     struct jobsbed *b;
@@ -474,7 +536,8 @@ static void on_added(void *ctx, struct st_reply *r)
 
     message_copy(&ev->msg, &r->msg);
     jobs_post(&n->b->j, ev);
-    if (n->wait_req) session_wait_turn(s, r->msg.id, n->wait_req);
+    if (n->wait_req)
+        session_wait_turn(s, r->msg.id, n->wait_req);
     session_relay(s);
     set_result(n->b, r->msg.id, &r->err);
 }
@@ -483,7 +546,8 @@ static void add_message(void *ctx)
 {
     struct sending *n = ctx;
 
-    store_message_add(n->b->j.o.store, n->row, n->text, jobs_store(&n->b->j, on_added, n, n->b));
+    store_message_add(n->b->j.o.store, n->row, n->text,
+                      jobs_store(&n->b->j, on_added, n, n->b));
 }
 
 uint64_t jobsbed_send(struct jobsbed *b, uint64_t row, const char *text, uint64_t wait_req)

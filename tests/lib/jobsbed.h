@@ -17,12 +17,13 @@ struct jobsbed {
     struct model *model;       /* what the screen would hold */
     struct jobsbed_done *done; /* answers that came */
     size_t n_done;
-    struct buf chunks;         /* what `logs` got */
+    struct buf chunks; /* what `logs` got */
     struct jobsbed_priv *priv;
 };
 
 /* dir NULL: a database in memory. account NULL: none (net calls cannot be made). */
-struct jobsbed *jobsbed_new(const char *dir, const char *owner, const struct e2b_account *account);
+struct jobsbed *jobsbed_new(const char *dir, const char *owner,
+                            const struct e2b_account *account);
 void jobsbed_free(struct jobsbed *b);
 /* fn(ctx) on the net thread; back when it returned. */
 void jobsbed_run(struct jobsbed *b, void (*fn)(void *ctx), void *ctx);
@@ -43,6 +44,7 @@ struct jobsbed_start {
 uint64_t jobsbed_create(struct jobsbed *b, const struct jobsbed_start *q, struct err *e);
 /* Commit a message and relay it; its id. wait_req: send --wait. */
 uint64_t jobsbed_send(struct jobsbed *b, uint64_t row, const char *text, uint64_t wait_req);
-const struct jobsbed_done *jobsbed_answer(struct jobsbed *b, uint64_t req_id, int ms); /* or NULL */
+const struct jobsbed_done *jobsbed_answer(struct jobsbed *b, uint64_t req_id,
+                                          int ms); /* or NULL */
 
 #endif

@@ -28,10 +28,12 @@ static int run(const struct localbed *l, const char *command, const char *option
 
         dup2(null, 1);
         dup2(null, 2);
-        execl(exe, exe, command, "--state-dir", state, "--runtime-dir", rt, option, (char *)NULL);
+        execl(exe, exe, command, "--state-dir", state, "--runtime-dir", rt, option,
+              (char *)NULL);
         _exit(127);
     }
-    if (pid > 0) waitpid(pid, &st, 0);
+    if (pid > 0)
+        waitpid(pid, &st, 0);
     free(exe);
     free(state);
     free(rt);
@@ -46,7 +48,8 @@ static bool read_address(struct localbed *l)
 
     text = fs_read(path, 1 << 16, true, &len, NULL);
     free(path);
-    if (!text) return false;
+    if (!text)
+        return false;
     j = json_parse(text, len, NULL);
     l->control = (int)json_i64(j, "controlPort", 0);
     l->traffic = (int)json_i64(j, "trafficPort", 0);
@@ -67,11 +70,14 @@ struct localbed *localbed_new(void)
     struct localbed *l = xcalloc(1, sizeof(*l));
 
     str_copy(l->root, sizeof(l->root), "/tmp/cct-local.XXXXXX");
-    if (!mkdtemp(l->root)) die("no scratch folder");
+    if (!mkdtemp(l->root))
+        die("no scratch folder");
     l->isolated = true;
-    if (localbed_start(l)) return l;
+    if (localbed_start(l))
+        return l;
     l->isolated = false;
-    if (localbed_start(l)) return l;
+    if (localbed_start(l))
+        return l;
     localbed_free(l);
     return NULL;
 }
@@ -81,17 +87,20 @@ void localbed_kill(struct localbed *l)
     int64_t until = clock_mono_ms() + 5000;
 
     kill(l->pid, SIGKILL);
-    while (kill(l->pid, 0) == 0 && clock_mono_ms() < until) poll(NULL, 0, 5);
+    while (kill(l->pid, 0) == 0 && clock_mono_ms() < until)
+        poll(NULL, 0, 5);
 }
 
 void localbed_free(struct localbed *l)
 {
     char *cmd;
 
-    if (!l) return;
+    if (!l)
+        return;
     run(l, "stop", NULL);
     cmd = xasprintf("rm -rf '%s'", l->root);
-    if (system(cmd) != 0) fprintf(stderr, "%s is left\n", l->root);
+    if (system(cmd) != 0)
+        fprintf(stderr, "%s is left\n", l->root);
     free(cmd);
     free(l);
 }

@@ -37,10 +37,12 @@ static char *sh(const char *script, const char *a, const char *b, const char *c,
         _exit(99);
     }
     close(fds[1]);
-    while ((n = read(fds[0], block, sizeof(block))) > 0) buf_add(&out, block, (size_t)n);
+    while ((n = read(fds[0], block, sizeof(block))) > 0)
+        buf_add(&out, block, (size_t)n);
     close(fds[0]);
     waitpid(pid, &st, 0);
-    if (status) *status = WIFEXITED(st) ? WEXITSTATUS(st) : -1;
+    if (status)
+        *status = WIFEXITED(st) ? WEXITSTATUS(st) : -1;
     return buf_detach(&out, len);
 }
 
@@ -74,8 +76,9 @@ static int teardown(void **state)
 
 static void quoting_survives_a_shell(void **state)
 {
-    static const char *const words[] = {"",  "plain", "it's", "a b\tc", "$HOME `id` $(id)",
-                                        "\\\"", "-n",    "''",   "line\nline", "*?[a]~!#;&|<>"};
+    static const char *const words[] = {
+        "",     "plain", "it's", "a b\tc",     "$HOME `id` $(id)",
+        "\\\"", "-n",    "''",   "line\nline", "*?[a]~!#;&|<>"};
     (void)state;
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
@@ -144,11 +147,13 @@ static void texts_match_but_for_white_space(void **state)
 
 static void runner_is_found_in_the_list(void **state)
 {
-    static const char list[] =
-        "{\"processes\":[{\"config\":{\"cmd\":\"sh\",\"args\":[\"/h/.cc-tui/b/runner.sh\",\"/h/.cc-tui/b\"]},"
-        "\"pid\":7},{\"config\":{\"cmd\":\"tail\",\"args\":[\"-f\",\"/h/.cc-tui/a\"]},\"pid\":8},"
-        "{\"config\":{\"cmd\":\"sh\",\"args\":[\"/h/.cc-tui/a/runner.sh\",\"/h/.cc-tui/a\",\"bury\"]},"
-        "\"pid\":9}]}";
+    static const char list[] = "{\"processes\":[{\"config\":{\"cmd\":\"sh\",\"args\":[\"/h/"
+                               ".cc-tui/b/runner.sh\",\"/h/.cc-tui/b\"]},"
+                               "\"pid\":7},{\"config\":{\"cmd\":\"tail\",\"args\":[\"-f\",\"/h/"
+                               ".cc-tui/a\"]},\"pid\":8},"
+                               "{\"config\":{\"cmd\":\"sh\",\"args\":[\"/h/.cc-tui/a/"
+                               "runner.sh\",\"/h/.cc-tui/a\",\"bury\"]},"
+                               "\"pid\":9}]}";
     (void)state;
     assert_int_equal(session_runner_pid(list, strlen(list), "/h/.cc-tui/a"), 9);
     assert_int_equal(session_runner_pid(list, strlen(list), "/h/.cc-tui/c"), 0);
@@ -227,7 +232,8 @@ static void a_living_keeper_is_seen(void **state)
     assert_non_null(fgets(line, sizeof(line), fp));
     fclose(fp);
     f = strrchr(line, ')') + 2;
-    for (int i = 3; i < 22; i++) f = strchr(f, ' ') + 1;
+    for (int i = 3; i < 22; i++)
+        f = strchr(f, ' ') + 1;
     ticks = strtoull(f, NULL, 10);
     snprintf(path, sizeof(path), "%s/.cc-tui/s1/keeper", home);
     unlink(path);

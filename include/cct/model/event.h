@@ -96,5 +96,7 @@ struct ev_done {
 
 /* New, zeroed event with its free function set. */
 void *ev_new(enum ev_type t);
+/* A zeroed item at the end, with its operation; the only way to grow a list of items. */
+struct item *ev_items_add(struct ev_items *ev, enum item_op op);
 
 #endif

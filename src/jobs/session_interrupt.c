@@ -1,0 +1,110 @@
+/* Interrupting a turn: the tool's own request through the inbox, which is passed on at
+ * once; when that shows no effect, SIGINT to the CLI's process group. */
+#include "session_priv.h"
+
+#include <cct/util/clock.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define CALL_MS 20000
+#define INTERRUPT_MS 3000 /* for the tool's own request to show an effect */
+
+void session_interrupt_done(struct session *s, const struct err *e)
+{
+    uint64_t req = s->re.int_req;
+
+    session_cancel_timer(s, &s->re.int_timer);
+    if (s->re.int_call)
+        envd_cancel(s->envd, s->re.int_call);
+    s->re.int_call = 0;
+    s->re.int_req = 0;
+    if (req)
+        jobs_done(s->j, req, e, s->row);
+}
+
+static void on_signalled(void *ctx, const struct envd_run_result *r)
+{
+    struct session *s = ctx;
+    struct err e = r->err;
+
+    s->re.int_call = 0;
+    if (!e.code && r->exit_code)
+        err_set(&e, ERR_CONFLICT, "the agent cannot be interrupted: its process is gone");
+    s->sigint_sent = e.code == 0;
+    session_interrupt_done(s, e.code ? &e : NULL);
+}
+
+static void signal_group(void *ctx)
+{
+    struct session *s = ctx;
+    const char *args[] = {s->dir, NULL};
+
+    s->re.int_timer = 0;
+    s->re.int_call = session_sh(s, session_sigint_script, args, CALL_MS, on_signalled, s);
+}
+
+static void on_int_moved(void *ctx, const struct envd_result *r)
+{
+    struct session *s = ctx;
+
+    s->re.int_call = 0;
+    if (r->err.code) {
+        session_interrupt_done(s, &r->err);
+        return;
+    }
+    session_life_wake(s);
+    session_timer(s, &s->re.int_timer, INTERRUPT_MS, signal_group);
+}
+
+static void on_int_uploaded(void *ctx, const struct envd_result *r)
+{
+    struct session *s = ctx;
+    char name[96], *tmp, *to;
+
+    s->re.int_call = 0;
+    if (r->err.code) {
+        session_interrupt_done(s, &r->err);
+        return;
+    }
+    session_inbox_name(name, sizeof(name), clock_wall_ms(), s->re.int_id);
+    tmp = xasprintf("%s/" SESSION_INBOX "/.tmp-%s", s->dir, s->re.int_id);
+    to = xasprintf("%s/" SESSION_INBOX "/%s", s->dir, name);
+    s->re.int_call = envd_move(s->envd, tmp, to, on_int_moved, s);
+    free(tmp);
+    free(to);
+}
+
+void session_interrupt(struct session *s, uint64_t req_id)
+{
+    struct buf bytes = BUF_INIT;
+    struct err e = {0};
+    char *tmp;
+
+    if (s->re.int_req || session_readonly(s))
+        err_set(&e, ERR_BUSY,
+                s->re.int_req ? "the agent is being interrupted already"
+                              : "this cc-tui only reads: another version owns the "
+                                "database");
+    else if (!s->out.caught_up)
+        err_set(&e, ERR_CONFLICT,
+                "the agent cannot be interrupted: there is no connection to it");
+    else if (s->out.agent != AG_WORKING && s->out.agent != AG_ASKS)
+        err_set(&e, ERR_CONFLICT, "the agent is not working: there is nothing to interrupt");
+    if (e.code) {
+        jobs_done(s->j, req_id, &e, s->row);
+        return;
+    }
+    s->re.int_req = req_id;
+    snprintf(s->re.int_id, sizeof(s->re.int_id), "i");
+    rand_id(s->re.int_id + 1, 16);
+    if (!s->ad->encode_interrupt || s->ad->encode_interrupt(s->re.int_id, &bytes) != 0) {
+        signal_group(s);
+    } else {
+        tmp = xasprintf("%s/" SESSION_INBOX "/.tmp-%s", s->dir, s->re.int_id);
+        s->re.int_call = envd_write(s->envd, tmp, bytes.p, bytes.len, on_int_uploaded, s);
+        free(tmp);
+    }
+    buf_release(&bytes);
+}

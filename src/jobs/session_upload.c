@@ -1,0 +1,128 @@
+/* What belongs into the session folder: uploaded under temporary names, moved into place
+ * together. */
+#include "session_priv.h"
+
+#include <cct/util/json.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STEP_MS 30000
+
+static const unsigned char runner_sh[] = {
+#include <runner.sh.h>
+};
+static const unsigned char driver_sh[] = {
+#include <shell-driver.sh.h>
+};
+
+static void on_installed(void *ctx, const struct envd_run_result *r)
+{
+    struct session *s = ctx;
+
+    s->prov->call = 0;
+    if (r->err.code || r->exit_code)
+        session_provision_fail(s, r->err.code ? r->err.code : ERR_IO,
+                               "moving the uploaded files into '%s' failed: %s", s->dir,
+                               r->err.code  ? r->err.text
+                               : r->err_len ? r->errout
+                                            : "the sandbox refused it");
+    else
+        session_provision_start(s);
+}
+
+static void install(struct session *s)
+{
+    struct provision *p = s->prov;
+    const char *args[PROVISION_FILES + 2] = {s->dir};
+
+    for (size_t i = 0; i < p->n_files; i++)
+        args[i + 1] = p->files[i].name;
+    p->call = session_sh(s, session_install_script, args, STEP_MS, on_installed, s);
+}
+
+/* --- uploads --------------------------------------------------------------------- */
+
+static void on_written(void *ctx, const struct envd_result *r)
+{
+    struct file *f = ctx;
+    struct session *s = f->s;
+    struct provision *p = s->prov;
+
+    f->call = 0;
+    if (r->err.code && !p->err.code) {
+        p->err = r->err;
+        err_wrap(&p->err, "uploading '%s' to '%s' failed", f->name, s->dir);
+    }
+    if (--p->left)
+        return;
+    if (p->err.code)
+        session_provision_fail(s, p->err.code, "%s", p->err.text);
+    else
+        install(s);
+}
+
+static void upload(struct session *s, const char *name, const void *data, size_t len)
+{
+    struct provision *p = s->prov;
+    struct file *f = &p->files[p->n_files++];
+    char *path = xasprintf("%s/.up-%s", s->dir, name);
+
+    *f = (struct file){s, name, 0};
+    f->call = envd_write(s->envd, path, data, len, on_written, f);
+    free(path);
+}
+
+static bool wants_driver(const struct session *s)
+{
+    char **argv = s->tool->argv;
+
+    return s->ad->pty && !s->prov->command && argv && argv[0] && !argv[1] &&
+           (str_eq(argv[0], "sh") || str_eq(argv[0], "bash") || str_eq(argv[0], "dash"));
+}
+
+static void add_meta(struct session *s, struct buf *out)
+{
+    const struct sandbox *r = session_row(s);
+    struct jw w;
+
+    jw_init(&w, out);
+    jw_obj(&w, NULL);
+    jw_i64(&w, "format", SESSION_FORMAT);
+    jw_str(&w, "session", s->name);
+    jw_str(&w, "tool", s->tool->name);
+    jw_str(&w, "adapter", s->tool->adapter);
+    jw_str(&w, "project", r ? r->project : NULL);
+    jw_arr(&w, "argv");
+    for (size_t i = 0; s->tool->argv && s->tool->argv[i]; i++)
+        jw_str(&w, NULL, s->tool->argv[i]);
+    jw_end(&w);
+    jw_end(&w);
+    buf_addc(out, '\n');
+}
+
+void session_upload(struct session *s)
+{
+    struct provision *p = s->prov;
+    bool driver = wants_driver(s);
+    const char *mode =
+        s->ad->mode == AGENT_ONE_RUN ? SESSION_MODE_ONE_RUN "\n" : SESSION_MODE_PERSISTENT "\n";
+    struct session_cli cli = {s->tool->argv, p->command,
+                              p->restart ? s->out.agent_session : NULL, driver};
+    struct buf text = BUF_INIT;
+
+    p->left = 4 + (driver ? 1 : 0) + (s->ad->pty ? 1 : 0);
+    upload(s, SESSION_RUNNER, runner_sh, sizeof(runner_sh));
+    upload(s, SESSION_MODE, mode, strlen(mode));
+    session_cli_script(&text, &cli);
+    upload(s, SESSION_CLI, text.p, text.len);
+    buf_clear(&text);
+    add_meta(s, &text);
+    upload(s, SESSION_META, text.p, text.len);
+    if (driver)
+        upload(s, SESSION_SHELL_DRIVER, driver_sh, sizeof(driver_sh));
+    if (s->ad->pty)
+        upload(s, SESSION_PTY, "", 0);
+    buf_release(&text);
+}
