@@ -24,7 +24,7 @@ static void format_span(int64_t n, char *dst, size_t size)
             n %= units[i].s;
         }
     if ((n > 0 || used == 0) && used < size)
-        snprintf(dst + used, size - used, "%lld%s", (long long)n, n && used ? "s" : "");
+        snprintf(dst + used, size - used, "%lld%s", (long long)n, n ? "s" : "");
 }
 
 static void format_size(int64_t n, char *dst, size_t size)

@@ -77,7 +77,7 @@ static void test_values(void **state)
     } cases[] = {
         {"timeout", "1h30m", NULL},
         {"sandbox.timeout", "90", NULL},
-        {"timeout", "10", "'timeout' cannot be '10': it is from 15 to 1d"},
+        {"timeout", "10", "'timeout' cannot be '10': it is from 15s to 1d"},
         {"timeout", "soon", "'timeout' cannot be 'soon': it wants a time such as 90, 15m or "
                             "1h30m"},
         {"max_size", "64K", NULL},
