@@ -7,9 +7,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* `act` returns the request; `did` tells what happened. */
+static void drop(void *ctx, const char *json, size_t len)
+{
+    (void)ctx;
+    (void)json;
+    (void)len;
+}
+
+/* Be where the agent is: its stream read up to the present. */
+static int catch_up(struct cli_app *a, uint64_t id, struct err *e)
+{
+    app_follow(a->app, id);
+    return cli_app_wait(a, app_events(a->app, id, false, drop, NULL), e);
+}
+
+/* `act` returns the request; `did` tells what happened; `connected`: the action goes to
+ * the agent, not to the service. */
 static int one_action(struct cli *c, uint64_t (*act)(struct app *a, uint64_t id, int n), int n,
-                      const char *did)
+                      const char *did, bool connected)
 {
     struct cli_app a;
     struct err e = {0};
@@ -19,9 +34,11 @@ static int one_action(struct cli *c, uint64_t (*act)(struct app *a, uint64_t id,
     if (!s)
         return status;
     char *id = xstrdup(s->sandbox_id ? s->sandbox_id : s->name);
+    uint64_t row = s->id;
     if (cli_has(c, CLI_DRY_RUN))
         cli_say(c, "would do it: %s %s", id, did);
-    else if (cli_app_wait(&a, act(a.app, s->id, n), &e) != 0)
+    else if ((connected && catch_up(&a, row, &e) != 0) ||
+             cli_app_wait(&a, act(a.app, row, n), &e) != 0)
         status = cli_app_fail(&a, &e);
     else if (cli_json(c))
         printf("{\"sandboxID\":\"%s\",\"done\":\"%s\"}\n", id, did);
@@ -65,17 +82,17 @@ static bool take_span(const char *text, int *s)
 
 int cli_interrupt(struct cli *c)
 {
-    return one_action(c, act_interrupt, 0, "interrupted");
+    return one_action(c, act_interrupt, 0, "interrupted", true);
 }
 
 int cli_restart(struct cli *c)
 {
-    return one_action(c, act_restart, 0, "restarted");
+    return one_action(c, act_restart, 0, "restarted", true);
 }
 
 int cli_pause(struct cli *c)
 {
-    return one_action(c, act_pause, 0, "paused");
+    return one_action(c, act_pause, 0, "paused", false);
 }
 
 int cli_resume(struct cli *c)
@@ -83,7 +100,7 @@ int cli_resume(struct cli *c)
     int s = c->config->o.timeout;
     if (cli_has(c, CLI_TIMEOUT) && !take_span(c->value[CLI_TIMEOUT], &s))
         return CLI_USAGE;
-    return one_action(c, app_resume, s, "resumed");
+    return one_action(c, app_resume, s, "resumed", false);
 }
 
 int cli_timeout(struct cli *c)
@@ -91,5 +108,5 @@ int cli_timeout(struct cli *c)
     int s;
     if (!take_span(c->args[1], &s))
         return CLI_USAGE;
-    return one_action(c, app_set_timeout, s, "set");
+    return one_action(c, app_set_timeout, s, "set", false);
 }

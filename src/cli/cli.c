@@ -5,6 +5,7 @@
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -158,6 +159,13 @@ int cli_completion(struct cli *c)
 
 /* --- running ---------------------------------------------------------------------- */
 
+/* Who read our pipe is gone. */
+static bool reader_gone(int error)
+{
+    struct pollfd p = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return error == EPIPE || (error == 0 && poll(&p, 1, 0) == 1 && p.revents & POLLERR);
+}
+
 /* What could not be written is a failure, too; a reader that went away is not worth a
  * word: we end as a program does that writes into a closed pipe. */
 static int finish(int status)
@@ -165,7 +173,8 @@ static int finish(int status)
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return status;
-    if (errno == EPIPE || errno == 0) {
+    int error = errno; /* 0 when an earlier write failed */
+    if (reader_gone(error)) {
         sigset_t set;
         sigemptyset(&set);
         sigaddset(&set, SIGPIPE);
@@ -173,7 +182,8 @@ static int finish(int status)
         sigprocmask(SIG_UNBLOCK, &set, NULL);
         raise(SIGPIPE);
     }
-    fprintf(stderr, "cc-tui: the output cannot be written: %s\n", strerror(errno));
+    fprintf(stderr, "cc-tui: the output cannot be written%s%s\n", error ? ": " : "",
+            error ? strerror(error) : "");
     return status == CLI_OK ? CLI_FAILED : status;
 }
 

@@ -12,20 +12,16 @@
 struct out {
     const char *who; /* the agent's tool */
     bool open_line;  /* a piece of a line was printed last */
+    char *tool;      /* call whose heading was printed last, or NULL */
 };
 
+/* Raw output, and lines of JSON, go out as they are. */
 static void put_bytes(void *ctx, const char *data, size_t len)
 {
     (void)ctx;
     fwrite(data, 1, len, stdout);
 }
 
-static void put_json(void *ctx, const char *json, size_t len)
-{
-    (void)ctx;
-    fwrite(json, 1, len, stdout);
-    putchar('\n');
-}
 
 static void end_line(struct out *o)
 {
@@ -36,13 +32,29 @@ static void end_line(struct out *o)
 
 static void put_block(struct out *o, const char *lead, const char *text)
 {
+    size_t n = text ? strlen(text) : 0;
+    while (n > 0 && text[n - 1] == '\n')
+        n--;
     end_line(o);
-    printf("%s%s%s\n", lead, *lead && text && *text ? " " : "", text ? text : "");
+    printf("%s%s%.*s\n", lead, *lead && n ? " " : "", (int)n, text ? text : "");
+}
+
+/* A call is announced when it begins, its output comes when it is done. */
+static void put_tool(struct out *o, const struct item *it)
+{
+    char lead[160];
+    if (!o->tool || !str_eq(o->tool, it->id)) {
+        snprintf(lead, sizeof(lead), "[%s]", it->who ? it->who : "tool");
+        put_block(o, lead, it->title);
+        free(o->tool);
+        o->tool = xstrdup(it->id);
+    }
+    if (!it->streaming && it->text && *it->text)
+        put_block(o, "", it->text);
 }
 
 static void put_item(struct out *o, const struct item *it)
 {
-    char lead[160];
     switch (it->kind) {
     case ITEM_USER:
         put_block(o, ">", it->text);
@@ -51,10 +63,7 @@ static void put_item(struct out *o, const struct item *it)
         put_block(o, "", it->text);
         break;
     case ITEM_TOOL:
-        snprintf(lead, sizeof(lead), "[%s]", it->who ? it->who : "tool");
-        put_block(o, lead, it->title);
-        if (it->text && *it->text)
-            put_block(o, "", it->text);
+        put_tool(o, it);
         break;
     case ITEM_RAW:
         fputs(it->text ? it->text : "", stdout);
@@ -79,9 +88,8 @@ static void put_item(struct out *o, const struct item *it)
 }
 
 /* Blocks that grow are printed once they are whole. */
-static void put_event(void *ctx, const char *json, size_t len)
+static void put_event(struct out *o, const char *json, size_t len)
 {
-    struct out *o = ctx;
     struct agent_event ev;
 
     if (agent_event_from_json(&ev, json, len, NULL) != 0)
@@ -90,11 +98,26 @@ static void put_event(void *ctx, const char *json, size_t len)
     transcribe(&ev, o->who, items);
     for (size_t i = 0; i < items->n; i++) {
         const struct item *it = &items->v[i];
-        if (items->op[i] == ITEM_PUT && (!it->streaming || it->kind == ITEM_RAW))
+        if (items->op[i] == ITEM_PUT &&
+            (!it->streaming || it->kind == ITEM_RAW || it->kind == ITEM_TOOL))
             put_item(o, it);
     }
     msg_free(&items->m);
     agent_event_release(&ev);
+}
+
+/* Events come as lines of JSON, several at a time. */
+static void put_events(void *ctx, const char *json, size_t len)
+{
+    while (len > 0) {
+        const char *nl = memchr(json, '\n', len);
+        size_t n = nl ? (size_t)(nl - json) : len;
+        if (n > 0)
+            put_event(ctx, json, n);
+        n += nl != NULL;
+        json += n;
+        len -= n;
+    }
 }
 
 int cli_logs(struct cli *c)
@@ -114,11 +137,12 @@ int cli_logs(struct cli *c)
     uint64_t id = s->id;
     app_follow(a.app, id);
     uint64_t req = raw ? app_raw(a.app, id, 0, follow, put_bytes, NULL)
-                       : app_events(a.app, id, follow, cli_json(c) ? put_json : put_event, &o);
+                       : app_events(a.app, id, follow, cli_json(c) ? put_bytes : put_events, &o);
     if (cli_app_wait(&a, req, &e) != 0)
         status = cli_app_fail(&a, &e);
     end_line(&o);
     cli_app_close(&a);
     free(tool);
+    free(o.tool);
     return status;
 }

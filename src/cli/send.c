@@ -6,6 +6,7 @@
 #include <cct/util/xalloc.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int status_of(int outcome)
 {
@@ -37,7 +38,8 @@ static int print_answer(const struct cli *c, const struct cli_app *a, const char
         puts(buf_str(&b));
         buf_release(&b);
     } else if (a->text && *a->text) {
-        puts(a->text);
+        size_t n = strlen(a->text);
+        printf("%s%s", a->text, a->text[n - 1] == '\n' ? "" : "\n");
     }
     if (a->outcome != AGENT_OK)
         cli_say(c, "the turn ended: %s", agent_outcome_name((enum agent_outcome)a->outcome));

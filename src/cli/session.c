@@ -43,12 +43,20 @@ static void kill_progress(const struct ev_kill *k)
         fprintf(stderr, "looking whether they are gone\n");
 }
 
+/* Trouble of the program itself is told, what sandboxes do only with -v. */
+static void tell_event(const struct cli_app *a, const struct ev_event *ev)
+{
+    bool trouble = ev->level > 0 && ev->sandbox == 0;
+    if (cli_has(a->c, CLI_VERBOSE) || (trouble && !cli_has(a->c, CLI_QUIET)))
+        fprintf(stderr, "cc-tui: %s\n", ev->text);
+}
+
 static void on_event(void *ctx, const struct msg *ev)
 {
     struct cli_app *a = ctx;
 
-    if (ev->type == EV_EVENT && cli_has(a->c, CLI_VERBOSE))
-        fprintf(stderr, "%s\n", ((const struct ev_event *)ev)->text);
+    if (ev->type == EV_EVENT)
+        tell_event(a, (const struct ev_event *)ev);
     if (ev->type == EV_KILL && a->progress)
         kill_progress((const struct ev_kill *)ev);
     if (ev->type != EV_DONE || !a->wanted || ev->req_id != a->wanted)

@@ -1,0 +1,325 @@
+#!/bin/sh
+# The program's commands as a user calls them: the real binary, all places in a
+# temporary folder, sandboxes by the real local provider. TAP.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+B=${B:-build/debug}
+c=$B/cc-tui
+n=0
+bad=0
+if [ ! -x "$c" ]; then
+    echo "ok 1 - commands # SKIP $c is not built"
+    echo 1..1
+    exit 0
+fi
+c=$(realpath "$c")
+T=$(mktemp -d /tmp/test-cli.XXXXXX)
+export HOME="$T/home" CC_TUI_CONFIG_DIR="$T/c" CC_TUI_DATA_DIR="$T/d" CC_TUI_STATE_DIR="$T/s"
+export CC_TUI_RUNTIME_DIR="$T/r" LC_ALL=C.UTF-8 TERM=xterm
+mkdir -p "$HOME" "$T/c"
+chmod 700 "$T/c"
+unset E2B_API_KEY E2B_API_URL E2B_DOMAIN E2B_SANDBOX_URL NO_COLOR CLICOLOR_FORCE
+unset ANTHROPIC_API_KEY CLAUDE_CODE_OAUTH_TOKEN
+trap '"$c" local stop >/dev/null 2>&1; rm -rf "$T"' EXIT
+trap 'exit 1' INT TERM
+
+check() { # name, command...
+    name=$1; shift
+    n=$((n + 1))
+    if "$@"; then
+        echo "ok $n - $name"
+    else
+        bad=$((bad + 1))
+        echo "not ok $n - $name"
+        echo "# status $rc"
+        sed 's/^/# out: /' "$T/out" | head -n 12
+        sed 's/^/# err: /' "$T/err" | head -n 12
+    fi
+}
+skip() { # name, why
+    n=$((n + 1))
+    echo "ok $n - $1 # SKIP $2"
+}
+run() { # command...: stdout, stderr and status for the checks
+    "$@" > "$T/out" 2> "$T/err" < /dev/null
+    rc=$?
+}
+is() { [ "$rc" -eq "$1" ]; }
+out() { grep -qF -e "$1" "$T/out"; }
+err() { grep -qF -e "$1" "$T/err"; }
+no_out() { [ ! -s "$T/out" ]; }
+no_err() { [ ! -s "$T/err" ]; }
+lines() { [ "$(wc -l < "$T/$1")" -eq "${2:-1}" ]; }
+both() { "$1" "$2" && "$3" "$4"; }
+one_line() { [ "$rc" -eq 0 ] && lines out 1; }
+
+# --- help, version, usage -------------------------------------------------------------
+run "$c" version
+check "version: status 0" is 0
+check "version: one line" one_line
+run "$c" --help
+check "help: status 0, on stdout" both is 0 out "usage: cc-tui"
+check "help: nothing on stderr" no_err
+run "$c" send --help
+check "help of a command" both is 0 out "usage: cc-tui send"
+run "$c" help local
+check "help of a group" both is 0 out "local env"
+run "$c" kil
+check "unknown command: 2, near word" both is 2 err "did you mean 'kill'?"
+check "unknown command: nothing on stdout" no_out
+run "$c" ls --jsn
+check "unknown option: 2, near word" both is 2 err "did you mean '--json'?"
+run "$c" send box
+check "missing argument: 2" both is 2 err "'send' wants SANDBOX TEXT|-"
+run "$c" --set nonsense ls
+check "--set without a value: 2" both is 2 err "SECTION.NAME=VALUE"
+run "$c" --set screen.thme=x ls
+check "--set of an unknown option: 2" both is 2 err "did you mean 'theme'?"
+run "$c" --project 'a b' ls
+check "a project's name has an alphabet" both is 2 err "--project"
+run "$c" kill box
+check "kill without terminal and --yes: 2" both is 2 err "--yes"
+run "$c" kill --all box --yes
+check "kill: sandboxes or --all" is 2
+run "$c" kill --all --scope world --yes
+check "kill: unknown scope" both is 2 err "project or account"
+for sh in bash zsh fish; do
+    run "$c" completion $sh
+    check "completion for $sh" both is 0 out "doctor"
+done
+if command -v bash > /dev/null; then
+    "$c" completion bash > "$T/comp.bash"
+    run bash -n "$T/comp.bash"
+    check "completion for bash is a script" is 0
+fi
+run "$c" completion tcsh
+check "completion for an unknown shell: 2" is 2
+
+# --- the screen without a terminal ----------------------------------------------------
+run "$c"
+check "no terminal: 2 and what to use" both is 2 err "cc-tui ls"
+if command -v script > /dev/null && script -qec true /dev/null > /dev/null 2>&1; then
+    run script -qec "TERM=dumb $c" /dev/null
+    check "TERM=dumb: 2" both is 2 out "dumb"
+    run script -qec "TERM= $c" /dev/null
+    check "no TERM: 2" is 2
+else
+    skip "TERM=dumb: 2" "no script(1)"
+    skip "no TERM: 2" "no script(1)"
+fi
+
+# --- decode ---------------------------------------------------------------------------
+F=tests/fixtures/recordings
+decode() { # file, arguments...
+    file=$1; shift
+    "$c" decode "$@" < "$file" > "$T/out" 2> "$T/err"
+    rc=$?
+}
+decode $F/claude-plain.jsonl --tool claude
+check "decode: status 0" both is 0 out '"kind":"turn_end"'
+check "decode: no end was told" sh -c "! grep -q '\"kind\":\"exit\"' '$T/out'"
+decode $F/claude-plain.jsonl --tool claude --exit-code 3
+check "decode: the end with its status" out '"kind":"exit"'
+decode $F/claude-sigint.jsonl --tool claude --signal INT
+check "decode: the end by a signal" sh -c "tail -n 1 '$T/out' | grep -q '\"signal\":2'"
+decode $F/claude-badmodel.jsonl --tool claude --exit-code 1 \
+    --stderr-file $F/claude-badmodel.stderr.txt
+check "decode: stderr of the agent" is 0
+decode /dev/null --tool claud
+check "decode: unknown tool, near word" both is 2 err "did you mean 'claude'?"
+decode /dev/null
+check "decode: no tool" is 2
+decode /dev/null --tool claude --signal NOPE
+check "decode: unknown signal" is 2
+decode /dev/null --tool claude --stderr-file "$T/none"
+check "decode: no such file" is 5
+
+# --- configuration --------------------------------------------------------------------
+run "$c" config show
+check "config show" both is 0 out "theme = dark"
+run env CC_TUI_SCREEN_THEME=light "$c" --set net.poll=7 config show --json
+check "config show: environment" out '{"name":"screen.theme","value":"light","source":"environment"}'
+check "config show: flag" out '{"name":"net.poll","value":"7","source":"flag"}'
+"$c" config example > "$T/out"
+check "config example is the shipped file" cmp -s "$T/out" cc-tui.conf.example
+run "$c" config keys
+check "config keys" both is 0 out "| kill-all |"
+printf '[screen]\nthme = light\nmax_fps = 500\n[keys]\nflyy = x\n' > "$T/c/cc-tui.conf"
+chmod 600 "$T/c/cc-tui.conf"
+run "$c" config check
+check "config check: 1" is 1
+check "config check: line and near word" out "cc-tui.conf:2: unknown key 'thme' (did you mean 'theme'?)"
+check "config check: value" out "cc-tui.conf:3: 'max_fps' cannot be '500'"
+check "config check: keys" out "cc-tui.conf:5:"
+run "$c" config show
+check "a bad line stops nothing" both is 0 err "cc-tui.conf:2:"
+mkdir -p "$HOME/p/q"
+printf '[screen]\ntheme = mono\n[net]\nca_file = /x\n' > "$HOME/p/.cc-tui"
+run sh -c "cd '$HOME/p/q' && '$c' config show"
+check "a project's file above" out "theme = mono"
+check "a project's file is not trusted with certificates" err "not taken from a project's file"
+run "$c" --config "$T/none" ls
+check "a named file that is not there: 2" both is 2 err "$T/none"
+mv "$T/c/cc-tui.conf" "$T/dot.conf"
+ln -s "$T/dot.conf" "$T/c/cc-tui.conf"
+run "$c" config check
+check "a linked file is read" out "cc-tui.conf:2:"
+rm "$T/c/cc-tui.conf"
+run "$c" config check
+check "no file: nothing is wrong" is 0
+
+# --- doctor ---------------------------------------------------------------------------
+run "$c" doctor
+check "doctor" both is 0 out "libcurl"
+run "$c" doctor --json
+check "doctor as JSON" out '{"what":"data folder","status":"ok"'
+run env E2B_API_KEY=e2b_00000000000000000000canary1234 "$c" doctor
+check "doctor: the key is masked" both out "****1234" is 0
+check "doctor: the key is nowhere else" sh -c "! grep -rq canary '$T'"
+run "$c" --data-dir /etc/passwd/x doctor
+check "doctor: unusable data folder" both is 1 out "FAIL  data folder"
+
+# --- sandboxes ------------------------------------------------------------------------
+if ! "$B/cc-tui-local" probe > /dev/null 2>&1; then
+    skip "sandboxes" "no namespaces here"
+    echo "1..$n"
+    exit $((bad != 0))
+fi
+run "$c" local status
+check "local status: 1 when none runs" both is 1 out "not running"
+run "$c" local env
+check "local env: 5 when none runs" both is 5 err "local start"
+run "$c" local start
+check "local start" both is 0 out "runs"
+run "$c" local status --json
+check "local status as JSON" both is 0 out '"running":true'
+run "$c" local env
+check "local env" out "export E2B_API_KEY='e2b_"
+api=$(sed -n "s/^export E2B_API_URL='\(.*\)'/\1/p" "$T/out")
+run env E2B_API_KEY=e2b_0000000000000000 E2B_API_URL="$api" "$c" ls
+check "a wrong key: 4" both is 4 err "****0000"
+run env E2B_API_KEY=e2b_0000000000000000 E2B_API_URL=http://127.0.0.1:1 "$c" ls
+check "no service: 6" both is 6 err "127.0.0.1:1"
+run "$c" ls --json
+check "ls of nothing" both is 0 out "[]"
+run "$c" new --tool nosuch
+check "new: unknown tool" is 2
+run "$c" new --tool demo --env 1X=2
+check "new: a bad variable" both is 2 err "NAME=VALUE"
+run "$c" new --tool demo --timeout never
+check "new: a bad timeout" both is 2 err "--timeout"
+run "$c" new demo
+check "new: no argument in front of --" both is 2 err "behind --"
+run "$c" new --tool demo --name box
+check "new: prints the id alone" one_line
+id=$(cat "$T/out")
+run "$c" new --tool demo --name box
+check "new: a name that is taken" is 2
+run "$c" ls -q
+check "ls -q" sh -c "[ \"\$(cat '$T/out')\" = '$id' ]"
+run "$c" ls --json
+check "ls: E2B's names" out "[{\"sandboxID\":\"$id\",\"templateID\":"
+check "ls: and ours" out '"name":"box","tool":"demo","project":"default","agentState":"'
+run "$c" ls
+check "ls: no colour into a file" sh -c "! grep -q '$(printf '\033')' '$T/out'"
+run env CLICOLOR_FORCE=1 "$c" ls
+check "ls: forced colour" grep -q "$(printf '\033')" "$T/out"
+run env CLICOLOR_FORCE=1 NO_COLOR=1 "$c" ls
+check "ls: NO_COLOR wins" sh -c "! grep -q '$(printf '\033')' '$T/out'"
+run "$c" send box "run echo one-$((40 + 2))" --wait
+check "send --wait: status of the turn" both is 0 out "exit status 0"
+run sh -c "printf 'run echo from-stdin\n' | '$c' send '$id' - --wait --json"
+check "send: text on stdin, JSON" both is 0 out "{\"sandboxID\":\"$id\",\"outcome\":\"ok\""
+run "$c" send nobody hello
+check "send: unknown sandbox: 5" both is 5 err "nobody"
+run "$c" send box ""
+check "send: empty: 2" is 2
+run "$c" logs box
+check "logs" both is 0 out "one-42"
+check "logs: stdin's message" out "from-stdin"
+run "$c" logs box --json
+check "logs as events" both is 0 out '"kind":"turn_end"'
+"$c" logs box --raw > "$T/raw" 2> "$T/err"
+"$c" decode --tool demo < "$T/raw" > "$T/out"
+"$c" logs box --json > "$T/events" 2> "$T/err"
+check "logs --raw decoded is logs --json" cmp -s "$T/out" "$T/events"
+run sh -c "'$c' logs box --raw > /dev/full"
+check "output to a full disk: 1 and why" both is 1 err "cannot be written"
+run sh -c "'$c' logs box --raw >&-"
+check "closed stdout: 1" is 1
+run sh -c "{ '$c' logs box --raw; echo \$? > '$T/pipe'; } | :"
+check "a reader that left: nothing on stderr" no_err
+run "$c" timeout box 20m
+check "timeout" is 0
+run "$c" timeout box never
+check "timeout: no time" is 2
+run "$c" pause box
+check "pause" is 0
+run "$c" ls
+check "paused is shown" out " paused "
+run "$c" send box hello
+check "send to a paused one is refused" sh -c "[ $rc -ne 0 ]"
+run "$c" resume box
+check "resume" is 0
+run "$c" --readonly kill box --yes
+check "kill with --readonly: 2" is 2
+run "$c" new --tool shell --name sh2
+check "new: a shell" is 0
+run "$c" send sh2 "exit 3" --wait --json
+check "send: failure is 1, the status in JSON" both is 1 out '"exitCode":3'
+run "$c" new --name fleeting -- sh -c 'echo "two  words"; cat /nonexistent'
+check "new: a command" is 0
+"$c" new --tool shell --name slow > /dev/null 2>&1
+"$c" send slow "sleep 60" --wait > "$T/out" 2> "$T/err" &
+pid=$!
+i=0 # the first message makes the agent's stream; then it waits
+until "$c" logs slow --raw 2> /dev/null | grep -q . || [ $i -ge 50 ]; do i=$((i + 1)); done
+kill -INT $pid
+wait $pid
+rc=$?
+check "SIGINT while waiting: 130" is 130
+run "$c" --data-dir "$T/d2" ls -q
+check "another data folder lists the same" out "$id"
+head -c 20000 /dev/urandom > "$T/d2/cc-tui.db"
+rm -f "$T/d2/cc-tui.db-wal" "$T/d2/cc-tui.db-shm"
+run "$c" --data-dir "$T/d2" ls
+check "a damaged database stops nothing" is 0
+check "a damaged database is told" err "cc-tui: "
+check "a damaged database is kept" sh -c "ls '$T/d2' | grep -q damaged"
+run "$c" --data-dir /etc/passwd/x ls
+check "an unusable data folder stops nothing" is 0
+check "an unusable data folder is told" err "/etc/passwd/x"
+run "$c" kill box --dry-run
+check "kill --dry-run" both is 0 out "$id"
+if command -v script > /dev/null && script -qec true /dev/null > /dev/null 2>&1; then
+    echo n | script -qec "$c kill box" /dev/null > "$T/out" 2> "$T/err"
+    rc=$?
+    check "kill asks; no means 7" both is 7 out "kill 1 sandbox: box? [y/N]"
+    echo n | script -qec "$c kill --all" /dev/null > "$T/out" 2> "$T/err"
+    rc=$?
+    check "kill --all asks with the number" both is 7 out "sandboxes of project default"
+    run script -qec "$c kill box --no-input" /dev/null
+    check "kill --no-input: 2" is 2
+else
+    skip "kill asks; no means 7" "no script(1)"
+    skip "kill --all asks with the number" "no script(1)"
+    skip "kill --no-input: 2" "no script(1)"
+fi
+run "$c" kill box --yes --json
+check "kill: proven" both is 0 out '{"listed":1,"killed":1,"alreadyGone":0,"failed":[],"stillAlive":[]'
+check "kill: verified" out '"verified":true'
+run "$c" kill box nobody --yes
+check "kill: unknown: 5" is 5
+run "$c" kill --all --dry-run --json
+check "kill --all --dry-run" both is 0 out '"dryRun":true'
+run "$c" kill --all --yes --json
+check "kill --all" both is 0 out '"verified":true'
+run "$c" ls --json
+check "nothing is left" out "[]"
+run "$c" ls --all
+check "ls --all shows what was" out "killed"
+run "$c" local stop
+check "local stop" is 0
+check "nothing was written elsewhere" sh -c "[ -z \"\$(find '$HOME' -type f ! -name .cc-tui)\" ]"
+echo "1..$n"
+[ $bad -eq 0 ]
