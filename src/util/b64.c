@@ -27,20 +27,16 @@ char *b64_encode(const void *data, size_t len)
     return out;
 }
 
-static int b64_value(char c)
-{
-    if (c >= 'A' && c <= 'Z')
-        return c - 'A';
-    if (c >= 'a' && c <= 'z')
-        return c - 'a' + 26;
-    if (c >= '0' && c <= '9')
-        return c - '0' + 52;
-    if (c == '+' || c == '-')
-        return 62;
-    if (c == '/' || c == '_')
-        return 63;
-    return -1;
-}
+/* Value of a character with bit 6 set; 0 for all that have none. The output of
+ * sandboxes comes this way, so it is looked up and not compared. */
+static const unsigned char b64_table[256] = {
+    [0x20] = 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 126, 0, 126, 0, 127,
+    [0x30] = 116, 117, 118, 119, 120, 121, 122, 123, 124, 125, 0, 0, 0, 0, 0, 0,
+    [0x40] = 0, 64, 65, 66, 67, 68, 69, 70, 71, 72, 73, 74, 75, 76, 77, 78,
+    [0x50] = 79, 80, 81, 82, 83, 84, 85, 86, 87, 88, 89, 0, 0, 0, 0, 127,
+    [0x60] = 0, 90, 91, 92, 93, 94, 95, 96, 97, 98, 99, 100, 101, 102, 103, 104,
+    [0x70] = 105, 106, 107, 108, 109, 110, 111, 112, 113, 114, 115, 0, 0, 0, 0, 0,
+};
 
 void *b64_decode(const char *s, size_t len, size_t *out_len)
 {
@@ -51,25 +47,29 @@ void *b64_decode(const char *s, size_t len, size_t *out_len)
     if (body % 4 == 1 || (body != len && len % 4 != 0))
         return NULL;
     unsigned char *out = xmalloc(body / 4 * 3 + 4), *q = out;
-    unsigned acc = 0;
-    for (size_t i = 0; i < body; i++) {
-        int v = b64_value(s[i]);
-        if (v < 0) {
-            free(out);
-            return NULL;
-        }
-        acc = acc << 6 | (unsigned)v;
-        switch (i & 3) {
-        case 1:
-            *q++ = (unsigned char)(acc >> 4);
-            break;
-        case 2:
-            *q++ = (unsigned char)(acc >> 2);
-            break;
-        case 3:
-            *q++ = (unsigned char)acc;
-            break;
-        }
+    const unsigned char *p = (const unsigned char *)s, *last = p + body / 4 * 4;
+    unsigned good = 64;
+    for (; p < last; p += 4) {
+        unsigned v0 = b64_table[p[0]], v1 = b64_table[p[1]], v2 = b64_table[p[2]],
+                 v3 = b64_table[p[3]];
+        unsigned n = (v0 & 63) << 18 | (v1 & 63) << 12 | (v2 & 63) << 6 | (v3 & 63);
+        good &= v0 & v1 & v2 & v3;
+        *q++ = (unsigned char)(n >> 16);
+        *q++ = (unsigned char)(n >> 8);
+        *q++ = (unsigned char)n;
+    }
+    if (body % 4) {
+        unsigned v0 = b64_table[p[0]], v1 = b64_table[p[1]];
+        unsigned v2 = body % 4 == 3 ? b64_table[p[2]] : 64;
+        unsigned n = (v0 & 63) << 18 | (v1 & 63) << 12 | (v2 & 63) << 6;
+        good &= v0 & v1 & v2;
+        *q++ = (unsigned char)(n >> 16);
+        if (body % 4 == 3)
+            *q++ = (unsigned char)(n >> 8);
+    }
+    if (!good) {
+        free(out);
+        return NULL;
     }
     *q = '\0';
     if (out_len)
