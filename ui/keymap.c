@@ -63,6 +63,14 @@ enum key_scope action_scope(enum action a)
     return actions[a].scope;
 }
 
+/* One character that is a key by itself, or 0. */
+static key_code parse_char(const char *s, size_t len)
+{
+    uint32_t cp;
+    size_t used = len ? utf8_decode(s, len, &cp) : 0;
+    return used && used == len && cp != UTF8_BAD && cp > ' ' ? cp : 0;
+}
+
 key_code key_parse(const char *name)
 {
     if (strncmp(name, "Alt-", 4) == 0) {
@@ -83,9 +91,7 @@ key_code key_parse(const char *name)
             return c == 'I' ? K_TAB : c == 'M' ? K_ENTER : K_ESC;
         return c > '@' && c <= '_' ? (key_code)(c & 0x1F) : 0;
     }
-    uint32_t cp;
-    size_t len = strlen(name), used = len ? utf8_decode(name, len, &cp) : 0;
-    return used && used == len && cp != UTF8_BAD && cp > ' ' ? cp : 0;
+    return parse_char(name, strlen(name));
 }
 
 void key_format(key_code k, char *dst, size_t size)
@@ -115,9 +121,8 @@ static bool parse_binding(const char *word, struct binding *b)
     if (b->first)
         return true;
     if (strlen(word) == 2) {
-        char one[2] = {word[0], 0}, two[2] = {word[1], 0};
-        b->first = key_parse(one);
-        b->second = key_parse(two);
+        b->first = parse_char(word, 1);
+        b->second = parse_char(word + 1, 1);
         return b->first && b->second;
     }
     return false;

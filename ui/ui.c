@@ -24,7 +24,7 @@ void ui_init(struct ui *ui, struct app *app, const struct ui_opts *o)
     ui->model = app_model(app);
     ui->opts = *o;
     if (ui->opts.warn_left_ms == 0)
-        ui->opts.warn_left_ms = 15 * MINUTE_MS;
+        ui->opts.warn_left_ms = 5 * MINUTE_MS;
     ui->keys = keymap_new();
     for (size_t i = 0; i < o->n_keys; i++) /* who loaded them told what is wrong */
         keymap_bind(ui->keys, o->keys[i].action, o->keys[i].keys, NULL);

@@ -52,7 +52,7 @@ bool poll_suspicious(size_t listed, size_t known_up, int empties, int64_t empty_
 
 int poll_warning(int64_t left_ms)
 {
-    return left_ms <= 0 ? 0 : left_ms <= 120000 ? 2 : left_ms <= 900000 ? 1 : 0;
+    return left_ms <= 0 ? 0 : left_ms <= 120000 ? 2 : left_ms <= 300000 ? 1 : 0;
 }
 
 /* Date has whole seconds, so less than that is no difference. */
@@ -181,7 +181,7 @@ static void one_changed(struct jobs *j, const struct change *c)
                  row->name ? row->name : row->sandbox_id);
 }
 
-/* "ends in 15 min" when that line is crossed while we look on. */
+/* "ends in 5 min" when that line is crossed while we look on. */
 static void warn_ends(struct jobs *j)
 {
     struct map *warned = j->priv->poll->warned;
@@ -200,7 +200,7 @@ static void warn_ends(struct jobs *j)
         map_put_id(warned, row->id, (void *)(uintptr_t)(level + 1));
         if (before && level + 1 > before)
             jobs_say(j, 1, row->id, "%s ends in %d min (t extends)", row->name,
-                     level == 2 ? 2 : 15);
+                     level == 2 ? 2 : 5);
     }
 }
 

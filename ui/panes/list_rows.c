@@ -119,6 +119,7 @@ static struct columns columns_for(int w)
         c.left = w >= 48 ? 6 : 0;
     }
     if (w >= 72) {
+        c.name = 15;
         c.age = 5;
         c.cost = 6;
     }

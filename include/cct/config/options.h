@@ -20,7 +20,7 @@
     X(fps, "screen", "max_fps", INT, "0", "0", "60", "frames per second; 0 = 30, 10 over SSH") \
     X(ambiguous_wide, "screen", "ambiguous_wide", BOOL, "off", "", "",                         \
       "characters of ambiguous width take two cells")                                          \
-    X(warn_left, "screen", "warn_left", SPAN, "15m", "0", "86400",                             \
+    X(warn_left, "screen", "warn_left", SPAN, "5m", "0", "86400",                             \
       "time left that is marked in the list")                                                  \
     X(timeout, "sandbox", "timeout", SPAN, "15m", "15", "86400", "timeout of a new sandbox")   \
     X(at_end, "sandbox", "at_end", ENUM, "kill", "kill pause", "",                             \

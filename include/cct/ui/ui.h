@@ -12,7 +12,7 @@ struct ui_opts {
     bool ascii, no_color, readonly;
     const struct theme *theme;
     int max_fps;          /* 0 = 30, or 10 over SSH */
-    int64_t warn_left_ms; /* time left that is marked; 0 = 15 min */
+    int64_t warn_left_ms; /* time left that is marked; 0 = 5 min */
     bool time_stamps, wrap;
     const char *kill_all_confirm; /* "always" "count" "never" */
     const char *bench_frames;     /* file for counters at exit, or NULL */
