@@ -2,10 +2,10 @@
  * answers, and starting it. Nothing here blocks: the child's stderr and timers tell. */
 #include "core_priv.h"
 
+#include <cct/jobs/local.h>
 #include <cct/util/buf.h>
 #include <cct/util/clock.h>
 #include <cct/util/fs.h>
-#include <cct/util/json.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <errno.h>
@@ -19,18 +19,15 @@
 #include <unistd.h>
 
 #define PROGRAM "cc-tui-local"
-#define ADDRESS_BYTES (64u << 10)
 #define HEALTH_MS 3000
 #define START_MS 20000
 #define LOOK_MS 50
 
-extern char **environ;
-
 struct local {
     struct jobs *j;
     bool busy, started;  /* started: in this round of looking */
-    struct local_address now; /* in use, or being tried */
-    struct local_address tried;
+    struct local_provider now; /* in use, or being tried */
+    struct local_provider tried;
     uint64_t health, timer;
     pid_t child;
     int fd;              /* the child's stderr */
@@ -39,82 +36,6 @@ struct local {
 };
 
 static void look(void *ctx);
-
-/* --- the address file ------------------------------------------------------------------- */
-
-static void address_clear(struct local_address *a)
-{
-    secret_free(a->key);
-    memset(a, 0, sizeof(*a));
-}
-
-bool local_address_parse(const char *text, size_t len, struct local_address *a)
-{
-    struct cJSON *root = json_parse(text, len, NULL);
-    const char *key = json_str(root, "apiKey", "");
-    bool ok;
-
-    memset(a, 0, sizeof(*a));
-    a->pid = (int)json_i64(root, "pid", 0);
-    a->start_ticks = (uint64_t)json_i64(root, "startTicks", 0);
-    a->control = (int)json_i64(root, "controlPort", 0);
-    a->traffic = (int)json_i64(root, "trafficPort", 0);
-    a->unsafe = json_bool(root, "unsafe", false);
-    ok = json_i64(root, "version", 0) >= 1 && a->pid > 1 && a->control > 0 &&
-         a->control < 65536 && a->traffic > 0 && a->traffic < 65536 && *key;
-    if (ok)
-        a->key = secret_new(key, strlen(key));
-    json_free(root);
-    return ok;
-}
-
-uint64_t local_start_ticks(int pid)
-{
-    char path[64], line[1024], *p;
-    ssize_t n;
-    int fd;
-
-    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    n = read(fd, line, sizeof(line) - 1);
-    close(fd);
-    if (n <= 0)
-        return 0;
-    line[n] = 0;
-    p = strrchr(line, ')'); /* a name may hold anything */
-    if (!p || p[1] != ' ' || p[2] == 'Z' || p[2] == 'X')
-        return 0;
-    p += 2;
-    for (int field = 3; p && field < 22; field++) {
-        p = strchr(p, ' ');
-        p = p ? p + 1 : NULL;
-    }
-    return p ? strtoull(p, NULL, 10) : 0;
-}
-
-static bool read_address(struct local *l, struct local_address *a)
-{
-    char *dir = l->j->o.runtime_dir ? xstrdup(l->j->o.runtime_dir) : fs_place(FS_RUNTIME, NULL);
-    char *path = dir ? fs_join(dir, "local.json") : NULL, *text;
-    size_t len = 0;
-    bool ok = false;
-
-    text = path ? fs_read(path, ADDRESS_BYTES, true, &len, NULL) : NULL;
-    if (text) {
-        ok = local_address_parse(text, len, a);
-        secret_wipe(text, len);
-    }
-    if (ok && local_start_ticks(a->pid) != a->start_ticks) {
-        address_clear(a);
-        ok = false;
-    }
-    free(text);
-    free(path);
-    free(dir);
-    return ok;
-}
 
 /* --- outcomes ------------------------------------------------------------------------------ */
 
@@ -140,7 +61,7 @@ static void failed(struct local *l, int code, const char *text)
     core_account_local(l->j, NULL, &e);
 }
 
-static bool same_address(const struct local_address *a, const struct local_address *b)
+static bool same_address(const struct local_provider *a, const struct local_provider *b)
 {
     return a->key && b->key && a->pid == b->pid && a->start_ticks == b->start_ticks &&
            a->control == b->control && a->traffic == b->traffic &&
@@ -153,7 +74,7 @@ static void found(struct local *l)
     bool same = l->j->e2b && same_address(&l->now, &l->tried);
 
     idle(l);
-    address_clear(&l->now);
+    local_provider_release(&l->now);
     l->now = l->tried;
     memset(&l->tried, 0, sizeof(l->tried));
     if (same)
@@ -169,52 +90,12 @@ static void found(struct local *l)
 
 /* --- starting -------------------------------------------------------------------------------- */
 
-/* Beside our own program, else by the path. */
-static char *find_program(void)
-{
-    char self[4096], *slash, *path;
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-    if (n > 0) {
-        self[n] = 0;
-        slash = strrchr(self, '/');
-        if (slash)
-            *slash = 0;
-        path = fs_join(self, PROGRAM);
-        if (slash && access(path, X_OK) == 0)
-            return path;
-        free(path);
-    }
-    return xstrdup(PROGRAM);
-}
-
-/* The provider needs places and a locale, and none of our user's keys. */
-static char **child_env(void)
-{
-    static const char *const keep[] = {"PATH=", "HOME=", "USER=", "LOGNAME=", "LANG=", "LC_",
-                                       "TZ=", "TMPDIR=", "XDG_", "CC_TUI_", "ASAN_OPTIONS=",
-                                       "UBSAN_OPTIONS=", "TSAN_OPTIONS=", "LSAN_OPTIONS="};
-    size_t n = 0, have = 0;
-    char **env;
-
-    while (environ && environ[n])
-        n++;
-    env = xcalloc(n + 1, sizeof(*env));
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < sizeof(keep) / sizeof(keep[0]); k++)
-            if (str_starts(environ[i], keep[k])) {
-                env[have++] = environ[i];
-                break;
-            }
-    return env;
-}
-
 static int spawn(struct local *l, char *const *argv, int err_fd)
 {
     posix_spawn_file_actions_t fa;
     posix_spawnattr_t at;
     sigset_t all, none;
-    char **env = child_env();
+    char **env = local_provider_env();
     int rc;
 
     sigfillset(&all);
@@ -291,7 +172,7 @@ static void start(struct local *l)
 {
     static char serve[] = "serve", opt_runtime[] = "--runtime-dir", opt_state[] = "--state-dir",
                 opt_unsafe[] = "--unsafe";
-    char *program = find_program(), *state = NULL, *text;
+    char *program = local_provider_program(), *state = NULL, *text;
     char *argv[8] = {program, serve};
     int n = 2, fds[2], rc;
 
@@ -341,7 +222,7 @@ static void none_runs(struct local *l)
     else if (l->j->o.start_local)
         start(l);
     else
-        failed(l, ERR_NOTFOUND, "no local provider runs: start it with cc-tui local start");
+        failed(l, ERR_NOTFOUND, "no local provider is running; start it with 'cc-tui local start'");
 }
 
 static void on_health(void *ctx, const struct net_result *r)
@@ -353,7 +234,7 @@ static void on_health(void *ctx, const struct net_result *r)
         found(l);
         return;
     }
-    address_clear(&l->tried);
+    local_provider_release(&l->tried);
     if (r->err.code == ERR_TIMEOUT) /* it lives, so a second one could not start */
         failed(l, ERR_TIMEOUT, "the local provider does not answer; end it with "
                                "cc-tui local stop if that lasts");
@@ -365,11 +246,18 @@ static void look(void *ctx)
 {
     struct local *l = ctx;
     struct net_req *q;
+    struct err e = {0};
+    int rc;
 
     l->timer = 0;
-    address_clear(&l->tried);
-    if (!read_address(l, &l->tried)) {
+    local_provider_release(&l->tried);
+    rc = local_provider_find(l->j->o.runtime_dir, &l->tried, &e);
+    if (rc == ERR_NOTFOUND) {
         none_runs(l);
+        return;
+    }
+    if (rc) {
+        failed(l, rc, e.text);
         return;
     }
     q = net_req_new("GET", xasprintf("http://127.0.0.1:%d/health", l->tried.control));
@@ -403,8 +291,8 @@ void core_local_release(struct jobs *j)
         return;
     net_cancel(j->o.net, l->health);
     idle(l);
-    address_clear(&l->now);
-    address_clear(&l->tried);
+    local_provider_release(&l->now);
+    local_provider_release(&l->tried);
     buf_release(&l->said);
     free(l);
     j->priv->local = NULL;

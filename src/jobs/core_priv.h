@@ -96,17 +96,6 @@ void core_link_err(struct jobs *j, const struct err *e);
 /* Find it, else start it when allowed; core_account_local() gets the outcome. */
 void core_local_open(struct jobs *j);
 void core_local_release(struct jobs *j);
-/* Address file text -> account; false when it is not one. Pure. */
-struct local_address {
-    int pid;
-    uint64_t start_ticks;
-    int control, traffic;
-    bool unsafe;
-    struct secret *key;
-};
-bool local_address_parse(const char *text, size_t len, struct local_address *a);
-/* Field 22 of /proc/PID/stat, 0 when there is no such process. */
-uint64_t local_start_ticks(int pid);
 
 /* --- core_poll.c -------------------------------------------------------------------------- */
 void core_poll_init(struct jobs *j);
