@@ -48,7 +48,7 @@ BENCH := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/bench/be
 FLOORS := $(B)/tests/bench/ncmin $(B)/tests/bench/multi
 FAULTD := $(if $(wildcard tests/faultd/*.c),$(B)/faultd)
 BINS := $(if $(wildcard src/main.c),$(B)/cc-tui) $(if $(wildcard src/local/main.c),$(B)/cc-tui-local)
-HELP_SRC := $(wildcard tests/lib/*.c)
+HELP_SRC := $(filter-out %/fakeapp.c,$(wildcard tests/lib/*.c))
 
 all: $(B)/libcct.a $(BINS) compile_commands.json
 
@@ -86,7 +86,9 @@ $(B)/flags: FORCE
 FORCE:
 
 $(UNIT) $(GOLDEN) $(E2E) $(BENCH) $(FUZZ): $(B)/tests/%: $(B)/tests/%.o $(B)/libtest.a $(B)/libcctlocal.a $(B)/libcct.a
-	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(B)/libcct.a $(LDLIBS_TEST)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(B)/libcct.a $(LDLIBS_TEST)
+# screens are tried with a facade that only writes down what it is asked
+$(GOLDEN) $(filter %/test_ui_draw %/test_ui_keys,$(UNIT)): $(B)/tests/lib/fakeapp.o
 # floors stand alone: each is linked with the one library that it measures
 $(B)/tests/bench/ncmin: LDLIBS = $(shell $(PKG) --libs ncursesw)
 $(B)/tests/bench/multi: LDLIBS = $(shell $(PKG) --libs libcurl)

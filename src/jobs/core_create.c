@@ -231,9 +231,12 @@ static void vm_is_there(struct create *c, const struct e2b_sandbox *vm)
     struct jobs *j = c->j;
     struct sandbox *row = jobs_row(j, c->row);
     int64_t now = jobs_now(j);
+    struct err e = {0};
 
     c->lost = false;
-    if (!row) { /* forgotten meanwhile: cannot be, it is pending */
+    if (!row || row->state == SB_KILLED) { /* a list showed it before the answer came */
+        err_set(&e, ERR_CANCELLED, "the sandbox was killed while it was being made");
+        told_done(c, &e);
         finish(c);
         return;
     }

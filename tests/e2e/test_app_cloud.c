@@ -1,0 +1,311 @@
+/* The facade with a key, against a scripted control plane: who is in force, creates whose
+ * answer is lost, and ending everything while the service lies and stumbles. */
+#include "../lib/appbed.h"
+#include "../lib/faultproc.h"
+
+#include <cct/util/buf.h>
+#include <cct/util/clock.h>
+#include <cct/util/json.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define KEY "e2b_0123456789abcdef0123456789abcdef01234f2a"
+
+static struct faultd *fake;
+
+static void serve(const char *sandboxes, const char *paused, const char *key)
+{
+    const char *args[] = {"--sandboxes", sandboxes, "--paused", paused, "--key", key, NULL};
+
+    fake = faultd_start(args);
+    assert_non_null(fake);
+    setenv("E2B_API_URL", faultd_url(fake), 1);
+    setenv("E2B_SANDBOX_URL", faultd_url(fake), 1);
+    setenv("E2B_API_KEY", KEY, 1);
+}
+
+static int setup(void **state)
+{
+    struct appbed *b = appbed_new();
+
+    setenv("HOME", b->root, 1); /* no key of the machine's user */
+    *state = b;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    appbed_free(*state);
+    faultd_stop(fake);
+    fake = NULL;
+    return 0;
+}
+
+static void open_app(struct appbed *b)
+{
+    struct app_opts o = {.follow_all = true, .poll_ms = 200};
+
+    appbed_open(b, &o);
+}
+
+static const struct model *model(const struct appbed *b)
+{
+    return app_model(b->app);
+}
+
+static bool link_is(struct appbed *b, const void *st)
+{
+    return model(b)->link == *(const enum link_state *)st;
+}
+
+static bool has_rows(struct appbed *b, const void *n)
+{
+    return model(b)->n_sandboxes == *(const size_t *)n;
+}
+
+static bool armed(struct appbed *b, const void *arg)
+{
+    (void)arg;
+    return model(b)->kill && model(b)->kill->phase == KILL_ARMED;
+}
+
+static int64_t left_at_service(void)
+{
+    char *log = faultd_http(fake, "GET", "/_faultd/log", "");
+    struct cJSON *j;
+    int64_t n;
+
+    assert_non_null(log);
+    j = json_parse(log, strlen(log), NULL);
+    n = json_i64(j, "running", -1) + json_i64(j, "paused", -1);
+    json_free(j);
+    free(log);
+    return n;
+}
+
+/* --- the key --------------------------------------------------------------------------- */
+
+static void test_wrong_key(void **state)
+{
+    struct appbed *b = *state;
+    enum link_state auth = LINK_AUTH;
+    struct app_create c = {.tool = "shell"};
+
+    serve("1", "0", "e2b_another");
+    open_app(b);
+    assert_true(appbed_wait(b, link_is, &auth));
+    assert_non_null(strstr(model(b)->account, "****4f2a (environment)"));
+    assert_non_null(strstr(model(b)->link_text, "****4f2a"));
+    assert_non_null(strstr(model(b)->link_text, "E2B_API_KEY"));
+    assert_null(strstr(model(b)->link_text, "0123456789abcdef"));
+    assert_null(getenv("E2B_API_KEY"));
+    assert_int_equal(appbed_finish(b, app_refresh(b->app)), ERR_AUTH);
+    assert_int_equal(appbed_finish(b, app_create(b->app, &c, false)), ERR_AUTH);
+    assert_int_equal(appbed_finish(b, app_kill_all_open(b->app, true)), ERR_AUTH);
+    assert_int_equal(model(b)->kill->phase, KILL_CANNOT);
+    appbed_close(b);
+}
+
+static void test_no_key(void **state)
+{
+    struct appbed *b = *state;
+    enum link_state auth = LINK_AUTH;
+
+    serve("0", "0", KEY);
+    unsetenv("E2B_API_KEY");
+    open_app(b);
+    assert_true(appbed_wait(b, link_is, &auth));
+    assert_non_null(strstr(model(b)->link_text, "E2B_API_KEY"));
+    assert_non_null(strstr(model(b)->link_text, "--local"));
+    appbed_close(b);
+}
+
+/* --- creates ------------------------------------------------------------------------------- */
+
+/* The VM was made, its answer was not heard: found by its mark, made only once. There is
+ * no data plane here, so the agent's start fails and the row says that a VM is up. */
+static bool first_failed(struct appbed *b, const void *arg)
+{
+    (void)arg;
+    return model(b)->n_sandboxes == 1 && model(b)->sandboxes[0].state == SB_ERROR &&
+           model(b)->sandboxes[0].vm_up;
+}
+
+static void test_lost_answer(void **state)
+{
+    struct appbed *b = *state;
+    struct app_create c = {.tool = "shell", .name = "lost"};
+
+    serve("0", "0", KEY);
+    assert_true(faultd_config(fake, "{\"rules\":[{\"method\":\"POST\",\"path\":\"/sandboxes\","
+                                    "\"cut\":0}]}"));
+    open_app(b);
+    assert_int_not_equal(appbed_finish(b, app_create(b->app, &c, true)), 0);
+    assert_true(appbed_wait(b, first_failed, NULL));
+    assert_string_equal(model(b)->sandboxes[0].name, "lost");
+    assert_int_equal(left_at_service(), 1);
+    appbed_must(b, app_kill(b->app, model(b)->sandboxes[0].id));
+    assert_int_equal(left_at_service(), 0);
+    appbed_close(b);
+}
+
+static void test_refused_create(void **state)
+{
+    struct appbed *b = *state;
+    struct app_create c = {.tool = "shell", .name = "no"};
+
+    serve("0", "0", KEY);
+    assert_true(faultd_config(fake, "{\"rules\":[{\"method\":\"POST\",\"path\":\"/sandboxes\","
+                                    "\"status\":400}]}"));
+    open_app(b);
+    assert_int_not_equal(appbed_finish(b, app_create(b->app, &c, true)), 0);
+    assert_int_equal(model(b)->sandboxes[0].state, SB_ERROR);
+    assert_false(model(b)->sandboxes[0].vm_up);
+    appbed_must(b, app_forget(b->app, model(b)->sandboxes[0].id));
+    assert_int_equal(model(b)->n_sandboxes, 0);
+    appbed_close(b);
+}
+
+/* --- kill all --------------------------------------------------------------------------------- */
+
+static void add_rule(struct buf *out, const char *id, const char *what)
+{
+    buf_addf(out, "%s{\"method\":\"DELETE\",\"path\":\"/sandboxes/%s\",%s}",
+             out->len ? "," : "", id, what);
+}
+
+/* One rule each for the first rows of the list. */
+static void break_things(const struct appbed *b)
+{
+    static const char *const faults[] = {
+        "\"status\":500,\"times\":1",                          /* tried again */
+        "\"status\":429,\"retry_after\":\"1\",\"times\":1",    /* waits as told */
+        "\"status\":404,\"times\":1",                          /* a lie: still there */
+        "\"status\":204,\"times\":1",                          /* a lie: still there */
+        "\"status\":204,\"times\":2",                          /* comes back */
+        "\"status\":204,\"apply\":true,\"cut\":0,\"times\":1", /* gone, answer lost */
+        "\"status\":403,\"times\":1",                          /* refused */
+    };
+    struct buf rules = BUF_INIT;
+    char *json;
+
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+        add_rule(&rules, model(b)->sandboxes[i].sandbox_id, faults[i]);
+    json = xasprintf("{\"rules\":[%s]}", buf_str(&rules));
+    assert_true(faultd_config(fake, json));
+    free(json);
+    buf_release(&rules);
+}
+
+static void test_kill_all(void **state)
+{
+    struct appbed *b = *state;
+    size_t n = 40;
+    const struct ev_kill *k;
+
+    serve("30", "10", KEY);
+    open_app(b);
+    assert_true(appbed_wait(b, has_rows, &n));
+    break_things(b);
+    appbed_must(b, app_kill_all_open(b->app, true));
+    k = model(b)->kill;
+    assert_int_equal(k->phase, KILL_ARMED);
+    assert_int_equal(k->n_account, 40);
+    assert_int_equal(k->n_project, 0);
+    assert_int_equal(k->by_state[SB_RUNNING], 30);
+    assert_int_equal(k->by_state[SB_PAUSED], 10);
+    assert_true(k->usd_per_hour > 30 * 0.1);
+    assert_int_equal(appbed_finish(b, app_kill_all_confirm(b->app, true, 39)), ERR_CONFLICT);
+    assert_int_equal(left_at_service(), 40);
+    assert_int_not_equal(appbed_finish(b, app_kill_all_confirm(b->app, true, 40)), 0);
+    k = model(b)->kill;
+    assert_int_equal(k->phase, KILL_REPORT);
+    assert_int_equal(k->killed + k->already_gone, 39);
+    assert_int_equal(k->failed, 1);
+    assert_int_equal(k->still_alive, 0);
+    assert_false(k->verified);
+    assert_int_equal(left_at_service(), 1);
+    appbed_must(b, app_kill_all_retry(b->app));
+    k = model(b)->kill;
+    assert_int_equal(k->failed, 0);
+    assert_true(k->verified);
+    assert_int_equal(left_at_service(), 0);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(model(b)->sandboxes[i].state, SB_KILLED);
+    appbed_close(b);
+}
+
+static bool first_creating(struct appbed *b, const void *arg)
+{
+    (void)arg;
+    return model(b)->n_sandboxes == 1 && model(b)->sandboxes[0].state == SB_CREATING;
+}
+
+/* A create whose answer is still to come goes too. */
+static void test_kill_all_creating(void **state)
+{
+    struct appbed *b = *state;
+    struct app_create c = {.tool = "shell", .name = "early"};
+    uint64_t create, refused;
+
+    serve("0", "0", KEY);
+    assert_true(faultd_config(fake, "{\"rules\":[{\"method\":\"POST\",\"path\":\"/sandboxes\","
+                                    "\"delay_ms\":1500}]}"));
+    open_app(b);
+    create = app_create(b->app, &c, true);
+    assert_true(appbed_wait(b, first_creating, NULL));
+    appbed_must(b, app_kill_all_open(b->app, false));
+    assert_true(appbed_wait(b, armed, NULL));
+    assert_int_equal(model(b)->kill->by_state[SB_CREATING], 1);
+    app_kill_all_confirm(b->app, false, 1);
+    c.name = "later";
+    refused = app_create(b->app, &c, true);
+    assert_int_equal(appbed_finish(b, refused), ERR_CONFLICT);
+    assert_int_equal(appbed_finish(b, create), ERR_CANCELLED);
+    appbed_must(b, app_refresh(b->app));
+    assert_int_equal(model(b)->sandboxes[0].state, SB_KILLED);
+    assert_int_equal(left_at_service(), 0);
+    appbed_close(b);
+}
+
+static void test_called_off(void **state)
+{
+    struct appbed *b = *state;
+    struct app_opts o = {.poll_ms = 200, .kill_all_grace_s = 5};
+    size_t n = 3;
+    uint64_t req;
+
+    serve("3", "0", KEY);
+    appbed_open(b, &o);
+    assert_true(appbed_wait(b, has_rows, &n));
+    appbed_must(b, app_kill_all_open(b->app, true));
+    req = app_kill_all_confirm(b->app, true, 3);
+    app_kill_all_cancel(b->app);
+    assert_int_equal(appbed_finish(b, req), ERR_CANCELLED);
+    appbed_must(b, app_refresh(b->app));
+    assert_int_equal(left_at_service(), 3);
+    appbed_close(b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_wrong_key, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_no_key, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_lost_answer, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_refused_create, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_kill_all, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_kill_all_creating, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_called_off, setup, teardown),
+    };
+
+    appbed_main();
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,37 @@
+/* The facade under test: folders of its own, a loop that waits for conditions, and a
+ * record of which requests ended (each exactly once). */
+#ifndef CCT_TESTS_APPBED_H
+#define CCT_TESTS_APPBED_H
+
+#include <cct/app.h>
+#include <stdbool.h>
+
+struct appbed {
+    char root[64];      /* scratch folder: data, conf, state, run in it */
+    struct app *app;    /* NULL while closed */
+    uint8_t ended[256]; /* by req_id */
+    uint64_t wanted;    /* request of the last appbed_finish, and how it ended: */
+    struct err err;
+    char *text;
+    int outcome;
+    uint64_t sandbox;
+    size_t losses;      /* times the link was told to be other than ok */
+};
+/* First thing of main(): role, signals, secrets, $B in front of PATH. */
+void appbed_main(void);
+struct appbed *appbed_new(void);
+/* Closes, stops a local provider of this folder, removes everything. */
+void appbed_free(struct appbed *b);
+/* Folders are filled in. Started and online afterwards. */
+void appbed_open(struct appbed *b, const struct app_opts *o);
+/* Stops within the second that is promised (generous for sanitizers). */
+void appbed_close(struct appbed *b);
+char *appbed_path(const struct appbed *b, const char *name);
+/* True as soon as ok(b, arg), false after a minute. */
+bool appbed_wait(struct appbed *b, bool (*ok)(struct appbed *b, const void *arg), const void *arg);
+/* Wait for the one EV_DONE of a request; its code. */
+int appbed_finish(struct appbed *b, uint64_t req);
+void appbed_must(struct appbed *b, uint64_t req); /* and it went well */
+bool appbed_isolated(void); /* the provider can make namespaces here */
+
+#endif
