@@ -71,8 +71,11 @@ static void describe(struct xfer *x, CURLcode rc, struct err *e)
         err_set(e, ERR_TIMEOUT, "no answer from \"%s\": %s; check the network and the service",
                 host, why);
         break;
-    case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CONNECT_ERROR:
+        err_set(e, ERR_NETWORK, "cannot make a safe connection to \"%s\": %s; TLS 1.2 or newer is "
+                "needed", host, why);
+        break;
+    case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_ISSUER_ERROR:
         err_set(e, ERR_NETWORK, "cannot trust \"%s\": %s; a private CA is named by ca_file or "
