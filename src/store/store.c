@@ -129,7 +129,9 @@ static void after_damage(struct store *s)
 static struct st_reply *run_op(struct store *s, struct st_req *q)
 {
     struct st_reply *r = st_reply_new(ops[q->m.type].answer, q->to.req_id);
-    int rc = ops[q->m.type].run(s, q, r);
+    int rc = q->m.type == OP_APPEND ? 0 : st_settle(s, &r->err);
+    if (rc == 0)
+        rc = ops[q->m.type].run(s, q, r);
     if (rc != 0 && r->err.code == 0)
         r->err.code = rc;
     r->readonly = s->readonly;
@@ -156,9 +158,12 @@ static int attempt(struct store *s, size_t from, size_t to, struct err *e)
         rc = s->answers[i]->err.code;
     }
     if (rc == 0)
-        return st_commit(s, e);
-    if (i > from)
+        rc = st_settle(s, e);
+    else if (i > from)
         *e = s->answers[i - 1]->err;
+    if (rc == 0)
+        return st_commit(s, e);
+    st_unsettle(s);
     st_rollback(s);
     return rc;
 }
@@ -377,6 +382,7 @@ void store_stop(struct store *s)
     mq_close(s->in);
     pthread_join(s->thread, NULL);
     mq_free(s->in);
+    buf_release(&s->open_run.raw);
     free(s->batch);
     free(s->answers);
     free(s->prune.waiting);

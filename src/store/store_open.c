@@ -157,7 +157,8 @@ static int connect_db(struct store *s, const char *path, struct err *e)
     /* deleted text is overwritten; nothing of it goes to temporary files */
     return st_exec(s,
                    "PRAGMA secure_delete=ON; PRAGMA temp_store=MEMORY;"
-                   "PRAGMA foreign_keys=ON; PRAGMA cell_size_check=ON",
+                   "PRAGMA foreign_keys=ON; PRAGMA cell_size_check=ON;"
+                   "PRAGMA wal_autocheckpoint=2000",
                    e);
 }
 

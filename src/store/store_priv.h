@@ -4,6 +4,7 @@
 #define CCT_STORE_PRIV_H
 
 #include <cct/store.h>
+#include <cct/util/buf.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
 #include <sys/types.h>
@@ -59,6 +60,12 @@ struct st_prune {
     size_t n_waiting;
 };
 
+/* Appends of the present transaction that are not written yet. */
+struct st_open_run {
+    uint64_t run, stored, turn_offset, turn_line; /* run 0: none */
+    struct buf raw;                               /* ends at stored */
+};
+
 struct store {
     /* shared */
     struct mq *in;
@@ -86,6 +93,7 @@ struct store {
     int64_t check_ms; /* when the background check goes on; INT64_MAX = done */
     int check_table, check_tries;
     struct st_prune prune;
+    struct st_open_run open_run;
 };
 
 /* --- store_sql.c: sqlite with less words ----------------------------------------- */
@@ -137,6 +145,10 @@ st_op_fn st_op_lease, st_op_lease_drop, st_op_intent_add, st_op_intent_done, st_
 st_op_fn st_op_log_add, st_op_log;
 /* store_runs.c */
 st_op_fn st_op_run_open, st_op_append, st_op_run_end, st_op_events, st_op_raw;
+
+/* Write what appends have left open: before any other operation and before the commit. */
+int st_settle(struct store *s, struct err *e);
+void st_unsettle(struct store *s); /* forget it: rolled back */
 
 /* store.c */
 struct st_reply *st_reply_new(enum st_type t, uint64_t req_id);

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { CHUNK_BYTES = 1 << 20 /* no larger than this but for a single append */ };
+
 #define RUN_COLUMNS                                                                           \
     "SELECT id, sandbox, session, epoch, stored, turnOffset, turnLine, exitCode, exitSignal," \
     " ended FROM runs"
@@ -98,52 +100,78 @@ static int put_events(struct store *s, const struct st_append *a, struct err *e)
     return 0;
 }
 
-/* The part of the raw bytes that is not stored yet. Beyond the limit of one run the
- * bytes are counted but not kept; the events are. */
-static int put_raw(struct store *s, const struct st_append *a, uint64_t stored, struct err *e)
+/* Appends to one run that follow each other in a transaction become one chunk and one
+ * change of the run's row. Beyond the limit of one run the bytes are counted but not
+ * kept; the events are. */
+int st_settle(struct store *s, struct err *e)
 {
-    size_t skip = (size_t)(stored - a->offset);
-    if (skip >= a->len)
-        return 0;
-    bool keep = stored + (a->len - skip) <= LIM_RUN_LOG_BYTES;
-    int64_t n = (int64_t)(a->len - skip);
+    struct st_open_run *o = &s->open_run;
+    int64_t run = (int64_t)o->run, len = (int64_t)o->raw.len;
+    bool keep = o->stored <= LIM_RUN_LOG_BYTES;
     int rc = 0;
-    if (keep)
-        rc = st_run(s, e, "INSERT INTO rawChunks(run, offset, data) VALUES(?,?,?)", "iib",
-                    (int64_t)a->run, (int64_t)stored, a->raw + skip, (size_t)n);
+    if (o->run == 0)
+        return 0;
+    if (len > 0 && keep)
+        rc = st_run(s, e, "INSERT INTO rawChunks(run, offset, data) VALUES(?,?,?)", "iib", run,
+                    (int64_t)o->stored - len, o->raw.p, o->raw.len);
     if (rc == 0)
-        rc = st_run(s, e, "UPDATE runs SET stored=stored+?, rawBytes=rawBytes+? WHERE id=?",
-                    "iii", n, keep ? n : INT64_C(0), (int64_t)a->run);
+        rc = st_run(s, e,
+                    "UPDATE runs SET stored=?1, rawBytes=rawBytes+?2,"
+                    " turnLine=CASE WHEN turnOffset<?3 THEN ?4 ELSE turnLine END,"
+                    " turnOffset=max(turnOffset, ?3) WHERE id=?5",
+                    "iiiii", (int64_t)o->stored, keep ? len : INT64_C(0),
+                    (int64_t)o->turn_offset, (int64_t)o->turn_line, run);
+    st_unsettle(s);
+    return rc;
+}
+
+void st_unsettle(struct store *s)
+{
+    s->open_run.run = s->open_run.turn_offset = s->open_run.turn_line = 0;
+    buf_clear(&s->open_run.raw);
+}
+
+static int open_run(struct store *s, uint64_t run, struct err *e)
+{
+    int64_t stored;
+    int rc = s->open_run.run == run ? 0 : st_settle(s, e);
+    if (rc != 0 || s->open_run.run == run)
+        return rc;
+    rc = st_number(s, e, -1, &stored, "SELECT stored FROM runs WHERE id=?", "i", (int64_t)run);
+    if (rc == 0 && stored < 0)
+        return err_set(e, ERR_NOTFOUND, "no run %llu in the database", (unsigned long long)run);
+    if (rc == 0) {
+        s->open_run.run = run;
+        s->open_run.stored = (uint64_t)stored;
+    }
     return rc;
 }
 
 int st_op_append(struct store *s, const struct st_req *q, struct st_reply *r)
 {
     const struct st_append *a = q->append;
+    struct st_open_run *o = &s->open_run;
     struct err *e = &r->err;
-    int64_t stored;
-    int rc = st_number(s, e, -1, &stored, "SELECT stored FROM runs WHERE id=?", "i",
-                       (int64_t)a->run);
+    int rc = open_run(s, a->run, e);
     if (rc != 0)
         return rc;
-    if (stored < 0)
-        return err_set(e, ERR_NOTFOUND, "no run %llu in the database",
-                       (unsigned long long)a->run);
-    r->stored = (uint64_t)stored;
-    if (a->offset > r->stored)
+    r->stored = o->stored;
+    if (a->offset > o->stored)
         return err_set(e, ERR_CONFLICT,
                        "bytes from %llu on do not follow what is stored (%llu)",
-                       (unsigned long long)a->offset, (unsigned long long)r->stored);
-    rc = put_raw(s, a, r->stored, e);
-    if (rc == 0)
-        rc = put_events(s, a, e);
-    if (rc == 0 && a->turn_offset > 0)
-        rc = st_run(s, e,
-                    "UPDATE runs SET turnOffset=?1, turnLine=?2 WHERE id=?3 AND turnOffset<?1",
-                    "iii", (int64_t)a->turn_offset, (int64_t)a->turn_line, (int64_t)a->run);
-    if (rc == 0 && a->offset + a->len > r->stored)
-        r->stored = a->offset + a->len;
-    return rc;
+                       (unsigned long long)a->offset, (unsigned long long)o->stored);
+    uint64_t known = o->stored - a->offset;
+    if (known < a->len) {
+        buf_add(&o->raw, a->raw + known, a->len - known);
+        o->stored = a->offset + a->len;
+    }
+    if (a->turn_offset > o->turn_offset) {
+        o->turn_offset = a->turn_offset;
+        o->turn_line = a->turn_line;
+    }
+    r->stored = o->stored;
+    rc = put_events(s, a, e);
+    return rc != 0 || o->raw.len < CHUNK_BYTES ? rc : st_settle(s, e);
 }
 
 int st_op_run_end(struct store *s, const struct st_req *q, struct st_reply *r)

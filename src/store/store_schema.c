@@ -1,5 +1,5 @@
 /* The tables, and the steps that bring an older database to them. Row ids are never
- * used twice (AUTOINCREMENT): other parts hold them across deletions. */
+ * used twice (AUTOINCREMENT) where other parts hold them across deletions. */
 #include "store_schema.h"
 
 static const char first[] =
@@ -34,15 +34,15 @@ static const char first[] =
     " startedAt INTEGER NOT NULL, endedAt INTEGER NOT NULL DEFAULT 0,"
     " UNIQUE(sandbox, session, epoch));"
 
+    /* the two below have no foreign key: it is looked up for each row, and whoever writes
+     * or deletes them has the run in hand */
     "CREATE TABLE rawChunks("
-    " id INTEGER PRIMARY KEY AUTOINCREMENT,"
-    " run INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE,"
-    " offset INTEGER NOT NULL, data BLOB NOT NULL, UNIQUE(run, offset));"
+    " id INTEGER PRIMARY KEY,"
+    " run INTEGER NOT NULL, offset INTEGER NOT NULL, data BLOB NOT NULL, UNIQUE(run, offset));"
 
     /* its key is its place: one tree, written at its end */
     "CREATE TABLE agentEvents("
-    " run INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE,"
-    " offset INTEGER NOT NULL, idx INTEGER NOT NULL, json TEXT NOT NULL,"
+    " run INTEGER NOT NULL, offset INTEGER NOT NULL, idx INTEGER NOT NULL, json TEXT NOT NULL,"
     " PRIMARY KEY(run, offset, idx)) WITHOUT ROWID;"
 
     "CREATE TABLE events("

@@ -334,8 +334,7 @@ static void test_killed(void **state)
         int64_t said = ask("SELECT count(*) FROM sandboxMessages");
         assert_true(have >= stored && said >= messages);
         assert_int_equal(ask("SELECT coalesce(sum(length(data)), 0) FROM rawChunks"), have);
-        assert_int_equal(ask("SELECT count(*) FROM rawChunks"),
-                         ask("SELECT count(*) FROM agentEvents"));
+        assert_true(ask("SELECT coalesce(max(offset), -1) FROM agentEvents") < have);
         stored = have;
         messages = said;
     }
