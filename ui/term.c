@@ -26,12 +26,15 @@
  * output, alternate screen; cursor and attributes as they were. */
 static const char reset_modes[] = "\033[?1000l\033[?1002l\033[?1003l\033[?1006l\033[?1004l"
                                   "\033[?2004l\033[?2026l\033[0m\033[?25h\033[?1049l\r";
-static const char set_modes[] = "\033[?2004h\033[?1004h\033[?2026$p";
+/* A program that crashed here before may have left the mouse on. */
+static const char set_modes[] = "\033[?1000l\033[?1002l\033[?1003l\033[?1006l"
+                                "\033[?2004h\033[?1004h\033[?2026$p";
 static const char sync_begin[] = "\033[?2026h", sync_end[] = "\033[?2026l";
 
 static struct {
     bool open, ascii, color, utf8, full;
-    int tty;               /* the terminal */
+    int tty;               /* the terminal: never blocks if `own` */
+    bool own;              /* tty is a description of ours, not the one the shell has too */
     int mem;               /* memory file that curses writes to during a frame */
     int out;               /* descriptor number curses was given */
     FILE *outf;
@@ -48,13 +51,52 @@ static struct {
 
 /* --- ending in every case ----------------------------------------------------- */
 
+enum { STUCK_MS = 150 };
+
+static void set_blocking(bool on)
+{
+    if (T.own)
+        return;
+    int flags = fcntl(T.tty, F_GETFL);
+    fcntl(T.tty, F_SETFL, on ? flags & ~O_NONBLOCK : flags | O_NONBLOCK);
+}
+
+/* All of it, or false when the line takes nothing for STUCK_MS. Async-signal-safe. */
+static bool write_all(const char *s, size_t len)
+{
+    bool ok = true;
+    set_blocking(false);
+    while (len && ok) {
+        struct pollfd p = {.fd = T.tty, .events = POLLOUT};
+        ssize_t n = write(T.tty, s, len);
+        if (n > 0) {
+            s += n;
+            len -= (size_t)n;
+        } else if (n < 0 && errno == EAGAIN) {
+            ok = poll(&p, 1, STUCK_MS) > 0;
+        } else {
+            ok = n < 0 && errno == EINTR;
+        }
+    }
+    set_blocking(true);
+    return ok;
+}
+
 static void restore_now(void)
 {
     /* async-signal-safe: also called by the crash handler of any thread */
-    ssize_t n = write(STDOUT_FILENO, reset_modes, sizeof(reset_modes) - 1);
-    (void)n;
+    if (T.tty >= 0 && !write_all(reset_modes, sizeof(reset_modes) - 1)) {
+        tcflush(T.tty, TCOFLUSH); /* nobody reads: what waits must not hold us */
+        write_all(reset_modes, sizeof(reset_modes) - 1);
+    }
     if (T.saved_ok)
         tcsetattr(STDIN_FILENO, TCSANOW, &T.saved);
+}
+
+static void enter_modes(void)
+{
+    if (!write_all(set_modes, sizeof(set_modes) - 1) && errno != EAGAIN)
+        T.gone = true;
 }
 
 static void on_crash(int sig)
@@ -110,10 +152,13 @@ static int open_screen(const char **note, struct err *e)
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
         return refuse(e, "standard input and output are not a terminal");
     if (!term || !*term)
-        return refuse(e, "TERM is not set");
+        return refuse(e, "TERM is not set (set it, such as TERM=xterm-256color)");
     if (strcmp(term, "dumb") == 0)
         return refuse(e, "TERM is 'dumb', which cannot place text");
-    T.tty = dup(STDOUT_FILENO);
+    T.tty = open("/proc/self/fd/1", O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+    T.own = T.tty >= 0;
+    if (!T.own)
+        T.tty = dup(STDOUT_FILENO);
     T.out = dup(STDOUT_FILENO);
     T.mem = memfd_create("frame", MFD_CLOEXEC);
     if (T.tty < 0 || T.out < 0 || T.mem < 0)
@@ -165,23 +210,57 @@ int term_open(const struct term_opts *o, const char **note, struct err *e)
     learn_keys();
     canvas_init(&T.shown);
     T.full = true;
-    if (write(T.tty, set_modes, sizeof(set_modes) - 1) < 0)
-        T.gone = true;
+    enter_modes();
     return 0;
+}
+
+/* While a frame is made, curses writes into the memory file. */
+static bool capture_begin(void)
+{
+    if (ftruncate(T.mem, 0) != 0 || lseek(T.mem, 0, SEEK_SET) != 0)
+        return false;
+    return dup2(T.mem, T.out) >= 0;
+}
+
+/* What curses wrote since, onto the frame, inside the marks where the terminal knows them. */
+static void capture_end(bool marks)
+{
+    fflush(T.outf);
+    off_t n = lseek(T.mem, 0, SEEK_CUR);
+    dup2(T.tty, T.out);
+    fcntl(T.out, F_SETFD, FD_CLOEXEC);
+    if (n <= 0)
+        return;
+    if (marks)
+        buf_add(&T.frame, sync_begin, sizeof(sync_begin) - 1);
+    char *room = buf_reserve(&T.frame, (size_t)n);
+    ssize_t got = room ? pread(T.mem, room, (size_t)n, 0) : 0;
+    if (got > 0)
+        T.frame.len += (size_t)got;
+    if (marks)
+        buf_add(&T.frame, sync_end, sizeof(sync_end) - 1);
+}
+
+/* Out of the alternate screen with every mode as it was, also when nobody reads. */
+static void leave_screen(void)
+{
+    if (T.frame.len && !write_all(T.frame.p, T.frame.len))
+        tcflush(T.tty, TCOFLUSH);
+    buf_clear(&T.frame);
+    if (!T.gone && capture_begin()) {
+        endwin();
+        capture_end(false);
+        write_all(T.frame.p ? T.frame.p : "", T.frame.len);
+        buf_clear(&T.frame);
+    }
+    restore_now();
 }
 
 void term_close(void)
 {
     if (T.open) {
         T.open = false;
-        fcntl(T.tty, F_SETFL, fcntl(T.tty, F_GETFL) & ~O_NONBLOCK);
-        if (!T.gone && T.frame.len) {
-            ssize_t n = write(T.tty, T.frame.p, T.frame.len);
-            (void)n;
-        }
-        if (!T.gone)
-            endwin();
-        restore_now();
+        leave_screen();
         die_set_hook(NULL);
     }
     if (T.screen)
@@ -205,8 +284,7 @@ void term_close(void)
 
 void term_suspend(void)
 {
-    endwin();
-    restore_now();
+    leave_screen();
     /* the whole foreground job stops, as the shell's ^Z would do it */
     signal(SIGTSTP, SIG_DFL);
     sigset_t set, old;
@@ -215,8 +293,7 @@ void term_suspend(void)
     pthread_sigmask(SIG_UNBLOCK, &set, &old);
     kill(0, SIGTSTP);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (write(T.tty, set_modes, sizeof(set_modes) - 1) < 0)
-        T.gone = true;
+    enter_modes();
     reset_prog_mode();
     term_resized();
     term_redraw();
@@ -262,7 +339,9 @@ static int curses_color(uint32_t c)
     int n = c & TEXT_COLOR_RGB ? (COLORS >= 256 ? theme_to_256(c) : theme_to_16(c))
             : (int)c < COLORS  ? (int)c
                                : theme_to_16(c);
-    return n < COLORS ? n : n % 8;
+    if (n < COLORS)
+        return n;
+    return n % 8 ? n % 8 : -1; /* 8 colours: bright black would be black on black */
 }
 
 static attr_t curses_attrs(uint16_t flags)
@@ -346,39 +425,10 @@ static void tell_curses(const struct canvas *c)
         move(c->cursor_y, c->cursor_x);
 }
 
-/* While a frame is made, curses writes into the memory file. */
-static bool capture_begin(void)
-{
-    if (ftruncate(T.mem, 0) != 0 || lseek(T.mem, 0, SEEK_SET) != 0)
-        return false;
-    return dup2(T.mem, T.out) >= 0;
-}
-
-static void capture_end(void)
-{
-    fflush(T.outf);
-    off_t n = lseek(T.mem, 0, SEEK_CUR);
-    dup2(T.tty, T.out);
-    fcntl(T.out, F_SETFD, FD_CLOEXEC);
-    if (n <= 0)
-        return;
-    bool sync = key_decoder_sync(T.keys) > 0;
-    if (sync)
-        buf_add(&T.frame, sync_begin, sizeof(sync_begin) - 1);
-    char *room = buf_reserve(&T.frame, (size_t)n);
-    ssize_t got = room ? pread(T.mem, room, (size_t)n, 0) : 0;
-    if (got > 0)
-        T.frame.len += (size_t)got;
-    if (sync)
-        buf_add(&T.frame, sync_end, sizeof(sync_end) - 1);
-    T.stats.frames++;
-}
-
 /* Write what waits, without blocking for longer than a stuck line deserves. */
 static void write_frame(void)
 {
-    int flags = fcntl(T.tty, F_GETFL);
-    fcntl(T.tty, F_SETFL, flags | O_NONBLOCK);
+    set_blocking(false);
     while (T.frame.len && !T.gone) {
         ssize_t n = write(T.tty, T.frame.p, T.frame.len);
         if (n > 0) {
@@ -393,7 +443,7 @@ static void write_frame(void)
             T.gone = true;
         }
     }
-    fcntl(T.tty, F_SETFL, flags);
+    set_blocking(true);
 }
 
 bool term_backed_up(void)
@@ -417,7 +467,8 @@ bool term_flush(const struct canvas *c)
     tell_curses(c);
     wnoutrefresh(stdscr);
     doupdate();
-    capture_end();
+    capture_end(key_decoder_sync(T.keys) > 0);
+    T.stats.frames += T.frame.len > 0;
     write_frame();
     int64_t us = (clock_mono_ms() - t0) * 1000;
     if (us > T.stats.max_frame_us)

@@ -1,0 +1,562 @@
+/* The screen on a real pseudo terminal: this program starts itself with --screen, which
+ * runs ui_run() over a facade fed by a script. What is on the wire is judged byte by byte,
+ * what is on the screen by a reference terminal. */
+#include "../lib/hostile.h"
+#include "../lib/ptyrig.h"
+#include "../lib/screenscript.h"
+
+#include <cct/model/transcribe.h>
+#include <cct/util/thread.h>
+#include <cct/util/xalloc.h>
+#include <dirent.h>
+#include <locale.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const char *self;
+static const char rows[] = "link ok cloud\nloaded\ntool claude base\n"
+                           "row 1 fix-login claude running asks last=Run it?\n"
+                           "row 2 api-tests codex running working\n"
+                           "row 3 spike-wasm pi paused unknown\n"
+                           "lines 1 30 words and more words\n";
+
+enum { SOON = 5000, AT_ONCE = 1000 };
+
+/* --- the program on the pty ------------------------------------------------------------- */
+
+static struct script *fed;
+static int stream_lines; /* lines that come with each tick */
+
+static bool feed_stream(struct app *a)
+{
+    (void)a;
+    for (int i = 0; i < stream_lines; i++)
+        script_line(fed, "lines 1 1 streamed text that goes on and on", "stream");
+    return true;
+}
+
+static void ticks(void *arg)
+{
+    const uint64_t one = 1;
+    struct timespec pause = {.tv_nsec = 5000000};
+    while (write(*(int *)arg, &one, sizeof(one)) == sizeof(one))
+        nanosleep(&pause, NULL);
+}
+
+static void rest(void *arg)
+{
+    (void)arg;
+    for (;;)
+        pause();
+}
+
+static int run_screen(const char *script)
+{
+    struct script s;
+    struct theme theme;
+    pthread_t worker;
+    sigset_t set;
+    sigfillset(&set);
+    sigdelset(&set, SIGSEGV);
+    sigdelset(&set, SIGABRT);
+    sigdelset(&set, SIGBUS);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    setlocale(LC_ALL, "");
+    script_init(&s);
+    fed = &s;
+    s.now = (int64_t)time(NULL) * 1000;
+    script_run(&s, script);
+    theme_builtin(&theme);
+    s.opts.theme = &theme;
+    s.opts.bench_frames = getenv("RIG_FRAMES");
+    thread_start(&worker, THREAD_WORK, "worker", rest, NULL);
+    if (getenv("RIG_STREAM")) {
+        stream_lines = (int)strtol(getenv("RIG_STREAM"), NULL, 10);
+        s.app->on_drain = feed_stream;
+        thread_start(&worker, THREAD_NET, "ticks", ticks, &s.app->fd);
+    }
+    int rc = ui_run(s.app, &s.opts);
+    fflush(stdout);
+    _exit(rc);
+}
+
+/* --- starting it ------------------------------------------------------------------------- */
+
+static void start_env(struct ptyrig *r, int h, int w, const char *script,
+                      const char *const more[])
+{
+    char *argv[] = {(char *)self, (char *)"--screen", (char *)script, NULL};
+    const char *env[16] = {"TERM=xterm-256color", "LC_ALL=C.UTF-8", "SSH_CONNECTION",
+                           "COLUMNS", "LINES", "NO_COLOR"};
+    size_t n = 6;
+    for (size_t i = 0; more && more[i]; i++)
+        env[n++] = more[i];
+    rig_start(r, h, w, argv, env);
+}
+
+static void start(struct ptyrig *r, int h, int w)
+{
+    start_env(r, h, w, rows, NULL);
+    assert_true(rig_wait(r, "fix-login", SOON));
+}
+
+static void must_show(struct ptyrig *r, const char *text)
+{
+    if (!rig_wait(r, text, SOON)) {
+        char *s = rig_screen(r);
+        print_message("%s", s);
+        fail_msg("'%s' does not come", text);
+    }
+}
+
+static void must_be_clean(struct ptyrig *r)
+{
+    if (r->judge.bad[0])
+        fail_msg("on the wire: %s", r->judge.bad);
+}
+
+static void must_end(struct ptyrig *r, int ms)
+{
+    if (!rig_wait_exit(r, ms))
+        fail_msg("still running after %d ms", ms);
+    const char *why = rig_not_restored(r);
+    if (why)
+        fail_msg("%s", why);
+    must_be_clean(r);
+}
+
+/* --- tests ----------------------------------------------------------------------------------- */
+
+static void test_first_screen_and_quit(void **state)
+{
+    (void)state;
+    struct ptyrig r;
+    start(&r, 24, 80);
+    must_show(&r, "ASKS YOU");
+    assert_true(r.judge.alt && r.judge.paste && r.judge.focus);
+    assert_true(r.asked_sync);
+    rig_type(&r, "q");
+    must_end(&r, AT_ONCE);
+    assert_true(WIFEXITED(r.status) && WEXITSTATUS(r.status) == 0);
+    must_show(&r, "still running"); /* said on the shell's own screen */
+    rig_stop(&r);
+}
+
+static void end_by(int sig, int status)
+{
+    struct ptyrig r;
+    start(&r, 24, 80);
+    kill(r.pid, sig);
+    must_end(&r, AT_ONCE);
+    if (!WIFEXITED(r.status) || WEXITSTATUS(r.status) != status)
+        fail_msg("signal %d: status %x", sig, r.status);
+    rig_stop(&r);
+}
+
+static void test_signals(void **state)
+{
+    (void)state;
+    end_by(SIGTERM, 143);
+    end_by(SIGINT, 130);
+    end_by(SIGQUIT, 131);
+    end_by(SIGHUP, 129);
+}
+
+static pid_t thread_named(pid_t pid, const char *name)
+{
+    char *dir = xasprintf("/proc/%d/task", (int)pid);
+    DIR *d = opendir(dir);
+    struct dirent *e;
+    pid_t found = 0;
+    while (d && (e = readdir(d)) != NULL) {
+        char *path = xasprintf("%s/%s/comm", dir, e->d_name), comm[32] = "";
+        FILE *f = fopen(path, "r");
+        if (f && fgets(comm, sizeof(comm), f) && strncmp(comm, name, strlen(name)) == 0)
+            found = (pid_t)strtol(e->d_name, NULL, 10);
+        if (f)
+            fclose(f);
+        free(path);
+    }
+    if (d)
+        closedir(d);
+    free(dir);
+    return found;
+}
+
+/* A crash of any thread gives the terminal back. */
+static void test_crash(void **state)
+{
+    (void)state;
+    static const int sigs[] = {SIGSEGV, SIGABRT, SIGBUS};
+    for (size_t i = 0; i < 3; i++) {
+        struct ptyrig r;
+        start(&r, 24, 80);
+        pid_t tid = thread_named(r.pid, "worker");
+        assert_true(tid > 0);
+        syscall(SYS_tgkill, r.pid, tid, sigs[i]);
+        must_end(&r, SOON);
+        assert_true(WIFSIGNALED(r.status) && WTERMSIG(r.status) == sigs[i]);
+        rig_stop(&r);
+    }
+}
+
+static void test_hang_up(void **state)
+{
+    (void)state;
+    struct ptyrig r;
+    start(&r, 24, 80);
+    rig_hang_up(&r);
+    assert_true(rig_wait_exit(&r, AT_ONCE));
+    rig_stop(&r);
+}
+
+/* ^Z under a real shell with job control, and back. */
+static void test_suspend(void **state)
+{
+    (void)state;
+    struct ptyrig r;
+    char *argv[] = {(char *)"bash", (char *)"--norc", (char *)"--noprofile", (char *)"-i", NULL};
+    const char *env[] = {"TERM=xterm-256color", "LC_ALL=C.UTF-8", "PS1=shell> ", "HISTFILE=", NULL};
+    if (access("/bin/bash", X_OK) != 0)
+        skip();
+    setenv("S", rows, 1);
+    rig_start(&r, 24, 80, argv, env);
+    unsetenv("S");
+    must_show(&r, "shell>");
+    char *command = xasprintf("%s --screen \"$S\"\r", self);
+    rig_type(&r, command);
+    must_show(&r, "ASKS YOU");
+    rig_type(&r, "\032");
+    must_show(&r, "Stopped");
+    assert_false(r.judge.alt);
+    rig_type(&r, "echo $((40 + 2))\r");
+    must_show(&r, "42");
+    rig_type(&r, "fg\r");
+    must_show(&r, "ASKS YOU");
+    assert_true(r.judge.alt && r.judge.focus);
+    rig_type(&r, "q");
+    must_show(&r, "still running");
+    rig_type(&r, "exit\r");
+    assert_true(rig_wait_exit(&r, SOON));
+    free(command);
+    rig_stop(&r);
+}
+
+/* The picture equals the one that a full redraw gives. */
+static void same_as_fresh(struct ptyrig *r)
+{
+    rig_wait_quiet(r, 150, SOON);
+    char *before = rig_screen(r);
+    rig_type(r, "\f");
+    rig_wait_quiet(r, 150, SOON);
+    char *after = rig_screen(r);
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+}
+
+static void test_odd_sizes(void **state)
+{
+    (void)state;
+    static const int sizes[][2] = {{1, 1}, {0, 0},  {2, 80},   {500, 5}, {3, 3},     {24, 5},
+                                   {9, 39}, {10, 40}, {300, 999}, {24, 80}, {60, 200}, {24, 80}};
+    struct ptyrig r;
+    start(&r, 24, 80);
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        rig_resize(&r, sizes[i][0], sizes[i][1]);
+        rig_wait_quiet(&r, 100, SOON);
+        rig_type(&r, "jkGi\033[A\033[B");
+        rig_wait_quiet(&r, 30, SOON);
+        rig_type(&r, "\033");
+        rig_wait_quiet(&r, 60, SOON);
+        assert_false(rig_wait_exit(&r, 0));
+    }
+    rig_type(&r, "1");
+    must_show(&r, "ASKS YOU");
+    same_as_fresh(&r);
+    rig_type(&r, "q");
+    must_end(&r, AT_ONCE);
+    rig_stop(&r);
+    /* started without a size */
+    start_env(&r, 0, 0, rows, NULL);
+    must_show(&r, "fix-login");
+    rig_type(&r, "q");
+    must_end(&r, AT_ONCE);
+    rig_stop(&r);
+}
+
+static void test_resize_storm(void **state)
+{
+    (void)state;
+    struct ptyrig r;
+    unsigned x = 12345;
+    start(&r, 24, 80);
+    int64_t t0 = rig_now_ms();
+    for (int i = 0; i < 200; i++) {
+        x = x * 1103515245 + 12345;
+        rig_resize(&r, (int)(x >> 16) % 60 + 1, (int)(x >> 8) % 200 + 1);
+        rig_wait_quiet(&r, 8, 20);
+    }
+    assert_true(rig_now_ms() - t0 < 10000);
+    rig_resize(&r, 30, 100);
+    must_show(&r, "ASKS YOU");
+    same_as_fresh(&r);
+    must_be_clean(&r);
+    rig_type(&r, "q");
+    must_end(&r, AT_ONCE);
+    rig_stop(&r);
+}
+
+/* Nobody reads for a while, though text streams: keys still count, nothing piles up, the
+ * picture is right again at once; and a stuck line does not hold the end up. */
+static void test_stuck_line(void **state)
+{
+    (void)state;
+    static const char *const env[] = {"RIG_STREAM=20", NULL};
+    struct ptyrig r;
+    start_env(&r, 50, 160, rows, env);
+    must_show(&r, "streamed");
+    poll(NULL, 0, 1500); /* the reader is away: that is the test */
+    uint64_t before = r.bytes;
+    rig_type(&r, "d");
+    must_show(&r, "any key closes");
+    assert_true(r.bytes - before < 400000);
+    must_be_clean(&r);
+    kill(r.pid, SIGSTOP); /* fill the line to the brim, then ask it to end */
+    kill(r.pid, SIGCONT);
+    poll(NULL, 0, 1000);
+    kill(r.pid, SIGTERM);
+    int64_t t0 = rig_now_ms();
+    while (!r.exited && rig_now_ms() - t0 < 3000) { /* still nobody reads */
+        r.exited = waitpid(r.pid, &r.status, WNOHANG) == r.pid;
+        poll(NULL, 0, 5);
+    }
+    assert_true(r.exited);
+    assert_true(rig_now_ms() - t0 < AT_ONCE);
+    rig_stop(&r);
+}
+
+static void open_in(const char *term, const char *locale, int h, int w)
+{
+    struct ptyrig r;
+    char *t = xasprintf("TERM=%s", term), *l = xasprintf("LC_ALL=%s", locale);
+    const char *const env[] = {t, l, NULL};
+    bool old = !strcmp(term, "vt100") || !strcmp(term, "ansi") || !strcmp(term, "linux");
+    start_env(&r, h, w, rows, env);
+    r.judge.padding = old;
+    bool tiny = h < 10 || w < 40;
+    if (!rig_wait(&r, tiny ? "40x10" : "fix-login", SOON)) {
+        char *s = rig_screen(&r);
+        print_message("%s\n", s);
+        fail_msg("TERM=%s LC_ALL=%s %dx%d shows nothing", term, locale, w, h);
+    }
+    rig_type(&r, "jj\t\t?");
+    rig_wait_quiet(&r, 50, SOON);
+    rig_type(&r, "\033");
+    rig_wait_quiet(&r, 60, SOON);
+    rig_type(&r, "qq");
+    if (!rig_wait_exit(&r, AT_ONCE))
+        fail_msg("TERM=%s does not end", term);
+    if (r.judge.bad[0])
+        fail_msg("TERM=%s LC_ALL=%s: on the wire %s", term, locale, r.judge.bad);
+    const char *why = rig_not_restored(&r);
+    if (why && (!old || strstr(why, "discipline")))
+        fail_msg("TERM=%s: %s", term, why);
+    rig_stop(&r);
+    free(t);
+    free(l);
+}
+
+static void test_terminals(void **state)
+{
+    (void)state;
+    static const char *const terms[] = {"xterm-256color", "vt100",          "linux",
+                                        "screen",         "tmux-256color",  "xterm-mono",
+                                        "ansi",           "nosuchterminal", "xterm"};
+    for (size_t i = 0; i < sizeof(terms) / sizeof(terms[0]); i++) {
+        open_in(terms[i], "C.UTF-8", 24, 80);
+        open_in(terms[i], "C", 24, 80);
+    }
+    open_in("xterm", "C.UTF-8", 9, 39);
+    open_in("vt100", "C", 60, 132);
+}
+
+static void refused(const char *term)
+{
+    struct ptyrig r;
+    const char *const env[] = {term, NULL};
+    start_env(&r, 24, 80, rows, env);
+    assert_true(rig_wait_exit(&r, SOON));
+    assert_true(WIFEXITED(r.status) && WEXITSTATUS(r.status) == 2);
+    must_show(&r, "cannot open the screen");
+    assert_null(rig_not_restored(&r));
+    rig_stop(&r);
+}
+
+static void test_refused_terminals(void **state)
+{
+    (void)state;
+    refused("TERM");
+    refused("TERM=");
+    refused("TERM=dumb");
+}
+
+/* In a locale without UTF-8 nothing over 0x7E leaves. */
+static void test_ascii_locale(void **state)
+{
+    (void)state;
+    static const char *const env[] = {"LC_ALL=C", NULL};
+    struct ptyrig r;
+    char *script = xasprintf("%sagent 1 {\"kind\":\"text\",\"offset\":5000,\"index\":0,"
+                             "\"block_id\":\"b\",\"mode\":\"replace\",\"final\":true,"
+                             "\"text\":\"caf\xc3\xa9 \xe6\x97\xa5 end\"}\n",
+                             rows);
+    start_env(&r, 24, 80, script, env);
+    must_show(&r, "caf? ?? end");
+    rig_type(&r, "q");
+    must_end(&r, AT_ONCE);
+    rig_stop(&r);
+    free(script);
+}
+
+/* Every hostile string as an agent's text, through the real screen. */
+static void test_hostile_output(void **state)
+{
+    (void)state;
+    struct hostile_set set;
+    struct ptyrig r;
+    hostile_load(&set, NULL);
+    struct buf b = BUF_INIT;
+    buf_adds(&b, rows);
+    for (size_t i = 0; i < set.n; i++) {
+        if (memchr(set.v[i].s, 0, set.v[i].len))
+            continue;
+        buf_addf(&b, "agent 1 {\"kind\":\"raw\",\"offset\":%zu,\"index\":0,\"final\":true,"
+                     "\"text\":",
+                 5000 + i);
+        buf_add_json(&b, set.v[i].s, set.v[i].len > 2000 ? 2000 : set.v[i].len);
+        buf_adds(&b, "}\n");
+    }
+    hostile_free(&set);
+    FILE *f = tmpfile(); /* inherited */
+    fwrite(b.p, 1, b.len, f);
+    fflush(f);
+    char *file = xasprintf("@/proc/self/fd/%d", fileno(f));
+    start_env(&r, 60, 200, file, NULL);
+    must_show(&r, "fix-login");
+    rig_type(&r, "2");
+    for (int i = 0; i < 40; i++) {
+        rig_type(&r, "\033[5~"); /* page up through all of it */
+        rig_wait_quiet(&r, 40, SOON);
+    }
+    must_be_clean(&r);
+    rig_type(&r, "1q");
+    must_end(&r, AT_ONCE);
+    rig_stop(&r);
+    fclose(f);
+    free(file);
+    buf_release(&b);
+}
+
+static uint64_t counter(const char *path, const char *name)
+{
+    char line[128];
+    uint64_t v = 0;
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof(line), f))
+        if (strncmp(line, name, strlen(name)) == 0)
+            v = strtoull(line + strlen(name), NULL, 10);
+    fclose(f);
+    return v;
+}
+
+/* One write for each frame; marks around it where the terminal knows them; silence when
+ * nothing changes. */
+static void test_writes_and_silence(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/frames.XXXXXX";
+    int fd = mkstemp(path);
+    close(fd);
+    char *env_path = xasprintf("RIG_FRAMES=%s", path);
+    const char *const env[] = {env_path, NULL};
+    struct ptyrig r;
+    start_env(&r, 24, 80, rows, env);
+    r.answer_sync = true;
+    must_show(&r, "ASKS YOU");
+    rig_wait_quiet(&r, 200, SOON);
+    uint64_t before = r.bytes;
+    rig_wait_quiet(&r, 800, AT_ONCE);
+    /* a minute may pass meanwhile: one small frame, no more */
+    assert_true(r.bytes - before < 400);
+    for (int i = 0; i < 10; i++) {
+        before = r.bytes;
+        rig_type(&r, i % 2 ? "k" : "j");
+        rig_wait_quiet(&r, 60, SOON);
+        assert_true(r.bytes > before && r.bytes - before < 3000);
+    }
+    assert_false(r.judge.sync);
+    rig_type(&r, "q");
+    must_end(&r, AT_ONCE);
+    uint64_t frames = counter(path, "frames "), writes = counter(path, "writes ");
+    assert_true(frames >= 11);
+    assert_int_equal(frames, writes);
+    assert_true(counter(path, "wakes ") < 200);
+    unlink(path);
+    free(env_path);
+    rig_stop(&r);
+}
+
+static int spawn_self(int argc, char **argv)
+{
+    if (argc < 3 || strcmp(argv[1], "--screen") != 0)
+        return -1;
+    if (argv[2][0] != '@')
+        return run_screen(argv[2]);
+    FILE *f = fopen(argv[2] + 1, "r");
+    struct buf b = BUF_INIT;
+    char chunk[65536];
+    size_t n;
+    while (f && (n = fread(chunk, 1, sizeof(chunk), f)) > 0)
+        buf_add(&b, chunk, n);
+    return run_screen(buf_str(&b));
+}
+
+int main(int argc, char **argv)
+{
+    int rc = spawn_self(argc, argv);
+    if (rc >= 0)
+        return rc;
+    char path[4096];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    path[n > 0 ? n : 0] = 0;
+    self = path;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_first_screen_and_quit),
+        cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_crash),
+        cmocka_unit_test(test_hang_up),
+        cmocka_unit_test(test_suspend),
+        cmocka_unit_test(test_odd_sizes),
+        cmocka_unit_test(test_resize_storm),
+        cmocka_unit_test(test_stuck_line),
+        cmocka_unit_test(test_terminals),
+        cmocka_unit_test(test_refused_terminals),
+        cmocka_unit_test(test_ascii_locale),
+        cmocka_unit_test(test_hostile_output),
+        cmocka_unit_test(test_writes_and_silence),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
