@@ -29,7 +29,6 @@ int cli_exit_of(int err_code);
     X(FORMAT, "format", 0, "json|pretty", "the same by name")                                  \
     X(QUIET, "quiet", 'q', "", "print bare ids or nothing")                                    \
     X(YES, "yes", 'y', "", "do it without asking")                                             \
-    X(DRY_RUN, "dry-run", 0, "", "say what would be done, do nothing")                         \
     X(NO_INPUT, "no-input", 0, "", "never ask; refuse instead")                                \
     X(VERBOSE, "verbose", 'v', "", "say more on stderr")                                       \
     X(CONFIG, "config", 0, "FILE", "configuration file to use")                                \
@@ -41,6 +40,7 @@ int cli_exit_of(int err_code);
     X(KILL_ALL_CONFIRM, "kill-all-confirm", 0, "always|count|never",                           \
       "how the screen asks before a kill-all")                                                 \
     X(BENCH_FRAMES, "bench-frames", 0, "FILE", "write counters of the screen at its end")      \
+    X(DRY_RUN, "dry-run", 0, "", "say what would be done, do nothing")                         \
     X(ALL, "all", 'a', "", "all of them; in lists the ended ones too")                         \
     X(TOOL, "tool", 't', "TOOL", "agent: claude, shell, demo or one of tools.conf")            \
     X(TEMPLATE, "template", 0, "ID", "template of the sandbox")                                \
@@ -48,7 +48,7 @@ int cli_exit_of(int err_code);
     X(NAME, "name", 'n', "NAME", "name; letters, digits, - and _")                             \
     X(ENV, "env", 'e', "NAME=VALUE", "variable in the sandbox; may be repeated")               \
     X(PROMPT, "prompt", 'p', "TEXT|-", "first message to the agent; - reads stdin")            \
-    X(WAIT, "wait", 'w', "", "wait for the answer")                                             \
+    X(WAIT, "wait", 'w', "", "wait for the answer")                                            \
     X(FOLLOW, "follow", 'f', "", "go on with what comes")                                      \
     X(RAW, "raw", 0, "", "the exact bytes")                                                    \
     X(SCOPE, "scope", 0, "project|account", "how far --all reaches (project)")                 \
@@ -73,23 +73,25 @@ enum cli_flag {
     X(LS, cli_ls, "ls", "list", "", 0, 0, CLI_BIT(ALL), "list sandboxes")                      \
     X(NEW, cli_new, "new", "create cr", "--tool TOOL [-- COMMAND...]", 0, -1,                  \
       CLI_BIT(TOOL) | CLI_BIT(TEMPLATE) | CLI_BIT(TIMEOUT) | CLI_BIT(NAME) | CLI_BIT(ENV) |    \
-          CLI_BIT(PROMPT),                                                                     \
+          CLI_BIT(PROMPT) | CLI_BIT(DRY_RUN),                                                  \
       "create a sandbox with an agent in it; prints its id")                                   \
     X(SEND, cli_send, "send", "", "SANDBOX TEXT|-", 2, 2, CLI_BIT(WAIT),                       \
       "send a message to the agent; --wait prints the answer")                                 \
     X(LOGS, cli_logs, "logs", "lg log", "SANDBOX", 1, 1, CLI_BIT(FOLLOW) | CLI_BIT(RAW),       \
       "print what the agent put out")                                                          \
-    X(INTERRUPT, cli_interrupt, "interrupt", "int", "SANDBOX", 1, 1, CLI_NONE,                 \
+    X(INTERRUPT, cli_interrupt, "interrupt", "int", "SANDBOX", 1, 1, CLI_BIT(DRY_RUN),         \
       "interrupt the agent's turn")                                                            \
-    X(RESTART, cli_restart, "restart", "", "SANDBOX", 1, 1, CLI_NONE,                          \
+    X(RESTART, cli_restart, "restart", "", "SANDBOX", 1, 1, CLI_BIT(DRY_RUN),                  \
       "start the agent again in its sandbox")                                                  \
-    X(PAUSE, cli_pause, "pause", "ps", "SANDBOX", 1, 1, CLI_NONE,                              \
+    X(PAUSE, cli_pause, "pause", "ps", "SANDBOX", 1, 1, CLI_BIT(DRY_RUN),                      \
       "keep memory and files, stop the clock")                                                 \
-    X(RESUME, cli_resume, "resume", "rs", "SANDBOX", 1, 1, CLI_BIT(TIMEOUT),                   \
+    X(RESUME, cli_resume, "resume", "rs", "SANDBOX", 1, 1,                                     \
+      CLI_BIT(TIMEOUT) | CLI_BIT(DRY_RUN),                                                     \
       "go on with a paused sandbox")                                                           \
-    X(TIMEOUT, cli_timeout, "timeout", "", "SANDBOX SPAN", 2, 2, CLI_NONE,                     \
+    X(TIMEOUT, cli_timeout, "timeout", "", "SANDBOX SPAN", 2, 2, CLI_BIT(DRY_RUN),             \
       "set the time left, from now")                                                           \
-    X(KILL, cli_kill, "kill", "kl", "SANDBOX...|--all", 0, -1, CLI_BIT(ALL) | CLI_BIT(SCOPE),  \
+    X(KILL, cli_kill, "kill", "kl", "SANDBOX...|--all", 0, -1,                                 \
+      CLI_BIT(ALL) | CLI_BIT(SCOPE) | CLI_BIT(DRY_RUN),                                        \
       "end sandboxes")                                                                         \
     X(LOCAL_START, cli_local_start, "local start", "", "", 0, 0, CLI_NONE,                     \
       "start the local provider and wait until it is ready")                                   \

@@ -91,10 +91,64 @@ int cli_local_start(struct cli *c)
     return CLI_OK;
 }
 
+/* How many sandboxes would end with it; negative when that is not known. */
+static int count_up(struct cli *c)
+{
+    struct cli local = *c;
+    struct cli_app a;
+    struct err e = {0};
+    int n = -1;
+
+    local.given |= CLI_BIT(LOCAL);
+    if (cli_app_open(&a, &local, &e) != 0)
+        return -1;
+    if (cli_app_refresh(&a, &e) == 0) {
+        const struct model *m = app_model(a.app);
+        n = 0;
+        for (size_t i = 0; i < m->n_sandboxes; i++)
+            n += cli_is_up(&m->sandboxes[i]);
+    }
+    cli_app_close(&a);
+    return a.signal ? -1 - a.signal : n;
+}
+
+/* All of its sandboxes end with it: with some there, that is asked. 0 = go. */
+static int may_stop(struct cli *c)
+{
+    struct err e = {0};
+    struct local_provider p;
+    char question[120];
+
+    if (cli_has(c, CLI_READONLY))
+        return cli_usage("'local stop' does nothing with --readonly");
+    if (cli_has(c, CLI_YES) || local_provider_find(NULL, &p, &e) != 0)
+        return CLI_OK;
+    local_provider_release(&p);
+    int n = count_up(c);
+    if (n < -1)
+        return 128 - 1 - n;
+    if (n == 0)
+        return CLI_OK;
+    if (n > 0)
+        snprintf(question, sizeof(question), "end the local provider and its %d sandbox%s?", n,
+                 n == 1 ? "" : "es");
+    else
+        snprintf(question, sizeof(question), "end the local provider and all of its sandboxes?");
+    if (!cli_can_ask(c))
+        return cli_usage("sandboxes would end with the local provider; give --yes to do it");
+    if (cli_ask(question))
+        return CLI_OK;
+    fputs("cc-tui: nothing was ended\n", stderr);
+    return CLI_DECLINED;
+}
+
 int cli_local_stop(struct cli *c)
 {
     struct err e = {0};
-    (void)c;
+    int status = may_stop(c);
+
+    if (status != CLI_OK)
+        return status;
     int rc = run_provider("stop", false, &e);
     return rc < 0 ? cli_fail(&e) : rc;
 }

@@ -143,6 +143,8 @@ static int create(const struct cli *c, const struct app_create *n)
          * is paid for is named even when that failed */
         if (a.sandbox_id)
             fprintf(stderr, "cc-tui: the sandbox %s exists\n", a.sandbox_id);
+        else if (a.signal)
+            cli_say(c, "what was begun may exist; 'cc-tui ls' shows it");
         status = cli_app_fail(&a, &e);
     } else {
         print_new(c, &a, n);

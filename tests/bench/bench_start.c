@@ -175,7 +175,7 @@ static int curl_at_picture(const char *const argv[], char *const env[])
 /* The provider that --local started ends with its sandboxes. */
 static void stop_local(const char *program, char *const env[])
 {
-    const char *const argv[] = {program, "local", "stop", NULL};
+    const char *const argv[] = {program, "local", "stop", "--yes", NULL};
     struct rawpty p;
     rawpty_start(&p, argv, env, 24, 80);
     rawpty_end(&p, 15000);

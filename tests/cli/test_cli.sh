@@ -20,7 +20,7 @@ mkdir -p "$HOME" "$T/c"
 chmod 700 "$T/c"
 unset E2B_API_KEY E2B_API_URL E2B_DOMAIN E2B_SANDBOX_URL NO_COLOR CLICOLOR_FORCE
 unset ANTHROPIC_API_KEY CLAUDE_CODE_OAUTH_TOKEN
-trap '"$c" local stop >/dev/null 2>&1; rm -rf "$T"' EXIT
+trap '"$c" local stop --yes >/dev/null 2>&1; rm -rf "$T"' EXIT
 trap 'exit 1' INT TERM
 
 check() { # name, command...
@@ -310,6 +310,12 @@ check "kill: proven" both is 0 out '{"listed":1,"killed":1,"alreadyGone":0,"fail
 check "kill: verified" out '"verified":true'
 run "$c" kill box nobody --yes
 check "kill: unknown: 5" is 5
+run "$c" local stop
+check "local stop with sandboxes wants --yes: 2" both is 2 err "--yes"
+run "$c" --readonly local stop --yes
+check "local stop with --readonly: 2" is 2
+run "$c" send slow --dry-run x
+check "what knows no --dry-run refuses it: 2" is 2
 run "$c" kill --all --dry-run --json
 check "kill --all --dry-run" both is 0 out '"dryRun":true'
 run "$c" kill --all --yes --json

@@ -1,0 +1,288 @@
+/* cc-tui: prepare the process, read arguments and configuration, then run one command
+ * or the screen. */
+#include <cct/app.h>
+#include <cct/cli.h>
+#include <cct/secrets/secret.h>
+#include <cct/text/width.h>
+#include <cct/ui/ui.h>
+#include <cct/util/fs.h>
+#include <cct/util/log.h>
+#include <cct/util/str.h>
+#include <cct/util/thread.h>
+#include <cct/util/xalloc.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* --- the process --------------------------------------------------------------- */
+
+/* Started with a closed stdin, stdout or stderr, the next file we open would take its
+ * number and be written over: hold the place with something that refuses. */
+static void hold_stdio(void)
+{
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
+            open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd)
+            _exit(CLI_FAILED);
+}
+
+static int prepare(struct err *e)
+{
+    hold_stdio();
+    if (getuid() != geteuid() || getgid() != getegid())
+        return err_set(e, ERR_PERM, "cc-tui does not run set-user-ID or set-group-ID");
+    thread_set_role(THREAD_MAIN);
+    if (secrets_init(e) != 0)
+        return e->code;
+    setlocale(LC_ALL, "");
+    return 0;
+}
+
+/* Before any thread: the screen's loop reads them by descriptor. */
+static void block_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    static const int sigs[] = {SIGWINCH, SIGTERM, SIGINT, SIGHUP, SIGCONT, SIGQUIT};
+    for (size_t i = 0; i < sizeof(sigs) / sizeof(sigs[0]); i++)
+        sigaddset(&set, sigs[i]);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+/* --- configuration ---------------------------------------------------------------- */
+
+/* .cc-tui here or in a folder above, up to HOME; outside of HOME only here. */
+static char *find_project_file(void)
+{
+    char *dir = realpath(".", NULL), *home_env = getenv("HOME");
+    char *home = home_env ? realpath(home_env, NULL) : NULL, *found = NULL;
+    size_t n = home ? strlen(home) : 0;
+    bool below = dir && home && strncmp(dir, home, n) == 0 && (dir[n] == '/' || !dir[n]);
+
+    while (dir && !found) {
+        struct stat st;
+        char *path = fs_join(dir, ".cc-tui"), *slash = strrchr(dir, '/');
+        if (stat(path, &st) == 0 && S_ISREG(st.st_mode))
+            found = path;
+        else
+            free(path);
+        if (!below || strcmp(dir, home) == 0 || !slash || slash == dir)
+            break;
+        *slash = '\0';
+    }
+    free(dir);
+    free(home);
+    return found;
+}
+
+struct files {
+    char *dir, *user, *project; /* dir: the configuration's folder */
+};
+
+static void find_files(const struct cli *c, struct files *f)
+{
+    char *dir = fs_place(FS_CONFIG, NULL);
+    f->user = cli_has(c, CLI_CONFIG) ? xstrdup(c->value[CLI_CONFIG])
+              : dir                  ? fs_join(dir, "cc-tui.conf")
+                                     : NULL;
+    f->project = find_project_file();
+    f->dir = dir;
+}
+
+/* Flags stand above everything. */
+static int apply_flags(const struct cli *c, struct config *cfg, struct err *e)
+{
+    static const struct {
+        enum cli_flag flag;
+        const char *option;
+    } names[] = {{CLI_THEME, "screen.theme"},
+                 {CLI_PROJECT, "sandbox.project"},
+                 {CLI_KILL_ALL_CONFIRM, "sandbox.kill_all_confirm"}};
+    int rc = 0;
+
+    for (size_t i = 0; i < c->n_sets && rc == 0; i++) {
+        const char *eq = strchr(c->sets[i], '=');
+        if (!eq)
+            return err_set(e, ERR_INVALID, "'--set' wants SECTION.NAME=VALUE, not '%.60s'",
+                           c->sets[i]);
+        char *name = xstrndup(c->sets[i], (size_t)(eq - c->sets[i]));
+        rc = config_set(cfg, name, eq + 1, OPT_FLAG, e);
+        free(name);
+    }
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && rc == 0; i++)
+        if (cli_has(c, names[i].flag))
+            rc = config_set(cfg, names[i].option, c->value[names[i].flag], OPT_FLAG, e);
+    if (rc == 0 && cli_has(c, CLI_ASCII))
+        rc = config_set(cfg, "screen.ascii", "on", OPT_FLAG, e);
+    return rc;
+}
+
+/* A project's name becomes metadata in the cloud, so its alphabet is small. */
+static int choose_project(struct cli *c, struct err *e)
+{
+    c->project = c->config->o.project;
+    if (sandbox_name_ok(c->project))
+        return 0;
+    if (cli_has(c, CLI_PROJECT))
+        return err_set(e, ERR_INVALID, "'--project' is 1 to 64 of A-Z a-z 0-9 - _, not '%.70s'",
+                       c->project);
+    config_note(c->config, "sandbox.project: '%.70s' is no name (A-Z a-z 0-9 - _); it is "
+                           "'default' now",
+                c->project);
+    c->project = "default";
+    return 0;
+}
+
+static void start_log(const struct config *cfg)
+{
+    static const char *const levels[] = {"debug", "info", "warn", "error"};
+    struct err e = {0};
+    int level = LOG_INFO;
+    for (int i = 0; i < 4; i++)
+        if (str_eq(levels[i], cfg->o.log_level))
+            level = i;
+    char *dir = fs_place(FS_STATE, &e), *path = dir ? fs_join(dir, "cc-tui.log") : NULL;
+    if (!dir || fs_mkdir_private(dir, &e) != 0 || log_open(path, (enum log_level)level) != 0) {
+        log_open(NULL, (enum log_level)level);
+        log_warn("there is no log file: %s", e.code ? e.text : "it cannot be opened");
+    }
+    free(path);
+    free(dir);
+}
+
+/* --- the screen -------------------------------------------------------------------- */
+
+static char *keys_table(const struct config *cfg)
+{
+    struct keymap *k = keymap_new();
+    for (size_t i = 0; cfg && i < cfg->n_keys; i++)
+        keymap_bind(k, cfg->keys[i].action, cfg->keys[i].keys, NULL);
+    char *text = keymap_table(k);
+    keymap_free(k);
+    return text;
+}
+
+static void check_keys(struct config *cfg)
+{
+    struct keymap *k = keymap_new();
+    for (size_t i = 0; i < cfg->n_keys; i++) {
+        struct err e = {0};
+        if (keymap_bind(k, cfg->keys[i].action, cfg->keys[i].keys, &e) != 0)
+            config_note(cfg, "%s: %s", cfg->keys[i].where, e.text);
+    }
+    keymap_free(k);
+}
+
+static const struct cli_host host = {keys_table, check_keys, term_probe_colors};
+
+static int run_screen(const struct cli *c, const char *config_dir)
+{
+    struct config *cfg = c->config;
+    const struct options *o = &cfg->o;
+    const char *no_color = getenv("NO_COLOR");
+    struct theme theme;
+    struct app_opts ao;
+    struct err e = {0};
+
+    if (theme_load(&theme, o->theme, config_dir, &e) != 0)
+        config_note(cfg, "%s", e.text);
+    check_keys(cfg);
+    text_ambiguous_wide(o->ambiguous_wide);
+    block_signals();
+    cli_app_opts(c, &ao);
+    ao.follow_all = true;
+    ao.first_demo = true;
+    err_clear(&e);
+    struct app *app = app_new(&ao, &e);
+    if (!app || app_start(app, &e) != 0) {
+        app_free(app);
+        fprintf(stderr, "cc-tui: %s\n", e.text);
+        return cli_exit_of(e.code);
+    }
+    for (size_t i = 0; i < cfg->n_notes; i++)
+        app_event_add(app, 1, 0, cfg->notes[i]);
+    struct ui_opts uo = {
+        .ascii = o->ascii,
+        .no_color = cli_has(c, CLI_NO_COLOR) || (no_color && *no_color),
+        .readonly = ao.readonly,
+        .theme = &theme,
+        .max_fps = o->fps,
+        .warn_left_ms = o->warn_left * INT64_C(1000),
+        .time_stamps = o->times,
+        .wrap = o->wrap,
+        .kill_all_confirm = o->kill_all_confirm,
+        .bench_frames = c->value[CLI_BENCH_FRAMES],
+        .keys = cfg->keys,
+        .n_keys = cfg->n_keys,
+        .note = cfg->n_notes ? cfg->notes[0] : NULL,
+    };
+    int status = ui_run(app, &uo);
+    app_stop(app);
+    app_free(app);
+    return status;
+}
+
+/* --- all of it ----------------------------------------------------------------------- */
+
+static int run(struct cli *c)
+{
+    struct config cfg;
+    struct files f;
+    struct err e = {0};
+    int status;
+
+    if (cli_has(c, CLI_HELP) || cli_is_plain(c->cmd))
+        return cli_run(c);
+    find_files(c, &f);
+    config_load(&cfg, f.user, f.project);
+    c->config = &cfg;
+    c->host = &host;
+    c->user_file = f.user;
+    c->project_file = f.project;
+    if (cli_has(c, CLI_CONFIG) && access(f.user, R_OK) != 0)
+        err_sys(&e, ERR_INVALID, "cannot read '%s'", f.user);
+    if (e.code != 0 || apply_flags(c, &cfg, &e) != 0 || choose_project(c, &e) != 0) {
+        fprintf(stderr, "cc-tui: %s\n", e.text);
+        status = CLI_USAGE;
+    } else {
+        start_log(&cfg);
+        for (size_t i = 0; i < cfg.n_notes && c->cmd != CLI_CMD_SCREEN &&
+                           c->cmd != CLI_CMD_CONFIG_CHECK && c->cmd != CLI_CMD_DOCTOR; i++)
+            fprintf(stderr, "cc-tui: %s\n", cfg.notes[i]);
+        status = c->cmd == CLI_CMD_SCREEN ? run_screen(c, f.dir) : cli_run(c);
+        log_close();
+    }
+    config_release(&cfg);
+    free(f.user);
+    free(f.project);
+    free(f.dir);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct cli c;
+    struct err e = {0};
+    int status;
+
+    if (prepare(&e) != 0) {
+        fprintf(stderr, "cc-tui: %s\n", e.text);
+        return CLI_FAILED;
+    }
+    if (cli_parse(&c, argc, (const char *const *)argv, &e) != 0) {
+        fprintf(stderr, "cc-tui: %s\n", e.text);
+        status = CLI_USAGE;
+    } else {
+        status = run(&c);
+    }
+    cli_release(&c);
+    return status;
+}
