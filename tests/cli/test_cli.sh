@@ -267,7 +267,7 @@ run "$c" new --tool shell --name sh2
 check "new: a shell" is 0
 run "$c" send sh2 "exit 3" --wait --json
 check "send: failure is 1, the status in JSON" both is 1 out '"exitCode":3'
-run "$c" new --name fleeting -- sh -c 'echo "two  words"; cat /nonexistent'
+run "$c" new --name fleeting -- sh -c 'echo "two  words"; cat /dev/null'
 check "new: a command" is 0
 "$c" new --tool shell --name slow > /dev/null 2>&1
 "$c" send slow "sleep 60" --wait > "$T/out" 2> "$T/err" &
