@@ -1,27 +1,29 @@
 /* Bytes to the terminal at 200x60: one row's change, one appended line, a stream at full
  * speed. The real screen on a pty, fed through a facade without threads. */
 #include "../lib/bench.h"
+#include "../lib/fakeapp.h"
 
 #include <cct/model/transcribe.h>
 #include <cct/ui/ui.h>
 #include <cct/util/clock.h>
 #include <cct/util/thread.h>
+#include <cct/util/xalloc.h>
 #include <fcntl.h>
 #include <locale.h>
 #include <poll.h>
 #include <pty.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "../golden/fakeapp.c"
-
-enum { H = 60, W = 200, ROWS = 20, STREAM_MS = 3000, BATCH = 200, LINE = 72 };
+enum { H = 60, W = 200, ROWS = 20, STREAM_MS = 3000, TURN_MS = 8, BATCH = 200, LINE = 72 };
 
 static const char section[] = "bytes";
-static int master, feed_fd;
+static int master;
 static struct theme theme;
 
 /* The other end: takes what comes, and types q when asked. */
@@ -195,19 +197,12 @@ static void measure_singles(struct app *a)
 static int64_t stream_end;
 static int stream_no;
 
-int app_fd(const struct app *a)
+/* A turn of the screen's budget of input, and always more to come, until the time is over
+ * and the screen is told to quit. */
+static bool feed(struct app *a)
 {
-    (void)a;
-    return feed_fd;
-}
-
-/* Always more to come, until the time is over and the screen is told to quit. */
-bool app_drain(struct app *a, int budget_ms)
-{
-    int64_t end = clock_mono_ms() + budget_ms;
+    int64_t end = clock_mono_ms() + TURN_MS;
     if (clock_mono_ms() >= stream_end) {
-        eventfd_t v;
-        eventfd_read(feed_fd, &v);
         if (write(master, "q", 1) < 0)
             die("cannot type");
         return false;
@@ -216,16 +211,14 @@ bool app_drain(struct app *a, int budget_ms)
         for (int i = 0; i < BATCH; i++)
             add_line(a, 2000 + stream_no++);
     } while (clock_mono_ms() < end);
+    eventfd_write(a->fd, 1);
     return true;
 }
 
-int app_go_online(struct app *a, struct err *e)
+static void begin(struct app *a)
 {
-    (void)a;
-    (void)e;
     stream_end = clock_mono_ms() + STREAM_MS;
-    eventfd_write(feed_fd, 1);
-    return 0;
+    eventfd_write(a->fd, 1);
 }
 
 static void measure_stream(struct app *a, struct term_stats *s, double *seconds)
@@ -234,6 +227,8 @@ static void measure_stream(struct app *a, struct term_stats *s, double *seconds)
     struct term_stats before;
     int64_t t = bench_now_us();
     term_stats(&before);
+    a->on_drain = feed;
+    a->on_online = begin;
     ui_run(a, &o);
     *seconds = (double)(bench_now_us() - t) / 1e6;
     term_stats(s);
@@ -272,7 +267,6 @@ int main(void)
     setenv("TERM", "xterm-256color", 1);
     setlocale(LC_ALL, "C.UTF-8");
     thread_set_role(THREAD_MAIN);
-    feed_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (openpty(&master, &slave, NULL, NULL, &ws) != 0)
         die("no pseudo terminal");
     int out = dup(STDOUT_FILENO);

@@ -1,5 +1,6 @@
 /* The net thread in figures: from submit to the server and back, 200 and 1000 idle
  * streams, threads, descriptors and memory, and the rate of a process' output. */
+#include "../lib/bench.h"
 #include "../lib/miniserver.h"
 #include "../lib/netbed.h"
 #include <cct/envd.h>
@@ -14,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+static const char section[] = "net";
 
 enum { ROUNDS = 300, FLOOD_MB = 64, PIECE = 24 << 10 };
 
@@ -78,6 +81,14 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+static void say(const char *name, const char *what, const char *unit, double v)
+{
+    char text[96];
+
+    snprintf(text, sizeof(text), "%s%s", name, what);
+    bench_value(section, text, unit, v, BENCH_INFO, 0, false);
+}
+
 static void bench_ping(const char *name)
 {
     static int64_t wire[ROUNDS], whole[ROUNDS];
@@ -92,9 +103,9 @@ static void bench_ping(const char *name)
     }
     qsort(wire, ROUNDS, sizeof(wire[0]), by_value);
     qsort(whole, ROUNDS, sizeof(whole[0]), by_value);
-    printf("%-28s submit to server p50 %lld us p99 %lld us, to answer p50 %lld us\n", name,
-           (long long)wire[ROUNDS / 2], (long long)wire[ROUNDS * 99 / 100],
-           (long long)whole[ROUNDS / 2]);
+    say(name, ": to the server, p50", "us", (double)wire[ROUNDS / 2]);
+    say(name, ": to the server, p99", "us", (double)wire[ROUNDS * 99 / 100]);
+    say(name, ": to the answer, p50", "us", (double)whole[ROUNDS / 2]);
 }
 
 static bool on_piece(void *ctx, const char *data, size_t len)
@@ -174,11 +185,14 @@ static void bench_streams(int n)
     t0 = now_us(CLOCK_MONOTONIC);
     if (!bed_wait(bed, 1, 10000))
         die("no timer");
-    printf("%4d more idle streams        cpu %.2f ms/s (client and test server), %ld threads, "
-           "%d descriptors in both roles, %.1f kB a stream in both\n", n,
-           (double)(now_us(CLOCK_PROCESS_CPUTIME_ID) - cpu) * 1e3 /
-               (double)(now_us(CLOCK_MONOTONIC) - t0),
-           status_kb("Threads:"), descriptors(), (double)(status_kb("VmRSS:") - rss) / n);
+    char name[64];
+    snprintf(name, sizeof(name), "%d more idle streams", n);
+    say(name, ": CPU with the test server", "ms/s",
+        (double)(now_us(CLOCK_PROCESS_CPUTIME_ID) - cpu) * 1e3 /
+            (double)(now_us(CLOCK_MONOTONIC) - t0));
+    say(name, ": threads", "", (double)status_kb("Threads:"));
+    say(name, ": descriptors of both sides", "", descriptors());
+    say(name, ": memory each, both sides", "kB", (double)(status_kb("VmRSS:") - rss) / n);
 }
 
 static struct envd *sandbox;
@@ -244,8 +258,9 @@ static void bench_flood(void)
         die("the flood did not end");
     t0 = now_us(CLOCK_MONOTONIC) - t0;
     bed_run(bed, look_at_cpu, NULL);
-    printf("output of a process          %.0f MB/s of decoded bytes, %.0f MB in a second of the "
-           "net thread\n", (double)flooded / (double)t0, (double)flooded / (double)net_cpu_us);
+    say("output of a process", ": decoded bytes", "MB/s", (double)flooded / (double)t0);
+    say("output of a process", ": in a second of the net thread", "MB",
+        (double)flooded / (double)net_cpu_us);
     bed_run(bed, end_flood, NULL);
     free(json);
     free(b64);
@@ -258,9 +273,9 @@ int main(void)
     fs_raise_nofile();
     srv = mini_start(handler, NULL);
     bed = bed_new(NULL);
-    bench_ping("requests, idle");
+    bench_ping("requests");
     urgent = true;
-    bench_ping("urgent requests, idle");
+    bench_ping("urgent requests");
     bench_streams(200);
     bench_streams(800);
     bench_ping("urgent, 1000 streams open");
