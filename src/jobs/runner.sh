@@ -269,6 +269,8 @@ start_cli() { # script; in session C, in the foreground. Its status is ours
 cli_main() { # script; from here the process number stays that of the CLI
     stat_of $$
     echo "$$ $ticks" >.cli.pid && mv -f .cli.pid cli.pid
+    # the log keeps what the CLI wrote: no CR of the terminal's before each LF
+    [ -t 1 ] && stty -onlcr <&1 2>/dev/null
     eval "$CCT_ENV"
     unset CCT_ENV CCT_SELF CCT_LOG_MAX
     exec sh "./$1"

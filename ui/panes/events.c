@@ -2,6 +2,7 @@
 #include <cct/ui/ui.h>
 
 #include <cct/util/clock.h>
+#include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,8 +44,10 @@ static void events_draw(struct ui *ui, void *state, struct canvas *c, struct rec
         clock_format_hm(hm, sizeof(hm), ev->time_ms);
         enum theme_role role = ev->level == 2 ? ROLE_ERROR : ev->level == 1 ? ROLE_NOTICE : ROLE_TEXT;
         canvas_text(c, r.y + y, r.x + 1, 5, ROLE_HINT, hm);
-        canvas_textf(c, r.y + y, r.x + 7, r.w - 8, role, "%s%s%s", s ? s->name : "",
-                     s ? " " : "", ev->text ? ev->text : "");
+        const char *text = ev->text ? ev->text : "";
+        bool named = !s || str_starts(text, s->name); /* most say it themselves */
+        canvas_textf(c, r.y + y, r.x + 7, r.w - 8, role, "%s%s%s", named ? "" : s->name,
+                     named ? "" : " ", text);
     }
     if (!m->n_events)
         canvas_text(c, r.y, r.x + 1, r.w - 2, ROLE_HINT, "nothing happened yet");
