@@ -116,6 +116,7 @@ void session_follow_lost(struct session *s, const struct err *e)
     if (s->fo.attempt == 3) {
         s->fo.said_loss = true;
         session_say(s, AGENT_WARN, "connection to the agent lost, trying again: %s", e->text);
+        session_logs_go(s);
     }
     s->fo.state = FO_ASK;
     if (e->code == ERR_AUTH) { /* its token may have changed */

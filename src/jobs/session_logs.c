@@ -61,9 +61,10 @@ static void dry(struct reader *r)
 {
     const struct session *s = r->s;
     bool over = s->fo.state == FO_ENDED || s->fo.state == FO_STOPPED || s->fo.missing;
+    bool unreachable = s->fo.said_loss; /* what is stored is all that can be had now */
     bool flushed = s->out.n_acked == s->out.n_sent && !s->out.raw.len && !s->out.ev.n;
 
-    if (flushed && (over || (!r->follow && s->out.caught_up)))
+    if (flushed && (over || (!r->follow && (s->out.caught_up || unreachable))))
         reader_end(r, NULL);
 }
 
@@ -155,8 +156,8 @@ static void begin(struct session *s, uint64_t req_id, bool events, uint64_t from
 
     *r = (struct reader){
         .s = s, .req_id = req_id, .events = events, .follow = follow, .off = from};
-    *ARR_PUSH(&s->readers) = r;
     session_follow(s);
+    *ARR_PUSH(&s->readers) = r;
     r->busy = !s->out.run.id;
     if (r->busy)
         store_run_open(s->j->o.store, s->row, s->name, -1, jobs_store(s->j, on_newest, r, r));
