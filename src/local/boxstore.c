@@ -176,19 +176,44 @@ void boxstore_each(const char *state_dir, void (*fn)(void *arg, const char *id),
     closedir(d);
 }
 
-/* Depth-first removal below an open folder; errors are counted, not fatal. */
-static int remove_at(int parent, const char *name, int depth)
+/* Depth-first removal with a bounded number of open folders: what lies deeper is
+ * first moved up beside the top folder's own entries, and the top looked at again. */
+#define REMOVE_DEPTH 24
+
+struct removal {
+    int top;
+    unsigned serial; /* of names for folders that were moved up */
+    bool again;
+};
+
+static int move_up(struct removal *r, int parent, const char *name)
+{
+    char to[32];
+    do
+        snprintf(to, sizeof(to), ".deep-%u", r->serial++);
+    while (renameat2(parent, name, r->top, to, RENAME_NOREPLACE) != 0 && errno == EEXIST);
+    struct stat st;
+    if (fstatat(r->top, to, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return -1;
+    r->again = true;
+    return 0;
+}
+
+static int empty_folder(struct removal *r, DIR *d, int depth);
+
+static int remove_at(struct removal *r, int parent, const char *name, int depth)
 {
     if (unlinkat(parent, name, 0) == 0 || errno == ENOENT)
         return 0;
     if (errno != EISDIR && errno != EPERM)
         return -1;
     struct stat st;
-    if (depth > 400 || fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
-        !S_ISDIR(st.st_mode))
+    if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISDIR(st.st_mode))
         return -1;
     if ((st.st_mode & 0700) != 0700 && fchmodat(parent, name, 0700, 0) != 0)
         return -1;
+    if (depth > REMOVE_DEPTH)
+        return move_up(r, parent, name);
     int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
     if (!d) {
@@ -196,23 +221,34 @@ static int remove_at(int parent, const char *name, int depth)
             close(fd);
         return -1;
     }
+    if (r->top < 0)
+        r->top = fd;
+    int rc;
+    do {
+        r->again = depth == 0 ? false : r->again;
+        rc = empty_folder(r, d, depth);
+    } while (depth == 0 && r->again);
+    closedir(d);
+    return unlinkat(parent, name, AT_REMOVEDIR) != 0 ? -1 : rc;
+}
+
+/* Errors do not end it: as much as can be is removed. */
+static int empty_folder(struct removal *r, DIR *d, int depth)
+{
     int rc = 0;
     struct dirent *de;
-    while ((de = readdir(d)) != NULL) {
-        if (strcmp(de->d_name, ".") == 0 || strcmp(de->d_name, "..") == 0)
-            continue;
-        if (remove_at(dirfd(d), de->d_name, depth + 1) != 0)
+    rewinddir(d);
+    while ((de = readdir(d)) != NULL)
+        if (strcmp(de->d_name, ".") != 0 && strcmp(de->d_name, "..") != 0 &&
+            remove_at(r, dirfd(d), de->d_name, depth + 1) != 0)
             rc = -1;
-    }
-    closedir(d);
-    if (unlinkat(parent, name, AT_REMOVEDIR) != 0)
-        rc = -1;
     return rc;
 }
 
 int boxstore_remove_tree(const char *path, struct err *e)
 {
-    if (remove_at(AT_FDCWD, path, 0) != 0)
+    struct removal r = {.top = -1};
+    if (remove_at(&r, AT_FDCWD, path, 0) != 0)
         return err_sys(e, ERR_IO, "cannot remove '%s' completely", path);
     return 0;
 }
@@ -259,4 +295,32 @@ int proc_open_checked(pid_t pid, uint64_t ticks)
 int proc_signal(int pidfd, int sig)
 {
     return (int)syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0);
+}
+
+pid_t proc_find_init(const char *id)
+{
+    DIR *d = opendir("/proc");
+    if (!d)
+        return 0;
+    pid_t found = 0;
+    struct dirent *de;
+    while (found == 0 && (de = readdir(d)) != NULL) {
+        int64_t pid;
+        char path[64], text[512];
+        if (!str_to_i64(de->d_name, 2, INT32_MAX, &pid))
+            continue;
+        snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+        if (fd >= 0)
+            close(fd);
+        text[n > 0 ? n : 0] = '\0';
+        const char *word = text + strlen(text) + 1; /* after the program's name */
+        if (word < text + n && strcmp(word, "sandbox-init") == 0 &&
+            word + sizeof("sandbox-init") < text + n &&
+            strcmp(word + sizeof("sandbox-init"), id) == 0)
+            found = (pid_t)pid;
+    }
+    closedir(d);
+    return found;
 }

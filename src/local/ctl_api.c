@@ -42,6 +42,9 @@ static void reply_err(struct http_req *r, const struct err *e)
     case ERR_LIMIT:
         status = 429;
         break;
+    case ERR_BUSY:
+        status = 503;
+        break;
     default:
         break;
     }
@@ -355,6 +358,14 @@ static void route_metrics(struct call *c)
     ctl_metrics_one(c->r, c->b);
 }
 
+/* Nothing is logged about a sandbox here; to say so as an empty list is what
+ * clients can show. */
+static void route_logs(struct call *c)
+{
+    const char *json = c->v2 ? "{\"logs\":[]}" : "{\"logs\":[],\"logEntries\":[]}";
+    http_reply(c->r, 200, json, strlen(json));
+}
+
 static void route_never(struct call *c)
 {
     http_reply_error(c->r, 501, "the local provider has no snapshots, forks and volumes");
@@ -434,6 +445,8 @@ static const struct route {
     {"POST", "/sandboxes/{}/timeout", route_timeout, false},
     {"POST", "/sandboxes/{}/refreshes", route_refreshes, false},
     {"GET", "/sandboxes/{}/metrics", route_metrics, false},
+    {"GET", "/sandboxes/{}/logs", route_logs, false},
+    {"GET", "/v2/sandboxes/{}/logs", route_logs, true},
     {"POST", "/sandboxes/{}/snapshots", route_never, false},
     {"POST", "/sandboxes/{}/fork", route_never, false},
     {"GET", "/snapshots", route_never, false},

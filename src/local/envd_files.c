@@ -2,10 +2,8 @@
  * them, never more than the size seen at the start. Signed addresses. */
 #include "envd.h"
 #include <cct/local/files_parse.h>
-#include <cct/secrets/digest.h>
 #include <cct/util/buf.h>
 #include <cct/util/clock.h>
-#include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <errno.h>
 #include <event2/buffer.h>
@@ -21,24 +19,9 @@
 
 bool envd_files_signed(struct envd *e, struct evhttp_request *req, const char *op)
 {
-    bool bad = false, ok = false;
-    int64_t until;
-    char *given = envd_query(req, "signature", &bad);
-    char *path = envd_query(req, "path", &bad);
-    char *user = envd_query(req, "username", &bad);
-    char *expires = envd_query(req, "signature_expiration", &bad);
-    if (!bad && given != NULL && path != NULL) {
-        char *right = files_signature(path, op, user != NULL ? user : "", e->token, expires);
-        ok = digest_equal(given, strlen(given), right, strlen(right)) &&
-             (expires == NULL ||
-              (str_to_i64(expires, 0, INT64_MAX, &until) && until >= clock_wall_ms() / 1000));
-        free(right);
-    }
-    free(given);
-    free(path);
-    free(user);
-    free(expires);
-    return ok;
+    const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(req);
+    const char *q = uri != NULL ? evhttp_uri_get_query(uri) : NULL;
+    return q != NULL && files_signed(q, op, e->token, clock_wall_ms() / 1000);
 }
 
 /* One file on its way to one reader. */
@@ -174,7 +157,8 @@ void envd_files_get(struct envd *e, struct evhttp_request *req)
         int err = errno;
         int status = err == ENOENT || err == ENOTDIR ? 404
                      : err == EACCES || err == EPERM ? 403
-                     : err == ENXIO                  ? 400
+                     : err == ENXIO || err == ELOOP  ? 400
+                     : err == ENAMETOOLONG           ? 400
                                                      : 500;
         if (status == 404)
             envd_reply_error(req, 404, "path '%.1000s' does not exist", path);

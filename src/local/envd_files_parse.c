@@ -3,6 +3,8 @@
 #include <cct/secrets/digest.h>
 #include <cct/util/buf.h>
 #include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <event2/http.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -161,4 +163,46 @@ char *files_signature(const char *path, const char *op, const char *user, const 
     free(b64);
     buf_release(&b);
     return buf_detach(&out, NULL);
+}
+
+char *files_query(const char *query, const char *name, bool *bad)
+{
+    size_t n = strlen(name);
+    for (const char *q = query; *q != '\0';) {
+        size_t len = strcspn(q, "&");
+        if (len > n && q[n] == '=' && strncmp(q, name, n) == 0) {
+            char *raw = xstrndup(q + n + 1, len - n - 1);
+            size_t out_len = 0;
+            char *out = evhttp_uridecode(raw, 1, &out_len);
+            free(raw);
+            if (out != NULL && strlen(out) == out_len)
+                return out;
+            *bad = true; /* a NUL in a path would cut it silently */
+            free(out);
+            return NULL;
+        }
+        q += len + (q[len] == '&');
+    }
+    return NULL;
+}
+
+bool files_signed(const char *query, const char *op, const char *token, int64_t now_s)
+{
+    bool bad = false, ok = false;
+    int64_t until;
+    char *given = files_query(query, "signature", &bad);
+    char *path = files_query(query, "path", &bad);
+    char *user = files_query(query, "username", &bad);
+    char *expires = files_query(query, "signature_expiration", &bad);
+    if (!bad && given != NULL && path != NULL) {
+        char *right = files_signature(path, op, user != NULL ? user : "", token, expires);
+        ok = digest_equal(given, strlen(given), right, strlen(right)) &&
+             (expires == NULL || (str_to_i64(expires, 0, INT64_MAX, &until) && until >= now_s));
+        free(right);
+    }
+    free(given);
+    free(path);
+    free(user);
+    free(expires);
+    return ok;
 }

@@ -16,9 +16,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define IDLE_S 120 /* a kept-alive connection without a request */
-#define WORK_S 30  /* a head, then a body, must be whole within this */
-#define LINGER_S 2 /* after the last answer: read and drop, so no reset eats it */
+#define IDLE_S 120              /* a kept-alive connection without a request */
+#define WORK_S 30               /* a head, then a body, must be whole within this */
+#define UNSENT_MAX (256u << 10) /* a client that does not read gets no more answers */
+#define LINGER_S 2              /* after the last answer: read and drop, so no reset eats it */
 
 enum conn_state { CONN_IDLE, CONN_HEAD, CONN_BODY, CONN_WAIT, CONN_CLOSING, CONN_LINGER };
 
@@ -113,6 +114,7 @@ static const char *reason_of(int status)
         {500, "Internal Server Error"},
         {501, "Not Implemented"},
         {502, "Bad Gateway"},
+        {503, "Service Unavailable"},
         {505, "HTTP Version Not Supported"},
     };
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
@@ -221,7 +223,7 @@ static bool read_head(struct http_conn *c)
 {
     struct evbuffer *in = bufferevent_get_input(c->bev);
     size_t len = evbuffer_get_length(in);
-    if (len == 0)
+    if (len == 0 || evbuffer_get_length(bufferevent_get_output(c->bev)) > UNSENT_MAX)
         return false;
     if (c->state == CONN_IDLE)
         conn_set_state(c, CONN_HEAD);
@@ -326,6 +328,8 @@ static void on_write(struct bufferevent *bev, void *arg)
     if (c->state == CONN_CLOSING) {
         shutdown(bufferevent_getfd(bev), SHUT_WR);
         conn_set_state(c, CONN_LINGER);
+    } else {
+        conn_work(c); /* requests may wait until the answers were read */
     }
 }
 
@@ -347,6 +351,19 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
         conn_free(c);
 }
 
+/* Full: the connection that was silent for the longest makes room, so nobody can
+ * keep the owner out by merely holding connections. */
+static bool drop_idle(struct http_srv *s)
+{
+    struct http_conn *oldest = NULL;
+    for (struct http_conn *c = s->conns; c; c = c->next)
+        if (c->state == CONN_IDLE || c->state == CONN_HEAD)
+            oldest = c;
+    if (oldest)
+        conn_free(oldest);
+    return oldest != NULL;
+}
+
 static void on_accept(struct evconnlistener *l, evutil_socket_t fd, struct sockaddr *sa,
                       int salen, void *arg)
 {
@@ -354,7 +371,7 @@ static void on_accept(struct evconnlistener *l, evutil_socket_t fd, struct socka
     (void)sa;
     (void)salen;
     struct http_srv *s = arg;
-    if (s->n_conns >= HTTP_SRV_CONNS_MAX) {
+    if (s->n_conns >= HTTP_SRV_CONNS_MAX && !drop_idle(s)) {
         close(fd);
         return;
     }

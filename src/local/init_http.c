@@ -1,5 +1,6 @@
 /* Routes of the init, who may use them, and the shapes of its answers. */
 #include "envd.h"
+#include <cct/local/files_parse.h>
 #include <cct/secrets/digest.h>
 #include <cct/util/buf.h>
 #include <cct/util/clock.h>
@@ -90,24 +91,7 @@ char *envd_query(struct evhttp_request *req, const char *name, bool *bad)
 {
     const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(req);
     const char *q = uri != NULL ? evhttp_uri_get_query(uri) : NULL;
-    size_t n = strlen(name);
-    while (q != NULL && *q != '\0') {
-        size_t len = strcspn(q, "&");
-        if (len > n && q[n] == '=' && strncmp(q, name, n) == 0) {
-            char *raw = xstrndup(q + n + 1, len - n - 1);
-            size_t out_len = 0;
-            char *out = evhttp_uridecode(raw, 1, &out_len);
-            free(raw);
-            if (out == NULL || strlen(out) != out_len) {
-                *bad = true; /* a NUL in a path would cut it silently */
-                free(out);
-                return NULL;
-            }
-            return out;
-        }
-        q += len + (q[len] == '&');
-    }
-    return NULL;
+    return q != NULL ? files_query(q, name, bad) : NULL;
 }
 
 bool envd_user_known(const struct envd *e, const char *name)

@@ -226,7 +226,9 @@ static void child_main(const struct ns_spec *s, int sync_fd, int status_fd)
         child_fail(status_fd, step);
     const char *path = s->isolated ? INIT_BINARY : s->exe;
     char init[] = "sandbox-init", version[] = "--version", self[] = INIT_BINARY;
-    char *argv[] = {self, s->probe ? version : init, NULL};
+    char id[32]; /* names the process, should its record be lost */
+    str_copy(id, sizeof(id), s->id);
+    char *argv[] = {self, s->probe ? version : init, s->probe ? NULL : id, NULL};
     char *envp[] = {NULL};
     execve(path, argv, envp);
     child_fail(status_fd, "exec");

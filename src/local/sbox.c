@@ -118,8 +118,9 @@ static void bury(struct sbox *b)
     struct err e = {0};
     if (b->phase != SBOX_KILLING)
         log_warn("sandbox %s ended by itself %s", b->rec.id, b->why);
-    if (b->phase == SBOX_CREATING && b->why[0])
-        err_set(&e, ERR_SERVER, "sandbox could not be started: %s", b->why);
+    if (b->phase == SBOX_CREATING)
+        err_set(&e, ERR_SERVER, "sandbox could not be started: %s",
+                b->why[0] ? b->why : "its init ended at once");
     else
         err_set(&e, ERR_NOTFOUND, "sandbox '%s' has ended", b->rec.id);
     operation_done(b, &e);

@@ -2,6 +2,7 @@
 #include <cct/local/init.h>
 #include <cct/local/ns.h>
 #include <cct/local/provider.h>
+#include <cct/local/tunnel.h>
 #include <cct/secrets/digest.h>
 #include <cct/util/buf.h>
 #include <cct/util/clock.h>
@@ -41,7 +42,7 @@ static int listen_unix(const char *path, struct err *e)
     mode_t old = umask(0177);
     int rc = bind(fd, (struct sockaddr *)&sa, sizeof(sa));
     umask(old);
-    if (rc != 0 || listen(fd, 256) != 0) {
+    if (rc != 0 || listen(fd, TUNNEL_CONNS_MAX) != 0) {
         err_sys(e, 0, "cannot listen on '%s'", path);
         close(fd);
         return -1;
@@ -183,6 +184,8 @@ static int start_process(const struct provider *p, struct sbox_rec *r, const str
 int sbox_create(struct provider *p, const struct sbox_new *n, sbox_done done, void *arg,
                 struct err *e)
 {
+    if (p->stopping)
+        return err_set(e, ERR_BUSY, "the local provider is being stopped");
     if (sbox_count_running(p) >= (size_t)p->max_running)
         return err_set(e, ERR_LIMIT, "the limit of %d running sandboxes is reached",
                        p->max_running);
@@ -192,7 +195,8 @@ int sbox_create(struct provider *p, const struct sbox_new *n, sbox_done done, vo
     int rc = start_process(p, &r, n->env, &child, e);
     if (rc != 0) {
         sbox_remove_files(p, r.id, r.sock);
-        return err_wrap(e, "sandbox could not be started");
+        err_wrap(e, "sandbox could not be started");
+        return e->code = ERR_SERVER; /* whatever it was, the request is not at fault */
     }
     if (n->metadata && json_first(n->metadata)) {
         char *text = json_text(n->metadata);
@@ -202,8 +206,10 @@ int sbox_create(struct provider *p, const struct sbox_new *n, sbox_done done, vo
     rc = boxstore_save(p->state_dir, &r, e);
     struct sbox *b =
         sbox_make(p, &r, child.pidfd, child.status_fd, CREATE_MS, rc == 0 ? done : NULL, arg);
-    if (rc != 0) /* without a record a restart would lose sight of it */
+    if (rc != 0) { /* without a record a restart would lose sight of it */
         sbox_kill(b, NULL, NULL);
+        e->code = ERR_SERVER;
+    }
     return rc;
 }
 
@@ -240,7 +246,10 @@ static void adopt_one(void *arg, const char *id)
     struct err e = {0};
     if (boxstore_load(p->state_dir, id, &r, &e) != 0) {
         log_warn("leftovers of sandbox %s removed: %s", id, e.text);
-        sbox_remove_files(p, id, "");
+        sbox_end_lost(id);
+        char *sock = xasprintf("%s/s/%s.sock", p->runtime_dir, id);
+        sbox_remove_files(p, id, sock);
+        free(sock);
         return;
     }
     int pidfd = proc_open_checked(r.pid, r.start_ticks);
@@ -318,4 +327,11 @@ void sbox_kill_tree(pid_t root)
     for (int round = 0; round < 50 && kill_below(root) > 0; round++)
         continue;
     kill(root, SIGKILL);
+}
+
+void sbox_end_lost(const char *id)
+{
+    pid_t pid = proc_find_init(id);
+    if (pid > 0)
+        sbox_kill_tree(pid);
 }

@@ -83,6 +83,8 @@ static void end_leftover(void *arg, const char *id)
         }
         unlink(r.sock);
         sbox_rec_clear(&r);
+    } else {
+        sbox_end_lost(id);
     }
     char *dir = boxstore_dir(state_dir, id);
     boxstore_remove_tree(dir, NULL);

@@ -1,10 +1,12 @@
 /* The traffic port (see the header). A client keeps one pool of connections for
  * all sandboxes, so each connection carries one request and is closed after it:
  * the next request may be for another sandbox. */
+#include <cct/local/files_parse.h>
 #include <cct/local/http_head.h>
 #include <cct/local/http_srv.h>
 #include <cct/local/provider.h>
 #include <cct/local/tunnel.h>
+#include <cct/secrets/digest.h>
 #include <cct/util/buf.h>
 #include <cct/util/clock.h>
 #include <cct/util/json.h>
@@ -27,6 +29,7 @@
 
 #define HEAD_S 30
 #define LINGER_S 2
+#define STALL_S 60 /* a request's body must move at least this often */
 #define WAKE_S 300 /* time given to a sandbox that traffic woke */
 
 struct pipe_conn {
@@ -154,8 +157,10 @@ static void pump_body(struct pipe_conn *c)
         }
         evbuffer_remove_buffer(in, out, used);
     }
-    if (c->body_done)
+    if (c->body_done) {
         evbuffer_drain(in, evbuffer_get_length(in));
+        bufferevent_set_timeouts(c->client, NULL, NULL);
+    }
     if (evbuffer_get_length(out) > TUNNEL_HIGH_WATER)
         bufferevent_disable(c->client, EV_READ);
 }
@@ -284,6 +289,24 @@ static bool wake(struct pipe_conn *c, struct sbox *b)
     return c->waking;
 }
 
+/* The init reads a whole body before it looks at the token, so a body from
+ * somebody without one must not get that far. */
+static bool may_send(const struct sbox *b, const struct http_head *h)
+{
+    if (!h->chunked && h->content_length <= 0)
+        return true;
+    const struct http_slice *token = http_head_get(h, "x-access-token");
+    if (token && digest_equal(token->p, token->len, b->rec.token, strlen(b->rec.token)))
+        return true;
+    const char *q = memchr(h->target.p, '?', h->target.len);
+    if (!q)
+        return false;
+    char *query = xstrndup(q + 1, h->target.len - (size_t)(q + 1 - h->target.p));
+    bool ok = files_signed(query, "write", b->rec.token, clock_wall_ms() / 1000);
+    free(query);
+    return ok;
+}
+
 /* Which sandbox, or an answer that says why there is none. */
 static const struct sbox *route(struct pipe_conn *c, const struct http_head *h)
 {
@@ -315,6 +338,8 @@ static const struct sbox *route(struct pipe_conn *c, const struct http_head *h)
         refuse_gone(c, name, "The sandbox is running but the port is not open", n);
     else if (h->target.len >= 4 && memcmp(h->target.p, "/cc/", 4) == 0)
         refuse_text(c, 404, "not served here");
+    else if (!may_send(b, h))
+        refuse_text(c, 401, "the access token or signature is missing or wrong");
     else
         return b;
     return NULL;
@@ -343,6 +368,9 @@ static void read_head(struct pipe_conn *c)
     if (c->closing)
         return;
     evbuffer_drain(in, (size_t)n);
+    struct timeval stall = {STALL_S, 0};
+    if (!c->body_done)
+        bufferevent_set_timeouts(c->client, &stall, NULL);
     pump_body(c);
 }
 
@@ -372,8 +400,13 @@ static void on_client_write(struct bufferevent *bev, void *arg)
 static void on_client_event(struct bufferevent *bev, short what, void *arg)
 {
     (void)bev;
+    struct pipe_conn *c = arg;
     if (what & (BEV_EVENT_EOF | BEV_EVENT_ERROR))
-        conn_free(arg);
+        conn_free(c);
+    else if ((what & BEV_EVENT_TIMEOUT) && !c->closing && !c->answered)
+        refuse_text(c, 408, "the request's body did not arrive in time");
+    else if ((what & BEV_EVENT_TIMEOUT) && !c->closing)
+        conn_free(c); /* in the middle of an answer nothing else can be said */
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
@@ -389,6 +422,18 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 
 /* --- the port --------------------------------------------------------------------- */
 
+/* Full: the oldest connection that has sent no request yet makes room. */
+static bool drop_idle(struct tunnel *t)
+{
+    struct pipe_conn *oldest = NULL;
+    for (struct pipe_conn *c = t->conns; c; c = c->next)
+        if (!c->init && !c->closing && !c->waking)
+            oldest = c;
+    if (oldest)
+        conn_free(oldest);
+    return oldest != NULL;
+}
+
 static void on_accept(struct evconnlistener *l, evutil_socket_t fd, struct sockaddr *sa,
                       int salen, void *arg)
 {
@@ -396,7 +441,7 @@ static void on_accept(struct evconnlistener *l, evutil_socket_t fd, struct socka
     (void)sa;
     (void)salen;
     struct tunnel *t = arg;
-    if (t->n_conns >= t->max_conns) {
+    if (t->n_conns >= t->max_conns && !drop_idle(t)) {
         close(fd);
         return;
     }

@@ -3,6 +3,7 @@
 #include <cct/local/boxstore.h>
 #include <cct/util/json.h>
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -173,6 +174,28 @@ static void test_remove_tree(void **state)
     assert_int_equal(access(path, F_OK), 0);
 }
 
+/* Deeper than there may be open files or bytes in a path. */
+static void test_remove_deep(void **state)
+{
+    (void)state;
+    char tree[96];
+    snprintf(tree, sizeof(tree), "%s/deep", dir);
+    assert_int_equal(mkdir(tree, 0700), 0);
+    int at = open(tree, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int i = 0; i < 3000; i++) {
+        static const char *const names[] = {"a", "b"};
+        for (int k = 0; k < 2; k++)
+            assert_int_equal(mkdirat(at, names[k], k == 0 && i % 50 == 7 ? 0 : 0700), 0);
+        int next = openat(at, "b", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        assert_true(next >= 0);
+        close(at);
+        at = next;
+    }
+    close(at);
+    assert_int_equal(boxstore_remove_tree(tree, NULL), 0);
+    assert_int_not_equal(access(tree, F_OK), 0);
+}
+
 static void test_identity(void **state)
 {
     (void)state;
@@ -208,9 +231,10 @@ static void test_ids(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_each),       cmocka_unit_test(test_remove_tree),
-        cmocka_unit_test(test_identity),   cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_each),        cmocka_unit_test(test_remove_tree),
+        cmocka_unit_test(test_remove_deep), cmocka_unit_test(test_identity),
+        cmocka_unit_test(test_ids),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

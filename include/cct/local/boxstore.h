@@ -38,8 +38,8 @@ int boxstore_load(const char *state_dir, const char *id, struct sbox_rec *r, str
 void sbox_rec_clear(struct sbox_rec *r);
 /* Call fn for the name of every folder that looks like a sandbox's. */
 void boxstore_each(const char *state_dir, void (*fn)(void *arg, const char *id), void *arg);
-/* Remove a tree without following links and without leaving its file system's
- * rules: folders that cannot be read are made readable first. Blocks. */
+/* Remove a tree of any depth without following links: folders that cannot be read
+ * are made readable first. Blocks. */
 int boxstore_remove_tree(const char *path, struct err *e);
 
 /* Field 22 of /proc/PID/stat; 0 when there is no such process (or a zombie). */
@@ -47,5 +47,8 @@ uint64_t proc_start_ticks(pid_t pid);
 /* A pidfd of the process if it still is the one with these ticks, else -1. */
 int proc_open_checked(pid_t pid, uint64_t ticks);
 int proc_signal(int pidfd, int sig);
+/* The init that was started for this id, by its arguments; 0 when none runs. For
+ * sandboxes whose record is lost. */
+pid_t proc_find_init(const char *id);
 
 #endif

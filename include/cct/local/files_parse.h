@@ -31,5 +31,11 @@ void files_part_head(const char *head, size_t len, struct files_part *part);
  * string. `expiration` may be NULL. */
 char *files_signature(const char *path, const char *op, const char *user, const char *token,
                       const char *expiration);
+/* Value of a query parameter, percent-decoded with '+' as a space; NULL when it is
+ * absent, or with *bad set when it holds a NUL. New string. */
+char *files_query(const char *query, const char *name, bool *bad);
+/* Does the query carry a signature of its path for `op` with this token, one that
+ * has not expired at now_s (seconds since 1970)? */
+bool files_signed(const char *query, const char *op, const char *token, int64_t now_s);
 
 #endif

@@ -1,6 +1,6 @@
 /* The sandbox's PID 1: a small envd. The provider (src/local/ns.c) sets up the
  * namespaces and then executes this same binary as
- *     /run/cc/cc-tui-local sandbox-init
+ *     /run/cc/cc-tui-local sandbox-init SANDBOX_ID
  * with stdin/out/err on /dev/null (or the provider's log in debug), fd 3 = a pipe
  * or memfd holding one JSON object (then EOF), fd 4 = the listening unix socket.
  * Nothing secret is ever in argv or environ. (spec/local-provider.md 2)

@@ -96,6 +96,8 @@ void sbox_remove_files(struct provider *p, const char *id, const char *sock);
 void sbox_renew_paused(struct provider *p);
 /* End every process of an unisolated sandbox. Blocks shortly; own process only. */
 void sbox_kill_tree(pid_t root);
+/* The same for a sandbox without a readable record, found by its id. */
+void sbox_end_lost(const char *id);
 
 /* Arm the tick anew after something changed. */
 void provider_touch(struct provider *p);
