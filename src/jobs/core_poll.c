@@ -33,6 +33,7 @@ struct lister {
     int clock_fd;       /* readable when the clock was set, as after a suspend */
     int64_t asleep;     /* boot minus monotonic */
     ARR(struct waiter) waiters;
+    ARR(uint64_t) settled; /* requests answered as soon as new rows have their ids */
     struct map *warned; /* row id -> warning given + 1 */
 };
 
@@ -272,13 +273,29 @@ static void answer(struct jobs *j, const struct err *e)
 
     core_rows_flush(j);
     for (size_t i = 0; i < p->waiters.n; i++) {
-        if (p->waiters.v[i].turn <= p->turn)
+        if (p->waiters.v[i].turn > p->turn)
+            p->waiters.v[keep++] = p->waiters.v[i];
+        else if (e)
             jobs_done(j, p->waiters.v[i].req_id, e, 0);
         else
-            p->waiters.v[keep++] = p->waiters.v[i];
+            *ARR_PUSH(&p->settled) = p->waiters.v[i].req_id;
     }
     p->waiters.n = keep;
     p->again |= keep > 0;
+    core_poll_settled(j);
+}
+
+/* Who asked for a list also sees the rows that are new in it. */
+void core_poll_settled(struct jobs *j)
+{
+    struct lister *p = j->priv->poll;
+
+    if (!p || map_count(j->priv->inserts) > 0 || p->settled.n == 0)
+        return;
+    core_rows_flush(j);
+    for (size_t i = 0; i < p->settled.n; i++)
+        jobs_done(j, p->settled.v[i], NULL, 0);
+    ARR_CLEAR(&p->settled);
 }
 
 static void on_failed(struct jobs *j, const struct e2b_result *r)
@@ -394,6 +411,7 @@ void core_poll_release(struct jobs *j)
     if (p->call && j->e2b)
         e2b_cancel(j->e2b, p->call);
     ARR_RELEASE(&p->waiters);
+    ARR_RELEASE(&p->settled);
     map_free(p->warned, NULL);
     free(p);
     j->priv->poll = NULL;

@@ -104,6 +104,8 @@ void core_poll_start(struct jobs *j);
 /* A list soon (ms from now), at the latest. */
 void core_poll_soon(struct jobs *j, int64_t ms);
 void core_poll_refresh(struct jobs *j, uint64_t req_id);
+/* Rows got their ids: answer who waited for them. */
+void core_poll_settled(struct jobs *j);
 void core_poll_active(struct jobs *j, bool active);
 /* A complete list from whomever asked for it: reconcile and tell. */
 void core_poll_apply(struct jobs *j, const struct e2b_result *r);

@@ -239,6 +239,7 @@ static void on_inserted(void *ctx, struct st_reply *r)
     if (in->fn)
         in->fn(in->ctx, j, id, ok ? NULL : &r->err);
     insert_free(in);
+    core_poll_settled(j);
 }
 
 void core_row_insert(struct jobs *j, const struct sandbox *row, core_row_fn fn, void *ctx)
