@@ -88,7 +88,7 @@ FORCE:
 $(UNIT) $(GOLDEN) $(E2E) $(BENCH) $(FUZZ): $(B)/tests/%: $(B)/tests/%.o $(B)/libtest.a $(B)/libcctlocal.a $(B)/libcct.a
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(B)/libcct.a $(LDLIBS_TEST)
 # screens are tried with a facade that only writes down what it is asked
-$(GOLDEN) $(filter %/test_ui_draw %/test_ui_keys,$(UNIT)) $(filter %/bench_bytes,$(BENCH)): $(B)/tests/lib/fakeapp.o
+$(patsubst tests/%.c,$(B)/tests/%,$(shell grep -lsE 'screenscript|fakeapp' tests/*/*_*.c)): $(B)/tests/lib/fakeapp.o
 # floors stand alone: each is linked with the one library that it measures
 $(B)/tests/bench/ncmin: LDLIBS = $(shell $(PKG) --libs ncursesw)
 $(B)/tests/bench/multi: LDLIBS = $(shell $(PKG) --libs libcurl)

@@ -194,11 +194,29 @@ static void show(struct app *a, struct msg *ev)
     model_apply(a->model, ev);
 }
 
+/* Rows of another place have their own time to be seen. */
+static void drop_elsewhere(struct app *a, struct st_reply *r)
+{
+    struct jobs_opts o = job_opts(a);
+    char *place = jobs_place(&o);
+    size_t keep = 0;
+
+    for (size_t i = 0; i < r->n_sandboxes; i++) {
+        if (!r->sandboxes[i].account || str_eq(r->sandboxes[i].account, place))
+            r->sandboxes[keep++] = r->sandboxes[i];
+        else
+            sandbox_release(&r->sandboxes[i]);
+    }
+    r->n_sandboxes = keep;
+    free(place);
+}
+
 static void rows_loaded(struct app *a, struct st_reply *r)
 {
     struct ev_sandboxes *ev = ev_new(EV_SANDBOXES);
     struct msg *loaded = ev_new(EV_LOADED);
 
+    drop_elsewhere(a, r);
     ev->full = true;
     ev->v = r->sandboxes;
     ev->n = r->n_sandboxes;

@@ -34,6 +34,17 @@ static char *missing_key(const struct tool *t)
     return missing;
 }
 
+/* "ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN" */
+static char *variables_of(const struct tool *t)
+{
+    struct buf b = BUF_INIT;
+
+    for (unsigned bit = 1; bit <= TOOL_GITHUB; bit <<= 1)
+        if ((t->needs & bit) && tool_provider_env(bit, 0))
+            buf_addf(&b, "%s%s", b.len ? " or " : "", tool_provider_env(bit, 0));
+    return buf_detach(&b, NULL);
+}
+
 static bool given_in_env(const struct tool *t, const struct kv *env)
 {
     for (unsigned bit = 1; bit <= TOOL_GITHUB; bit <<= 1) {
@@ -109,7 +120,7 @@ static int check_env(const struct kv *env, struct err *e)
 static int check_tool(struct app *a, const struct app_create *c, const struct tool *t,
                       const char **field, struct err *e)
 {
-    char *missing;
+    char *missing, *names;
 
     *field = "tool";
     if (!t)
@@ -122,9 +133,10 @@ static int check_tool(struct app *a, const struct app_create *c, const struct to
     *field = "key";
     missing = given_in_env(t, c->env) ? NULL : missing_key(t);
     if (missing) {
+        names = variables_of(t);
         err_set(e, ERR_AUTH, "%s needs a key of %s: set %s before starting cc-tui", t->label,
-                missing, tool_provider_env(tool_provider_bit(missing), 0)
-                             ? tool_provider_env(tool_provider_bit(missing), 0) : "it");
+                missing, names);
+        free(names);
         free(missing);
         return ERR_AUTH;
     }

@@ -287,9 +287,11 @@ struct jobs *jobs_new(const struct jobs_opts *o)
     j->o = *o;
     if (j->o.poll_ms <= 0)
         j->o.poll_ms = 3000;
+    j->priv = xcalloc(1, sizeof(*j->priv));
+    j->priv->look_only = o->readonly;
+    j->priv->place = jobs_place(o);
     j->sessions = map_new();
     j->waiting = map_new();
-    j->priv = xcalloc(1, sizeof(*j->priv));
     core_rows_init(j);
     return j;
 }
@@ -317,6 +319,7 @@ void jobs_free(struct jobs *j)
     core_rows_release(j);
     map_free(j->sessions, NULL);
     map_free(j->waiting, free);
+    free(p->place);
     free(p);
     free(j);
 }

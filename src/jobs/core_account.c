@@ -176,16 +176,41 @@ static char *env_url(const char *name)
     return url;
 }
 
-static void use_key(struct jobs *j, const struct key_found *k)
+static char *api_url(const char *domain)
+{
+    char *url = env_url("E2B_API_URL");
+
+    return url ? url : xasprintf("https://api.%s", domain);
+}
+
+static const char *domain_in_force(void)
 {
     const char *domain = getenv("E2B_DOMAIN");
+
+    return domain && *domain ? domain : "e2b.app";
+}
+
+char *jobs_place(const struct jobs_opts *o)
+{
+    bool key = (o->key && o->key->key) || (o->key_err && o->key_err->code);
+    char *url, *host, *place;
+
+    if (o->local || !key)
+        return xstrdup("local");
+    url = api_url(domain_in_force());
+    host = strstr(url, "://") ? strstr(url, "://") + 3 : url;
+    place = xstrndup(host, strcspn(host, "/"));
+    free(url);
+    return place;
+}
+
+static void use_key(struct jobs *j, const struct key_found *k)
+{
     struct e2b_account a = {0};
     struct err e = {0};
 
-    a.domain = xstrdup(domain && *domain ? domain : "e2b.app");
-    a.api_url = env_url("E2B_API_URL");
-    if (!a.api_url)
-        a.api_url = xasprintf("https://api.%s", a.domain);
+    a.domain = xstrdup(domain_in_force());
+    a.api_url = api_url(a.domain);
     a.sandbox_url = env_url("E2B_SANDBOX_URL");
     a.key = secret_dup(k->key);
     a.source = xstrdup(key_source_name(k->source));

@@ -416,6 +416,13 @@ static bool needs_account(enum cmd_type t)
            t == CMD_INTERRUPT || t == CMD_RESTART;
 }
 
+/* What makes no sense when nothing can be stored; ending things always does. */
+static bool stores(enum cmd_type t)
+{
+    return t == CMD_SEND || t == CMD_RENAME || t == CMD_PROTECT || t == CMD_FORGET ||
+           t == CMD_RESTART;
+}
+
 static void on_sandbox(struct jobs *j, struct cmd *c)
 {
     enum cmd_type t = (enum cmd_type)c->m.type;
@@ -423,7 +430,7 @@ static void on_sandbox(struct jobs *j, struct cmd *c)
 
     if (!row)
         core_done_err(j, c->m.req_id, 0, ERR_NOTFOUND, "that sandbox is not in the list any more");
-    else if (j->o.readonly && !reads_only(t))
+    else if ((j->priv->look_only && !reads_only(t)) || (j->o.readonly && stores(t)))
         core_done_err(j, c->m.req_id, row->id, ERR_PERM, "nothing was done: this cc-tui only reads");
     else if (needs_account(t) && !j->e2b)
         jobs_done(j, c->m.req_id, &j->priv->account_err, row->id);
@@ -445,7 +452,7 @@ static void kill_all(struct jobs *j, struct cmd *c)
 {
     if (c->m.type == CMD_KILL_CANCEL)
         core_killall_cancel(j);
-    else if (j->o.readonly)
+    else if (j->priv->look_only)
         core_done_err(j, c->m.req_id, 0, ERR_PERM, "nothing is killed: this cc-tui only reads");
     else if (c->m.type == CMD_KILL_OPEN)
         core_killall_open(j, c->m.req_id, c->on);

@@ -387,6 +387,7 @@ static void new_row(struct jobs *j, struct create *c)
     row->name = c->q->name && *c->q->name ? xstrdup(c->q->name) : sandbox_new_name();
     row->tool = xstrdup(c->q->tool);
     row->project = xstrdup(j->o.project ? j->o.project : "default");
+    row->account = xstrdup(j->priv->place);
     row->template_id = xstrdup(c->q->template_id);
     row->state = SB_CREATING;
     row->agent = AG_STARTING;
@@ -468,7 +469,7 @@ void core_create_listed(struct jobs *j)
         struct sandbox *row = &j->table.v[i];
 
         /* of an earlier life: found by its mark it would not be `creating` any more */
-        if (row->state == SB_CREATING && row->id && !of_row(j, row->id) &&
+        if (core_poll_lists(j) >= 2 && row->state == SB_CREATING && row->id && !of_row(j, row->id) &&
             jobs_now(j) - row->created_at > INTERRUPTED_MS) {
             row->agent = AG_NONE;
             jobs_row_error(j, row, row->sandbox_id != NULL, "the create was interrupted and no "

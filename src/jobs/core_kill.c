@@ -218,7 +218,7 @@ void core_kill_intents(struct jobs *j)
     struct jobs_priv *p = j->priv;
     size_t n = 0;
 
-    if (!p->intents.n || j->o.readonly)
+    if (!p->intents.n || p->look_only)
         return;
     for (size_t i = 0; i < p->intents.n; i++) {
         struct st_intent *in = &p->intents.v[i];

@@ -18,8 +18,8 @@
 
 bool killall_in_scope(const struct sandbox *row, bool account, const char *project)
 {
-    if (!core_row_live(row))
-        return false;
+    if (!core_row_live(row) || row->unlisted)
+        return false; /* the fresh list is what counts */
     return account || (!row->foreign && str_eq(row->project, project));
 }
 
@@ -72,7 +72,7 @@ static void survey(struct killall *k)
     for (size_t i = 0; i < j->table.n; i++) {
         const struct sandbox *row = &j->table.v[i];
 
-        if (!core_row_live(row))
+        if (!killall_in_scope(row, true, NULL))
             continue;
         if (!row->protect) {
             k->n_account++;

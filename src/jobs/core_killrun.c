@@ -212,6 +212,18 @@ static void settle(struct killall *k, const struct e2b_result *r)
     report(k, "");
 }
 
+/* One of another process whose answer came while we deleted. */
+static void learn_ids(struct killall *k)
+{
+    for (size_t i = 0; i < k->targets.n; i++) {
+        struct ka_target *t = k->targets.v[i];
+        const struct sandbox *row = t->t.sandbox_id ? NULL : jobs_row(k->j, t->row);
+
+        if (row && row->sandbox_id)
+            t->t.sandbox_id = xstrdup(row->sandbox_id);
+    }
+}
+
 static void on_list(void *ctx, const struct e2b_result *r)
 {
     struct killall *k = ctx;
@@ -226,6 +238,7 @@ static void on_list(void *ctx, const struct e2b_result *r)
         return;
     }
     core_poll_apply(k->j, r);
+    learn_ids(k);
     if (count_listed(k, r, false) == 0 || now >= k->until) {
         settle(k, r);
         return;

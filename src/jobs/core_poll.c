@@ -27,6 +27,7 @@ struct lister {
     int64_t due;        /* mono, of the timer */
     int64_t sent_at, changed_at;
     int attempt;
+    size_t lists;
     int empties;        /* suspicious empty answers in a row */
     int64_t empty_since;
     bool again, active, listed;
@@ -171,6 +172,8 @@ static void one_changed(struct jobs *j, const struct change *c)
 {
     struct sandbox *row = &j->table.v[c->at];
 
+    if (!row->account)
+        row->account = xstrdup(j->priv->place);
     if (c->is_new) {
         core_row_insert(j, row, NULL, NULL);
         return;
@@ -238,6 +241,7 @@ void core_poll_apply(struct jobs *j, const struct e2b_result *r)
         p->empty_since = mono;
     o.suspicious_empty = poll_suspicious(l.n, up, p->empties, mono - p->empty_since);
     p->empties += l.n == 0;
+    p->lists = o.suspicious_empty ? 0 : p->lists + 1;
     reconcile(&j->table, l.v, l.n, &o, on_change, &ch);
     for (size_t i = 0; i < ch.v.n; i++)
         one_changed(j, &ch.v.v[i]);
@@ -421,6 +425,11 @@ void core_poll_start(struct jobs *j)
 {
     if (!j->priv->poll->call && j->priv->rows_loaded && j->e2b)
         arm(j, 0);
+}
+
+size_t core_poll_lists(const struct jobs *j)
+{
+    return j->priv->poll->lists;
 }
 
 void core_poll_soon(struct jobs *j, int64_t ms)

@@ -36,6 +36,7 @@ struct jobs_priv {
     /* core.c */
     ARR(struct cmd *) held;     /* until rows are loaded and the account is known */
     bool rows_loaded, account_known, stopping;
+    bool look_only;             /* the user asked for it: nothing is changed */
     struct err net_err;         /* libcurl cannot be had */
     ARR(struct st_intent) intents; /* of an earlier life, still open */
     /* core_rows.c */
@@ -46,6 +47,7 @@ struct jobs_priv {
     /* core_account.c */
     struct link link;
     struct err account_err;
+    char *place;                /* jobs_place() */
     char *hidden;               /* what the key in force shadows */
     ARR(struct e2b *) old;      /* clients of earlier addresses, until their calls ended */
     uint64_t old_timer;
@@ -109,10 +111,11 @@ void core_poll_settled(struct jobs *j);
 void core_poll_active(struct jobs *j, bool active);
 /* A complete list from whomever asked for it: reconcile and tell. */
 void core_poll_apply(struct jobs *j, const struct e2b_result *r);
+size_t core_poll_lists(const struct jobs *j); /* complete ones in a row, none odd */
 /* Pure parts. */
 int64_t poll_interval(int64_t base_ms, bool active, int64_t quiet_ms);
 bool poll_suspicious(size_t listed, size_t known_up, int empties, int64_t empty_ms);
-int poll_warning(int64_t left_ms); /* 0 none, 1 below 15 minutes, 2 below 2 */
+int poll_warning(int64_t left_ms); /* 0 none, 1 below 5 minutes, 2 below 2 */
 int64_t poll_offset(int64_t date_ms, int64_t wall_ms);
 
 /* --- core_create.c ------------------------------------------------------------------------- */

@@ -275,8 +275,11 @@ void core_rows_load(struct jobs *j, struct st_reply *r)
     if (r->err.code)
         jobs_say(j, 2, 0, "cannot read the stored sandboxes: %s", r->err.text);
     for (size_t i = 0; i < r->n_sandboxes; i++) {
-        struct sandbox *row = ARR_PUSH(&j->table);
+        struct sandbox *row;
 
+        if (r->sandboxes[i].account && !str_eq(r->sandboxes[i].account, j->priv->place))
+            continue; /* this account's list says nothing about it */
+        row = ARR_PUSH(&j->table);
         *row = r->sandboxes[i];
         memset(&r->sandboxes[i], 0, sizeof(*row));
         row->pending = false; /* what was under way ended with that process */

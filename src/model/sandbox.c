@@ -99,7 +99,7 @@ static void kv_free(struct kv *kv)
 /* Every string member once, so that copy and release cannot drift apart. */
 #define SANDBOX_STRINGS(X)                                                                     \
     X(sandbox_id) X(session) X(name) X(tool) X(project) X(template_id) X(alias) X(mark)        \
-        X(reason) X(last_line)
+        X(reason) X(last_line) X(account)
 
 void sandbox_release(struct sandbox *s)
 {

@@ -10,10 +10,11 @@
 
 #define COLUMNS                                                                              \
     "sandboxId, session, name, tool, project, templateId, alias, mark, reason, lastLine,"    \
+    " account,"                                                                             \
     " state, agent, gone, isForeign, vmUp, unlisted, notIsolated, protect, pending,"         \
     " startedAt, endAt, endedAt, seenAt, createdAt, agentSince, cpuCount, memoryMb, diskMb," \
     " costUsd, tokensIn, tokensOut, meta"
-#define TYPES "ttttttttttttiiiiiiiiiiiiiiiidiit"
+#define TYPES "tttttttttttttiiiiiiiiiiiiiiiidiit"
 
 /* Metadata as a JSON object; NULL when there is none. */
 static char *meta_json(const struct kv *meta)
@@ -54,7 +55,8 @@ static struct kv *meta_parse(const char *text)
 static void read_sandbox(sqlite3_stmt *q, struct sandbox *s)
 {
     char **texts[] = {&s->sandbox_id,  &s->session, &s->name, &s->tool,   &s->project,
-                      &s->template_id, &s->alias,   &s->mark, &s->reason, &s->last_line};
+                      &s->template_id, &s->alias,   &s->mark, &s->reason, &s->last_line,
+                      &s->account};
     bool *flags[] = {&s->foreign,      &s->vm_up,   &s->unlisted,
                      &s->not_isolated, &s->protect, &s->pending};
     int64_t *times[] = {&s->started_at, &s->end_at,     &s->ended_at,
@@ -109,7 +111,7 @@ int st_op_sandboxes(struct store *s, const struct st_req *q, struct st_reply *r)
 
 #define VALUES(b, meta)                                                                  \
     (b)->sandbox_id, (b)->session, (b)->name, (b)->tool, (b)->project, (b)->template_id, \
-        (b)->alias, (b)->mark, (b)->reason, (b)->last_line, sb_state_name((b)->state),   \
+        (b)->alias, (b)->mark, (b)->reason, (b)->last_line, (b)->account, sb_state_name((b)->state),   \
         sb_agent_name((b)->agent), (int64_t)(b)->gone, (int64_t)(b)->foreign,            \
         (int64_t)(b)->vm_up, (int64_t)(b)->unlisted, (int64_t)(b)->not_isolated,         \
         (int64_t)(b)->protect, (int64_t)(b)->pending, (b)->started_at, (b)->end_at,      \
@@ -137,7 +139,7 @@ static int insert_sandbox(struct store *s, const struct sandbox *b, const char *
                       "ti", b->sandbox_id, *id);
     rc = st_run(s, e,
                 "INSERT INTO sandboxes(" COLUMNS ") VALUES"
-                "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
                 TYPES, VALUES(b, meta));
     *id = sqlite3_last_insert_rowid(s->db);
     return rc;
@@ -148,7 +150,7 @@ static int update_sandbox(struct store *s, const struct sandbox *b, const char *
 {
     int rc = st_run(s, e,
                     "UPDATE sandboxes SET (" COLUMNS ") ="
-                    "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+                    "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
                     " WHERE id=?",
                     TYPES "i", VALUES(b, meta), (int64_t)b->id);
     if (rc == ERR_CONFLICT)

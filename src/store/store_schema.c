@@ -6,7 +6,7 @@ static const char first[] =
     "CREATE TABLE sandboxes("
     " id INTEGER PRIMARY KEY AUTOINCREMENT, sandboxId TEXT UNIQUE, session TEXT, name TEXT,"
     " tool TEXT, project TEXT, templateId TEXT, alias TEXT, mark TEXT, reason TEXT,"
-    " lastLine TEXT, state TEXT NOT NULL, agent TEXT NOT NULL, gone INTEGER NOT NULL,"
+    " lastLine TEXT, account TEXT, state TEXT NOT NULL, agent TEXT NOT NULL, gone INTEGER NOT NULL,"
     " isForeign INTEGER NOT NULL, vmUp INTEGER NOT NULL, unlisted INTEGER NOT NULL,"
     " notIsolated INTEGER NOT NULL, protect INTEGER NOT NULL, pending INTEGER NOT NULL,"
     " startedAt INTEGER NOT NULL, endAt INTEGER NOT NULL, endedAt INTEGER NOT NULL,"

@@ -32,6 +32,7 @@ struct sandbox {
     char *session;       /* our session name, or NULL (foreign) */
     char *name, *tool, *project;
     char *template_id, *alias;
+    char *account;       /* where it lives: "local", or the API's host */
     char *mark;          /* metadata mark of the create, to find a lost answer */
     enum sb_state state;
     enum sb_gone gone;

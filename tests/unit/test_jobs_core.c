@@ -1,0 +1,208 @@
+/* The pure parts of the jobs' core: pace of the list, warnings, scopes, results, what an
+ * old intent means, environments. */
+#include "../../src/jobs/core_priv.h"
+
+#include <cct/config/tools.h>
+#include <cct/keys.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void test_interval(void **state)
+{
+    (void)state;
+    assert_int_equal(poll_interval(3000, true, 0), 3000);
+    assert_int_equal(poll_interval(3000, true, 600000), 6000);
+    assert_int_equal(poll_interval(3000, false, 0), 15000);
+    assert_int_equal(poll_interval(5000, false, 0), 25000);
+}
+
+static void test_suspicious(void **state)
+{
+    (void)state;
+    assert_true(poll_suspicious(0, 5, 0, 0));
+    assert_true(poll_suspicious(0, 5, 2, 60000));
+    assert_true(poll_suspicious(0, 5, 9, 10000));
+    assert_false(poll_suspicious(0, 5, 3, 30000)); /* it stays empty: believed */
+    assert_false(poll_suspicious(0, 1, 0, 0));
+    assert_false(poll_suspicious(1, 5, 0, 0));
+}
+
+static void test_warning(void **state)
+{
+    (void)state;
+    assert_int_equal(poll_warning(300001), 0);
+    assert_int_equal(poll_warning(300000), 1);
+    assert_int_equal(poll_warning(120001), 1);
+    assert_int_equal(poll_warning(120000), 2);
+    assert_int_equal(poll_warning(0), 0); /* over: no warning any more */
+}
+
+static void test_offset(void **state)
+{
+    (void)state;
+    assert_int_equal(poll_offset(0, 1000000), 0); /* no Date */
+    assert_int_equal(poll_offset(1000000, 1000900), 0);
+    assert_int_equal(poll_offset(87400000, 1000000), 86400500);
+    assert_int_equal(poll_offset(1000000, 87400000), -86399500);
+}
+
+static struct sandbox row_of(enum sb_state st, const char *project, bool foreign)
+{
+    return (struct sandbox){.id = 1, .state = st, .project = (char *)project, .foreign = foreign};
+}
+
+static void test_scope(void **state)
+{
+    struct sandbox r = row_of(SB_RUNNING, "p", false);
+
+    (void)state;
+    assert_true(killall_in_scope(&r, false, "p"));
+    assert_false(killall_in_scope(&r, false, "q"));
+    assert_true(killall_in_scope(&r, true, "q"));
+    r.foreign = true;
+    assert_false(killall_in_scope(&r, false, "p"));
+    assert_true(killall_in_scope(&r, true, "p"));
+    r.unlisted = true; /* the fresh list does not have it */
+    assert_false(killall_in_scope(&r, true, "p"));
+    r = row_of(SB_PAUSED, "p", false);
+    assert_true(killall_in_scope(&r, false, "p"));
+    r = row_of(SB_CREATING, "p", false);
+    assert_true(killall_in_scope(&r, false, "p"));
+    r = row_of(SB_ERROR, "p", false);
+    assert_false(killall_in_scope(&r, false, "p"));
+    r.vm_up = true;
+    assert_true(killall_in_scope(&r, false, "p"));
+    r = row_of(SB_KILLED, "p", false);
+    assert_false(killall_in_scope(&r, true, "p"));
+}
+
+static void test_final(void **state)
+{
+    (void)state;
+    assert_int_equal(killall_final(1, false), 1);
+    assert_int_equal(killall_final(2, false), 2);
+    assert_int_equal(killall_final(1, true), 4); /* a 204 that did nothing */
+    assert_int_equal(killall_final(2, true), 4);
+    assert_int_equal(killall_final(3, true), 3);
+    assert_int_equal(killall_final(3, false), 1); /* gone all the same */
+    assert_int_equal(killall_final(5, true), 5);
+}
+
+static void test_intent(void **state)
+{
+    struct st_intent all = {.time_ms = 1000, .account = true};
+    struct st_intent ours = {.time_ms = 1000, .project = (char *)"p"};
+    struct st_intent one = {.time_ms = 1000, .target = (char *)"mark"};
+    struct sandbox r = row_of(SB_RUNNING, "p", false);
+
+    (void)state;
+    r.created_at = 900;
+    r.started_at = 5000; /* resumed since: still the one that was meant */
+    assert_true(kill_intent_covers(&all, &r));
+    assert_true(kill_intent_covers(&ours, &r));
+    assert_false(kill_intent_covers(&one, &r));
+    r.mark = (char *)"mark";
+    assert_true(kill_intent_covers(&one, &r));
+    r.created_at = 1100; /* made after the word was given */
+    assert_false(kill_intent_covers(&all, &r));
+    assert_false(kill_intent_covers(&ours, &r));
+    r.created_at = 900;
+    r.protect = true;
+    assert_false(kill_intent_covers(&all, &r));
+    r.protect = false;
+    r.project = (char *)"q";
+    assert_false(kill_intent_covers(&ours, &r));
+    r.state = SB_KILLED;
+    assert_false(kill_intent_covers(&all, &r));
+}
+
+static const char *value(const struct kv *env, const char *name)
+{
+    const char *v = NULL;
+
+    for (; env->k; env++)
+        if (str_eq(env->k, name)) {
+            assert_null(v); /* each name once */
+            v = env->v;
+        }
+    return v;
+}
+
+static void test_env(void **state)
+{
+    struct tools *all = tools_new();
+    struct kv own[] = {{(char *)"IS_SANDBOX", (char *)"0"}, {(char *)"MINE", (char *)"x"},
+                       {NULL, NULL}};
+    char *missing;
+    struct kv *env;
+
+    (void)state;
+    unsetenv("CLAUDE_CODE_OAUTH_TOKEN");
+    setenv("ANTHROPIC_API_KEY", "sk-ant-0123456789", 1);
+    env = core_tool_env(tools_find(all, "claude"), own, &missing);
+    assert_null(missing);
+    assert_string_equal(value(env, "ANTHROPIC_API_KEY"), "sk-ant-0123456789");
+    assert_string_equal(value(env, "IS_SANDBOX"), "0"); /* the user has the last word */
+    assert_string_equal(value(env, "MINE"), "x");
+    core_env_free(env);
+    unsetenv("ANTHROPIC_API_KEY");
+    env = core_tool_env(tools_find(all, "claude"), NULL, &missing);
+    assert_non_null(missing);
+    free(missing);
+    core_env_free(env);
+    tools_free(all);
+}
+
+static void test_place(void **state)
+{
+    struct secret *key = secret_new("e2b_0123456789", 14);
+    struct key_found found = {.key = key};
+    struct jobs_opts o = {0};
+    char *place;
+
+    (void)state;
+    unsetenv("E2B_API_URL");
+    unsetenv("E2B_DOMAIN");
+    place = jobs_place(&o);
+    assert_string_equal(place, "local");
+    free(place);
+    o.key = &found;
+    place = jobs_place(&o);
+    assert_string_equal(place, "api.e2b.app");
+    free(place);
+    setenv("E2B_DOMAIN", "example.org", 1);
+    place = jobs_place(&o);
+    assert_string_equal(place, "api.example.org");
+    free(place);
+    setenv("E2B_API_URL", "http://127.0.0.1:3000/", 1);
+    place = jobs_place(&o);
+    assert_string_equal(place, "127.0.0.1:3000");
+    free(place);
+    o.local = true;
+    place = jobs_place(&o);
+    assert_string_equal(place, "local");
+    free(place);
+    secret_free(key);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_interval), cmocka_unit_test(test_suspicious),
+        cmocka_unit_test(test_warning),  cmocka_unit_test(test_offset),
+        cmocka_unit_test(test_scope),    cmocka_unit_test(test_final),
+        cmocka_unit_test(test_intent),   cmocka_unit_test(test_env),
+        cmocka_unit_test(test_place),
+    };
+
+    if (secrets_init(NULL) != 0)
+        return 1;
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
