@@ -122,12 +122,16 @@ compile_commands.json: Makefile $(LIB_SRC) $(LOCAL_SRC)
 	  "$$sep" '$(CURDIR)' "$$f" '$(subst ",\",$(CC) $(CFLAGS_ALL)) -c '"$$f"; sep=','; done; echo ']'; } > $@
 
 install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/cc-tui/themes $(DESTDIR)$(PREFIX)/share/doc/cc-tui
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/cc-tui/themes $(DESTDIR)$(PREFIX)/share/doc/cc-tui \
+	  $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man5
 	install -m 755 -s $(BINS) $(DESTDIR)$(PREFIX)/bin
 	install -m 644 themes/*.theme $(DESTDIR)$(PREFIX)/share/cc-tui/themes
 	install -m 644 README.md cc-tui.conf.example LICENSE $(DESTDIR)$(PREFIX)/share/doc/cc-tui
+	install -m 644 docs/cc-tui.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 docs/cc-tui.conf.5 $(DESTDIR)$(PREFIX)/share/man/man5
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/cc-tui $(DESTDIR)$(PREFIX)/bin/cc-tui-local
+	rm -f $(DESTDIR)$(PREFIX)/share/man/man1/cc-tui.1 $(DESTDIR)$(PREFIX)/share/man/man5/cc-tui.conf.5
 	rm -rf $(DESTDIR)$(PREFIX)/share/cc-tui $(DESTDIR)$(PREFIX)/share/doc/cc-tui
 clean:
 	rm -rf build compile_commands.json

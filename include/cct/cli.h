@@ -27,7 +27,7 @@ int cli_exit_of(int err_code);
     X(PROJECT, "project", 0, "NAME", "current project")                                        \
     X(JSON, "json", 0, "", "print JSON")                                                       \
     X(FORMAT, "format", 0, "json|pretty", "the same by name")                                  \
-    X(QUIET, "quiet", 'q', "", "print bare ids or nothing")                                    \
+    X(QUIET, "quiet", 'q', "", "print bare ids or a count")                                    \
     X(YES, "yes", 'y', "", "do it without asking")                                             \
     X(NO_INPUT, "no-input", 0, "", "never ask; refuse instead")                                \
     X(VERBOSE, "verbose", 'v', "", "say more on stderr")                                       \

@@ -1,6 +1,7 @@
 /* Commands that do one thing to one sandbox. */
 #include "cli_priv.h"
 
+#include <cct/util/json.h>
 #include <cct/util/limits.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -19,6 +20,19 @@ static int catch_up(struct cli_app *a, uint64_t id, struct err *e)
 {
     app_follow(a->app, id);
     return cli_app_wait(a, app_events(a->app, id, false, drop, NULL), e);
+}
+
+static void print_json(const char *id, const char *did)
+{
+    struct buf b = BUF_INIT;
+    struct jw w;
+    jw_init(&w, &b);
+    jw_obj(&w, NULL);
+    jw_str(&w, "sandboxID", id);
+    jw_str(&w, "done", did);
+    jw_end(&w);
+    puts(buf_str(&b));
+    buf_release(&b);
 }
 
 /* `act` returns the request; `did` tells what happened; `connected`: the action goes to
@@ -41,7 +55,7 @@ static int one_action(struct cli *c, uint64_t (*act)(struct app *a, uint64_t id,
              cli_app_wait(&a, act(a.app, row, n), &e) != 0)
         status = cli_app_fail(&a, &e);
     else if (cli_json(c))
-        printf("{\"sandboxID\":\"%s\",\"done\":\"%s\"}\n", id, did);
+        print_json(id, did);
     else
         cli_say(c, "%s %s", id, did);
     free(id);

@@ -272,10 +272,23 @@ static char *read_text(const char *path)
     return fs_read(path, 1 << 20, false, NULL, &e);
 }
 
+/* With UPDATE=1 the files are written anew. */
+static void update(const char *path, const char *const *parts, size_t n)
+{
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    for (size_t i = 0; i < n; i++)
+        fputs(parts[i], f);
+    assert_int_equal(fclose(f), 0);
+}
+
 static void test_example_file(void **state)
 {
-    char *file = read_text("cc-tui.conf.example"), *text = config_example();
+    char *text = config_example();
     (void)state;
+    if (getenv("UPDATE"))
+        update("cc-tui.conf.example", (const char *const[]){text}, 1);
+    char *file = read_text("cc-tui.conf.example");
     assert_non_null(file);
     assert_string_equal(file, text);
     free(file);
@@ -289,7 +302,12 @@ static void check_readme(const char *name, const char *table)
          *close = xasprintf("<!-- /%s -->", name);
     char *from = file ? strstr(file, open) : NULL, *to = from ? strstr(from, close) : NULL;
     bool marked = from && to;
-    if (marked) {
+    if (marked && getenv("UPDATE")) {
+        char *rest = xstrdup(to);
+        from[strlen(open)] = '\0';
+        update("README.md", (const char *const[]){file, table, "\n", rest}, 4);
+        free(rest);
+    } else if (marked) {
         *to = '\0';
         assert_string_equal(str_trim(from + strlen(open)), table);
     }
