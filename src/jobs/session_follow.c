@@ -40,6 +40,7 @@ static void close_calls(struct session *s)
         envd_close(s->envd, f->stream);
     if (s->get_call)
         e2b_cancel(s->j->e2b, s->get_call);
+    session_runs_close(s);
     f->call = f->stream = s->get_call = 0;
     f->tail_pid = 0;
 }
@@ -65,6 +66,8 @@ static void end_tail(struct session *s)
 {
     if (s->fo.tail_pid)
         envd_signal(s->envd, s->fo.tail_pid, true, ignore, s);
+    if (s->fo.runs_pid)
+        envd_signal(s->envd, s->fo.runs_pid, true, ignore, s);
 }
 
 static void retry(void *ctx)
@@ -262,6 +265,7 @@ static void tail(struct session *s)
     struct envd_proc_spec spec = {.cmd = "tail", .args = args, .timeout_ms = TAIL_MS};
 
     snprintf(from, sizeof(from), "+%" PRIu64, s->out.pos + 1);
+    session_runs_follow(s);
     s->fo.state = FO_TAIL;
     s->fo.tail_since = clock_mono_ms();
     s->fo.stream = envd_start(s->envd, &spec, &cb);

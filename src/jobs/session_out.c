@@ -288,29 +288,28 @@ void session_out_event(void *ctx, const struct agent_event *from)
 {
     struct session *s = ctx;
     struct agent_event ev = *from;
+    bool noise = is_noise(s, &ev);
     const char *key;
 
     ev.raw_line += s->out.line_base;
     if (ev.kind == AGENT_TURN_BEGIN)
         s->out.turn_line = ev.raw_line - 1;
-    if (is_noise(s, &ev)) {
-        follow_state(s, &ev);
-        return;
-    }
     if (s->out.feeding_again) {
         follow_state(s, &ev);
         if (ev.kind == AGENT_USER_ECHO)
             session_turn_old_echo(s, ev.text);
         return;
     }
-    keep_event(s, &ev);
+    if (!noise)
+        keep_event(s, &ev);
     if (!session_key_newer(&s->out.seen, &ev))
         return; /* read once more to be kept */
     if (ev.kind == AGENT_USAGE)
         session_out_usage(s, &ev);
     follow_state(s, &ev); /* first: an echo must not find the agent idle */
     key = session_turn_event(s, &ev);
-    show_event(s, &ev, key);
+    if (!noise)
+        show_event(s, &ev, key);
     session_relay_turn(s, &ev);
 }
 

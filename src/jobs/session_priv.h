@@ -6,6 +6,7 @@
  *   session_upload.c     what belongs into the folder
  *   session_follow.c     backlog, tail, loss
  *   session_look.c       what the folder says, before reading and at the end
+ *   session_runs.c       runs of one-run tools, as they begin and end
  *   session_life.c       the runner: find it, start it, wake it, see it end
  *   session_open.c       the store's run, its last turn once more, its usage
  *   session_out.c        raw bytes -> decoder -> store, row, items
@@ -35,6 +36,13 @@ struct session_run_end {
     uint64_t offset; /* size of out.log when the run ended */
     int code;        /* -1: lost */
 };
+struct session_run_line { /* of the file runs */
+    bool start;           /* else an end */
+    uint64_t run, offset, err_offset;
+    int code;         /* of an end; -1: lost */
+    char message[80]; /* of a start: its id, or "-" */
+};
+bool session_run_line(struct session_run_line *r, const char *line);
 /* What one look into the folder said. */
 struct session_probe {
     bool found;   /* the folder is there */
@@ -44,8 +52,9 @@ struct session_probe {
     bool lost;
     int exit_code;
     int64_t epoch;
-    uint64_t size;   /* of out.log */
-    uint64_t starts; /* runs begun so far */
+    uint64_t size;      /* of out.log */
+    uint64_t starts;    /* runs begun so far */
+    uint64_t runs_size; /* of the file runs */
     bool diskfull;
     uint64_t cut_at; /* offset of the cap's mark in out.log, 0 = not cut */
     char *home, *error, *err_tail;
@@ -109,7 +118,11 @@ struct follow {
     int64_t tail_since, ended_at; /* mono ms */
     uint64_t call, stream, timer;
     int tail_pid;
-    struct session_probe p; /* the last one */
+    uint64_t runs_stream, runs_call; /* one-run tools: the file runs, live */
+    int runs_pid;
+    struct buf runs_text;            /* its last line, not yet whole */
+    struct session_run_end runs_end; /* an end whose stderr is being read */
+    struct session_probe p;          /* the last one */
     bool said_cut, said_full, said_missing, said_loss, buried;
     bool missing;       /* no agent was started there */
     uint64_t gap;       /* bytes before the log began anew, to be said */
@@ -286,6 +299,11 @@ void session_look_ends(struct session *s);
 uint64_t session_look_next_end(const struct session *s);
 void session_look_finish(struct session *s); /* the CLI is gone and all was read */
 
+/* --- session_runs.c -------------------------------------------------------------- */
+/* For tools that run once per message: where runs begin and end, as it happens. */
+void session_runs_follow(struct session *s);
+void session_runs_close(struct session *s);
+
 /* --- session_life.c -------------------------------------------------------------- */
 /* Hold the stream of the folder's runner: it ends with the keeper, and its pid takes the
  * wake lines. One is started when there is none; it never starts a CLI. */
@@ -335,6 +353,8 @@ void session_turn_release(struct session *s);
 const char *session_turn_event(struct session *s, const struct agent_event *ev);
 /* Echo in bytes that were stored before: the state of its message may lag behind. */
 void session_turn_old_echo(struct session *s, const char *text);
+/* A run began with this message as its input. */
+void session_turn_run(struct session *s, const char *id, uint64_t offset);
 void session_turn_delivered(struct session *s, uint64_t message);
 void session_turn_fail(struct session *s, uint64_t message, const struct err *e);
 void session_turn_fail_all(struct session *s, const struct err *e);

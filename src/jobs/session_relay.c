@@ -174,17 +174,13 @@ static void on_uploaded(void *ctx, const struct envd_result *r)
     free(to);
 }
 
-static void publish(struct session *s)
+static void upload(struct session *s)
 {
     struct relay *re = &s->re;
     struct buf bytes = BUF_INIT;
     struct err e = {0};
     char *tmp;
 
-    if (!s->envd || !s->dir) {
-        free_slot(s); /* the claim runs out by itself */
-        return;
-    }
     if (s->ad->encode_message(re->msg.text, strlen(re->msg.text), &bytes, &e) != 0) {
         failed(s, e.text);
     } else {
@@ -193,6 +189,39 @@ static void publish(struct session *s)
         free(tmp);
     }
     buf_release(&bytes);
+}
+
+static void on_script(void *ctx, const struct envd_result *r)
+{
+    struct session *s = ctx;
+
+    s->re.call = 0;
+    if (r->err.code)
+        trouble(s, &r->err);
+    else
+        upload(s);
+}
+
+/* A run of its own goes on with the session of the run before. */
+static void publish(struct session *s)
+{
+    struct session_cli cli = {.argv = s->tool->argv, .resume_id = s->out.agent_session};
+    struct buf text = BUF_INIT;
+    char name[96], *path;
+
+    if (!s->envd || !s->dir) {
+        free_slot(s); /* the claim runs out by itself */
+    } else if (s->ad->mode != AGENT_ONE_RUN || !cli.resume_id ||
+               !session_cli_resumes(cli.argv)) {
+        upload(s);
+    } else {
+        snprintf(name, sizeof(name), SESSION_CLI_FOR_FMT, s->re.id);
+        path = session_path(s, name);
+        session_cli_script(&text, &cli);
+        s->re.call = envd_write(s->envd, path, text.p, text.len, on_script, s);
+        free(path);
+        buf_release(&text);
+    }
 }
 
 /* --- claiming -------------------------------------------------------------------- */
@@ -278,7 +307,7 @@ void session_relay(struct session *s)
     session_turn_look(s);
     if (s->re.step == RE_SENT && !s->re.timer && !s->re.call)
         check(s);
-    if (s->re.step != RE_IDLE || !r || (r->state != SB_RUNNING && r->state != SB_ERROR))
+    if (s->re.step != RE_IDLE || !r || r->state == SB_PAUSED || r->state == SB_KILLED)
         return;
     if (!is_free(s)) {
         session_follow(s);
@@ -345,7 +374,7 @@ void session_relay_turn(struct session *s, const struct agent_event *ev)
         return;
     if (s->re.int_req)
         session_interrupt_done(s, NULL);
-    if (ev->kind == AGENT_TURN_END && s->out.caught_up)
+    if ((ev->kind == AGENT_TURN_END || s->ad->mode == AGENT_ONE_RUN) && s->out.caught_up)
         session_relay(s);
 }
 

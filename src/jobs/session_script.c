@@ -34,6 +34,7 @@ const char session_probe_script[] =
     "[ -e " SESSION_ERROR " ] && echo \"error $(head -n 1 " SESSION_ERROR ")\"\n"
     "[ -e " SESSION_DISKFULL " ] && echo diskfull\n"
     "sed -n 's/^out /cut /p' " SESSION_CUT " 2>/dev/null\n"
+    "[ -e " SESSION_RUNS " ] && echo \"runs $(wc -c <" SESSION_RUNS ")\"\n"
     "echo \"starts $(grep -c '^run [0-9]* start ' " SESSION_RUNS " 2>/dev/null)\"\n"
     "grep '^run [0-9]* exit ' " SESSION_RUNS " 2>/dev/null | tail -n 200\n"
     "echo err\n"
@@ -113,18 +114,34 @@ static const char *word_at(const char *s, int n)
     return s ? s : "";
 }
 
-/* run <n> exit <code|lost> <ms> out-offset <bytes> ... */
-static void parse_end(struct session_probe *p, const char *line)
+bool session_run_line(struct session_run_line *r, const char *line)
 {
-    const char *code = word_at(line, 3), *off = strstr(line, " out-offset ");
-    struct session_run_end *end;
+    const char *off = strstr(line, " out-offset "), *err = strstr(line, " err-offset ");
+    const char *what = word_at(line, 2), *id = strstr(line, " message ");
 
-    if (!off)
-        return;
-    end = ARR_PUSH(&p->ends);
-    end->run = number(word_at(line, 1));
-    end->offset = number(off + strlen(" out-offset "));
-    end->code = str_starts(code, SESSION_EXIT_LOST) ? -1 : (int)(number(code) & 0xffff);
+    memset(r, 0, sizeof(*r));
+    r->start = str_starts(what, "start ");
+    if (!str_starts(line, "run ") || !off || (!r->start && !str_starts(what, "exit ")))
+        return false;
+    r->run = number(word_at(line, 1));
+    r->offset = number(off + strlen(" out-offset "));
+    r->err_offset = err ? number(err + strlen(" err-offset ")) : 0;
+    if (!r->start)
+        r->code =
+            str_starts(what + 5, SESSION_EXIT_LOST) ? -1 : (int)(number(what + 5) & 0xffff);
+    if (r->start && id) {
+        str_copy(r->message, sizeof(r->message), id + strlen(" message "));
+        r->message[strcspn(r->message, " ")] = 0;
+    }
+    return true;
+}
+
+static void parse_run(struct session_probe *p, const char *line)
+{
+    struct session_run_line r;
+
+    if (session_run_line(&r, line) && !r.start)
+        *ARR_PUSH(&p->ends) = (struct session_run_end){r.run, r.offset, r.code};
 }
 
 static void parse_line(struct session_probe *p, const char *l)
@@ -146,6 +163,8 @@ static void parse_line(struct session_probe *p, const char *l)
         p->epoch = (int64_t)(number(l + 6) & 0xffffffff);
     } else if (str_starts(l, "size ")) {
         p->size = number(l + 5);
+    } else if (str_starts(l, "runs ")) {
+        p->runs_size = number(l + 5);
     } else if (str_starts(l, "starts ")) {
         p->starts = number(l + 7);
     } else if (str_starts(l, "error ")) {
@@ -156,7 +175,7 @@ static void parse_line(struct session_probe *p, const char *l)
     } else if (str_starts(l, "cut ")) {
         p->cut_at = number(l + 4);
     } else if (str_starts(l, "run ")) {
-        parse_end(p, l);
+        parse_run(p, l);
     }
 }
 
@@ -204,34 +223,68 @@ void session_quote(struct buf *out, const char *word)
     buf_addc(out, '\'');
 }
 
+/* How a program is told to go on with a session of its own: a flag before the id, or a
+ * word behind its subcommand and the id among its last words. */
+static const struct resume {
+    const char *program, *flag, *behind, *word;
+} resumes[] = {
+    {"claude", "--resume", NULL, NULL},    {"codex", NULL, "exec", "resume"},
+    {"opencode", "--session", NULL, NULL}, {"gemini", "--resume", NULL, NULL},
+    {"qwen", "--resume", NULL, NULL},
+};
+
+static const struct resume *resume_of(char *const *argv)
+{
+    const char *slash = argv && argv[0] ? strrchr(argv[0], '/') : NULL;
+
+    for (size_t i = 0; argv && argv[0] && i < sizeof(resumes) / sizeof(resumes[0]); i++)
+        if (str_eq(slash ? slash + 1 : argv[0], resumes[i].program))
+            return &resumes[i];
+    return NULL;
+}
+
 bool session_cli_resumes(char *const *argv)
 {
-    const char *slash;
+    return resume_of(argv) != NULL;
+}
 
-    if (!argv || !argv[0])
-        return false;
-    slash = strrchr(argv[0], '/');
-    return str_eq(slash ? slash + 1 : argv[0], "claude");
+static void add_word(struct buf *out, const char *word)
+{
+    buf_addc(out, ' ');
+    session_quote(out, word);
+}
+
+static void add_words(struct buf *out, char *const *argv, const char *resume_id)
+{
+    const struct resume *r = resume_id ? resume_of(argv) : NULL;
+
+    for (size_t i = 0; argv && argv[i]; i++) {
+        bool dash = r && !r->flag && !argv[i + 1] && str_eq(argv[i], "-");
+
+        if (dash) /* the prompt comes on stdin: that stays the last word */
+            add_word(out, resume_id);
+        add_word(out, argv[i]);
+        if (r && r->behind && str_eq(argv[i], r->behind))
+            add_word(out, r->word);
+        if (dash)
+            return;
+    }
+    if (r && r->flag)
+        add_word(out, r->flag);
+    if (r)
+        add_word(out, resume_id);
 }
 
 void session_cli_script(struct buf *out, const struct session_cli *c)
 {
-    buf_adds(out, "dir=$PWD\ncd \"$HOME\" || exit 1\n");
+    buf_adds(out, "dir=$PWD\ncd \"$HOME\" || exit 1\nexec");
     if (c->command) {
-        buf_adds(out, "exec sh -c ");
-        session_quote(out, c->command);
+        buf_adds(out, " sh -c");
+        add_word(out, c->command);
     } else {
-        buf_adds(out, "exec");
-        for (size_t i = 0; c->argv && c->argv[i]; i++) {
-            buf_addc(out, ' ');
-            session_quote(out, c->argv[i]);
-        }
+        add_words(out, c->argv, c->driver ? NULL : c->resume_id);
         if (c->driver)
             buf_adds(out, " \"$dir/" SESSION_SHELL_DRIVER "\"");
-        if (c->resume_id && session_cli_resumes(c->argv)) {
-            buf_adds(out, " --resume ");
-            session_quote(out, c->resume_id);
-        }
     }
     buf_addc(out, '\n');
 }

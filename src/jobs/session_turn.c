@@ -161,6 +161,14 @@ static const char *take_in(struct session *s)
     return s->echo_key;
 }
 
+void session_turn_run(struct session *s, const char *id, uint64_t offset)
+{
+    if (!in_flight(s) || !str_eq(id, s->re.id))
+        return;
+    session_out_echo(s, offset, s->re.msg.text, s->re.msg.key);
+    take_in(s);
+}
+
 static const char *match_echo(struct session *s, const char *text)
 {
     if (in_flight(s) && session_same_text(s->re.msg.text, text))
@@ -197,7 +205,8 @@ static void collect(struct session *s, const struct agent_event *ev)
 static void end_turn(struct session *s, const struct agent_event *ev)
 {
     const char *text = s->answer.len ? buf_str(&s->answer) : ev->text;
-    int outcome = ev->kind == AGENT_EXIT ? AGENT_FAILED : (int)ev->outcome;
+    bool well = s->ad->mode == AGENT_ONE_RUN && ev->exit_code == 0 && !ev->signal;
+    int outcome = ev->kind != AGENT_EXIT ? (int)ev->outcome : well ? AGENT_OK : AGENT_FAILED;
 
     if (outcome != AGENT_OK && ev->text && *ev->text)
         text = ev->text;

@@ -183,7 +183,10 @@ static void add_tools(struct jobsbed *b, const char *dir)
     static const char conf[] = "[tool missing]\nadapter = claude\n"
                                "command = \"no-such-agent-program --json\"\ntemplate = base\n"
                                "[tool mute]\nadapter = claude\ntemplate = base\n"
-                               "command = \"sh -c 'read line; echo bad words >&2; exit 3'\"\n";
+                               "command = \"sh -c 'read line; echo bad words >&2; exit 3'\"\n"
+                               "[tool once]\nadapter = claude\ntemplate = base\n"
+                               "command = \"sh -c 'read p; echo got $p; case $p in bad) "
+                               "echo oops >&2; exit 4;; esac'\"\n";
     char *path;
     struct err e = {0};
 
@@ -501,6 +504,8 @@ static void provision(void *ctx)
     struct creating *c = ctx;
     struct session_start q = {c->q->tool, c->q->command, c->q->prompt, c->q->env, &c->vm};
 
+    if (c->b->on_session)
+        c->b->on_session(session_of(&c->b->j, c->row));
     session_provision(session_of(&c->b->j, c->row), &q, on_provisioned, c);
 }
 

@@ -18,6 +18,7 @@ struct jobsbed {
     struct jobsbed_done *done; /* answers that came */
     size_t n_done;
     struct buf chunks; /* what `logs` got */
+    void (*on_session)(struct session *s); /* before the agent is started; may be NULL */
     struct jobsbed_priv *priv;
 };
 

@@ -1,0 +1,118 @@
+/* Tools that run once per message print no sign of their end, and some none of their
+ * begin: the keeper's file of runs says both, with the bytes of the log they belong to. */
+#include "session_priv.h"
+
+#include <cct/util/limits.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TAIL_MS 600000
+
+static void end_run(struct session *s, const struct session_run_end *e)
+{
+    *ARR_PUSH(&s->fo.p.ends) = *e;
+    session_look_ends(s); /* now, or when its last byte is here */
+}
+
+static void on_stderr(void *ctx, const struct envd_result *r)
+{
+    struct session *s = ctx;
+
+    s->fo.runs_call = 0;
+    free(s->fo.p.err_tail);
+    s->fo.p.err_tail = r->err.code ? NULL : xstrndup(r->body, r->len);
+    end_run(s, &s->fo.runs_end);
+}
+
+static void use_line(struct session *s, const char *line)
+{
+    struct session_run_line r;
+    struct session_run_end e;
+    uint64_t from;
+    char *path;
+
+    if (!session_run_line(&r, line))
+        return;
+    if (r.start) {
+        session_turn_run(s, r.message, r.offset);
+        session_agent(s, AG_WORKING);
+        return;
+    }
+    e = (struct session_run_end){r.run, r.offset, r.code};
+    if (r.code == 0 || s->fo.runs_call) {
+        end_run(s, &e);
+        return;
+    }
+    s->fo.runs_end = e;
+    from = r.err_offset > LIM_STDERR_TAIL ? r.err_offset - LIM_STDERR_TAIL : 0;
+    path = session_path(s, SESSION_ERR_LOG);
+    s->fo.runs_call = envd_read(s->envd, path, from, LIM_STDERR_TAIL, on_stderr, s);
+    free(path);
+}
+
+static void on_start(void *ctx, int pid)
+{
+    ((struct session *)ctx)->fo.runs_pid = pid;
+}
+
+static bool on_data(void *ctx, enum envd_stream st, const char *data, size_t len)
+{
+    struct session *s = ctx;
+    struct buf *b = &s->fo.runs_text;
+    uint64_t stream = s->fo.runs_stream;
+    char *nl;
+
+    if (st != ENVD_STDOUT)
+        return true;
+    buf_add(b, data, len);
+    while (s->fo.runs_stream == stream && b->len && (nl = memchr(b->p, '\n', b->len))) {
+        char *line = xstrndup(b->p, (size_t)(nl - b->p));
+
+        buf_consume(b, (size_t)(nl - b->p) + 1);
+        use_line(s, line);
+        free(line);
+    }
+    return s->fo.runs_stream == stream;
+}
+
+static void on_end(void *ctx, const struct envd_end *end)
+{
+    struct session *s = ctx;
+
+    (void)end;
+    s->fo.runs_stream = 0;
+    s->fo.runs_pid = 0;
+    session_follow_again(s); /* a look tells what was missed */
+}
+
+void session_runs_follow(struct session *s)
+{
+    char from[32], *path;
+    const char *args[] = {"-c", from, "-f", NULL, NULL};
+    struct envd_proc_cb cb = {on_start, on_data, on_end, s};
+    struct envd_proc_spec spec = {.cmd = "tail", .args = args, .timeout_ms = TAIL_MS};
+
+    if (s->ad->mode != AGENT_ONE_RUN || s->fo.runs_stream)
+        return;
+    path = session_path(s, SESSION_RUNS);
+    snprintf(from, sizeof(from), "+%" PRIu64, s->fo.p.runs_size + 1);
+    args[3] = path;
+    buf_clear(&s->fo.runs_text);
+    s->fo.runs_stream = envd_start(s->envd, &spec, &cb);
+    free(path);
+}
+
+void session_runs_close(struct session *s)
+{
+    if (s->fo.runs_stream)
+        envd_close(s->envd, s->fo.runs_stream);
+    if (s->fo.runs_call)
+        envd_cancel(s->envd, s->fo.runs_call);
+    s->fo.runs_stream = s->fo.runs_call = 0;
+    s->fo.runs_pid = 0;
+    buf_release(&s->fo.runs_text);
+}
