@@ -34,18 +34,36 @@ static enum theme_role link_role(const struct model *m)
                                       : ROLE_STATUS_BAD;
 }
 
-/* One piece of the header; returns where the next one starts. Counts have the width of
- * the largest they can be, so that a change of one moves nothing behind it. */
-static int piece(struct ui *ui, int x, enum theme_role role, const char *glyph, size_t n,
-                 const char *word)
+struct piece {
+    const char *glyph, *word;
+    enum theme_role role;
+    size_t n;
+};
+
+/* One piece of the header at x; returns the cells it takes. Without a canvas it only
+ * measures. */
+static int piece(struct canvas *c, int x, const struct piece *p, bool wide)
 {
-    if (n == 0)
+    char text[48];
+    if (p->n == 0)
+        return 0;
+    if (wide)
+        snprintf(text, sizeof(text), "%s %zu %s", p->glyph, p->n, p->word);
+    else
+        snprintf(text, sizeof(text), "%s%zu", p->glyph, p->n);
+    if (c)
+        canvas_text(c, 0, x, -1, p->role, text);
+    return (int)strlen(text) + (wide ? 3 : 1);
+}
+
+/* A word of the header, if it ends before `right`; returns where the next one starts. */
+static int word(struct canvas *c, int x, int right, enum theme_role role, const char *s)
+{
+    int w = (int)text_width(s, strlen(s));
+    if (x + w >= right)
         return x;
-    bool wide = ui->canvas.w >= UI_COLUMNS_W;
-    int digits = wide ? snprintf(NULL, 0, "%zu", ui->model->n_sandboxes) : 1;
-    return x + canvas_textf(&ui->canvas, 0, x, -1, role, "%s%s%*zu%s%s", glyph,
-                            wide ? " " : "", digits, n, wide ? " " : "", wide ? word : "") +
-           (wide ? 3 : 1);
+    canvas_text(c, 0, x, w, role, s);
+    return x + w + 2;
 }
 
 static void draw_header(struct ui *ui)
@@ -54,23 +72,35 @@ static void draw_header(struct ui *ui)
     const struct model *m = ui->model;
     size_t st[SB_STATE_COUNT], asks, working, idle;
     model_counts(m, st, &asks, &working, &idle);
+    const struct piece pieces[] = {{"?", "asks you", ROLE_ASKS, asks},
+                                   {"*", "working", ROLE_WORKING, working},
+                                   {".", "idle", ROLE_IDLE, idle},
+                                   {"=", "paused", ROLE_PAUSED, st[SB_PAUSED]},
+                                   {"~", "creating", ROLE_CREATING, st[SB_CREATING]},
+                                   {"!", "error", ROLE_ERROR, st[SB_ERROR]}};
+    const size_t n = sizeof(pieces) / sizeof(pieces[0]);
     canvas_fill(c, (struct rect){0, 0, 1, c->w}, ROLE_HEADER, " ");
-    int x = 1 + canvas_text(c, 0, 1, -1, ROLE_HEADER, "cc-tui");
-    x += 2 + canvas_textf(c, 0, x + 2, 24, ROLE_TITLE, "%s", m->project ? m->project : "") + 2;
-    x = piece(ui, x, ROLE_ASKS, "?", asks, "asks you");
-    x = piece(ui, x, ROLE_WORKING, "*", working, "working");
-    x = piece(ui, x, ROLE_IDLE, ".", idle, "idle");
-    x = piece(ui, x, ROLE_PAUSED, "=", st[SB_PAUSED], "paused");
-    x = piece(ui, x, ROLE_CREATING, "~", st[SB_CREATING], "creating");
-    x = piece(ui, x, ROLE_ERROR, "!", st[SB_ERROR], "error");
+    const char *words = link_words(m);
+    int right = c->w - (int)strlen(words) - 1, x = 1, need = 0;
+    canvas_text(c, 0, right, -1, link_role(m), words);
+    x = word(c, x, right, ROLE_HEADER, "cc-tui");
+    if (m->project && *m->project && c->w >= UI_LIST_ONLY_W) {
+        char project[64];
+        size_t used, len = text_fit(m->project, strlen(m->project), 24, &used);
+        snprintf(project, sizeof(project), "%.*s", (int)len, m->project);
+        x = word(c, x, right, ROLE_TITLE, project);
+    }
+    if (m->unsafe)
+        x = word(c, x, right, ROLE_DANGER, "NOT ISOLATED");
+    for (size_t i = 0; i < n; i++)
+        need += piece(NULL, 0, &pieces[i], true);
+    bool wide = x + need + 10 < right;
+    for (size_t i = 0; i < n; i++)
+        if (x + piece(NULL, 0, &pieces[i], wide) < right)
+            x += piece(c, x, &pieces[i], wide);
     char money[32];
     snprintf(money, sizeof(money), "$%.2f/h", model_usd_per_hour(m));
-    x += 2 + canvas_text(c, 0, x + 2, -1, ROLE_HEADER, m->local ? "local, free" : money);
-    if (m->unsafe)
-        canvas_text(c, 0, x + 2, -1, ROLE_DANGER, "NOT ISOLATED");
-    const char *words = link_words(m);
-    int w = (int)strlen(words);
-    canvas_text(c, 0, c->w - w - 1, w, link_role(m), words);
+    word(c, x + !wide, right, ROLE_HEADER, m->local ? "local, free" : money);
 }
 
 static void draw_rule(struct ui *ui, struct pane *p)
@@ -114,6 +144,8 @@ static void draw_panes(struct ui *ui)
 
 static void add_hint(struct ui *ui, struct buf *b, enum action a, int room)
 {
+    if (ui->opts.readonly && ui_changes_things(a))
+        return;
     const char *hint = action_hint(a), *keys = keymap_keys(ui->keys, a);
     size_t n = strcspn(keys, " ");
     if (!*hint || !n)
@@ -137,6 +169,13 @@ static void draw_hints(struct ui *ui, int y)
                                       ACT_KILL, ACT_KILL_ALL, ACT_NEW, ACT_QUIT};
     static const enum action in[] = {ACT_SEND, ACT_NEWLINE, ACT_LEAVE};
     static const enum action form[] = {ACT_FIELD_NEXT, ACT_SUBMIT, ACT_FORM_CANCEL};
+    static const enum action none[] = {ACT_NEW, ACT_REFRESH, ACT_QUIT};
+    const struct pane *p = &ui->panes[ui->focus];
+    const char *typing = p->ops->typing ? p->ops->typing(p->state) : NULL;
+    if (!ui->n_overlays && typing) {
+        canvas_text(&ui->canvas, y, 0, -1, ROLE_HINT, typing);
+        return;
+    }
     enum key_scope scope = ui->n_overlays ? ui->overlays[ui->n_overlays - 1].ops->scope
                                           : ui->panes[ui->focus].ops->scope;
     const enum action *v = scope == SCOPE_INPUT ? in : scope == SCOPE_FORM ? form
@@ -147,6 +186,10 @@ static void draw_hints(struct ui *ui, int y)
                                        : sizeof(nav) / sizeof(nav[0]);
     if (scope == SCOPE_DIALOG)
         n = 0;
+    if (v == nav && !ui->model->n_sandboxes) {
+        v = none;
+        n = sizeof(none) / sizeof(none[0]);
+    }
     struct buf b = BUF_INIT;
     bool help = scope != SCOPE_INPUT && scope != SCOPE_FORM && scope != SCOPE_DIALOG;
     for (size_t i = 0; i < n; i++)
@@ -171,12 +214,24 @@ static const char *default_status(struct ui *ui, char *dst, size_t size)
     return m->account ? m->account : "";
 }
 
+/* What the keys mean now. */
+static const char *mode_word(struct ui *ui)
+{
+    const struct overlay *top = ui->n_overlays ? &ui->overlays[ui->n_overlays - 1] : NULL;
+    const struct pane *p = &ui->panes[ui->focus];
+    if (top && top->ops->scope == SCOPE_FORM)
+        return "FORM";
+    if (top)
+        return strcmp(top->ops->name, "help") == 0 ? "HELP" : "ASK";
+    if (p->ops->typing && p->ops->typing(p->state))
+        return "FIND";
+    return ui->mode == UI_INPUT ? "INPUT" : ui->opts.readonly ? "NAV ro" : "NAV";
+}
+
 static void draw_status(struct ui *ui, int y)
 {
     struct canvas *c = &ui->canvas;
-    const char *mode = ui->n_overlays ? "ASK" : ui->mode == UI_INPUT ? "INPUT" : "NAV";
-    if (ui->n_overlays && ui->overlays[ui->n_overlays - 1].ops->scope == SCOPE_FORM)
-        mode = "FORM";
+    const char *mode = mode_word(ui);
     char text[256];
     enum theme_role role = ROLE_STATUS;
     const char *say = ui->status;
@@ -201,7 +256,7 @@ void ui_draw(struct ui *ui, int64_t now)
     if (c->h < 1 || c->w < 1)
         return;
     if (ui->tiny) {
-        canvas_textf(c, c->h / 2, 0, c->w, ROLE_STATUS_WARN, "needs %dx%d", UI_MIN_W, UI_MIN_H);
+        canvas_textf(c, c->h / 2, 0, c->w, ROLE_STATUS_WARN, "needs %dx%d or more", UI_MIN_W, UI_MIN_H);
         return;
     }
     draw_header(ui);

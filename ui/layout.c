@@ -18,7 +18,8 @@ static void place(struct ui *ui, enum pane_id p, int y, int x, int h, int w)
 
 static int input_rows(struct ui *ui, int h, int w)
 {
-    return clamp(pane_input_rows(ui, w), 1, h / 4 > 1 ? h / 4 : 1);
+    int most = h / 4 > 2 ? h / 4 : h >= 6 ? 2 : 1;
+    return clamp(pane_input_rows(ui, w), 1, most);
 }
 
 /* Output with the input below it, both with a rule, in the given area. */

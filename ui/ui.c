@@ -197,15 +197,16 @@ static int with_selected(struct ui *ui, enum action a)
     return UI_HANDLED | UI_REDRAW;
 }
 
-static bool changes_things(enum action a)
+bool ui_changes_things(enum action a)
 {
     return a == ACT_NEW || a == ACT_NEW_PROMPT || a == ACT_INPUT || a == ACT_INTERRUPT ||
-           a == ACT_KILL || a == ACT_KILL_ALL;
+           a == ACT_KILL || a == ACT_KILL_ALL || a == ACT_SET_TIME || a == ACT_PAUSE ||
+           a == ACT_RESUME || a == ACT_PROTECT || a == ACT_RENAME || a == ACT_FORGET;
 }
 
 static int global_action(struct ui *ui, enum action a, key_code k)
 {
-    if (ui->opts.readonly && changes_things(a))
+    if (ui->opts.readonly && ui_changes_things(a))
         return refuse_readonly(ui);
     switch (a) {
     case ACT_PANE_LIST:

@@ -220,7 +220,6 @@ static void kill_line(struct script *s, char *line)
             k->phase = (enum kill_phase)i;
     k->project = xstrdup("default");
     k->account = xstrdup("E2B key ****4f2a (environment)");
-    k->text = xstrdup("cannot reach the service; check the network");
     k->n_project = (size_t)strtoll(word(&line), NULL, 10);
     k->n_account = (size_t)strtoll(word(&line), NULL, 10);
     k->by_state[SB_RUNNING] = k->n_project;
@@ -230,6 +229,11 @@ static void kill_line(struct script *s, char *line)
     k->failed = (size_t)strtoll(word(&line), NULL, 10);
     k->still_alive = (size_t)strtoll(word(&line), NULL, 10);
     k->verified = strcmp(line, "unverified") != 0;
+    if (k->phase == KILL_CANNOT)
+        k->text = xstrdup("cannot reach the service; check the network");
+    if (k->phase == KILL_RUNNING && !strcmp(line, "grace"))
+        k->text = xstrdup("killing in 3 s (u calls it off)");
+    k->account_scope = !strcmp(line, "account");
     k->n = k->n_project;
     k->v = xcalloc(k->n + 1, sizeof(*k->v));
     for (size_t i = 0; i < k->n; i++) {
@@ -340,6 +344,15 @@ static void keys(struct script *s, char *line, const char *file, bool shown)
     }
 }
 
+/* done TEXT: a request failed */
+static void done_line(struct script *s, const char *text)
+{
+    struct ev_done *d = ev_new(EV_DONE);
+    err_set(&d->err, ERR_IO, "%s", text);
+    ui_observe(&s->ui, &d->m);
+    script_post(s, d);
+}
+
 static void set_size(struct script *s, char *rest)
 {
     s->h = (int)strtoll(word(&rest), NULL, 10);
@@ -390,6 +403,8 @@ static bool feed_line(struct script *s, const char *w, char *rest, const char *w
         event_line(s, rest);
     else if (!strcmp(w, "message"))
         message_line(s, rest);
+    else if (!strcmp(w, "done"))
+        done_line(s, rest);
     else if (!strcmp(w, "tool"))
         tool_line(s, rest);
     else

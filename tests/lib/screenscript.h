@@ -26,8 +26,10 @@ void script_release(struct script *s);
  *       unlisted pending meta=K:V creating last=TEXT | reason=TEXT (to the line's end)]
  *   rows N FIRST-ID  agent ID {event}  lines ID N TEXT (N text events, "%d" counts)
  *   message ID SANDBOX STATE TEXT     event LEVEL SANDBOX TEXT    tool NAME TEMPLATE [KEY]
- *   kill PHASE N_PROJECT N_ACCOUNT KILLED ALREADY FAILED ALIVE [unverified]
+ *   kill PHASE N_PROJECT N_ACCOUNT KILLED ALREADY FAILED ALIVE
+ *       [unverified | grace | account]
  *   keys j "typed" Enter <pasted>     drawn after each;   ahead K y   typed ahead: not drawn
+ *   done TEXT (a request failed)
  *   confirm always|count|never */
 void script_line(struct script *s, const char *line, const char *where);
 /* Several lines at once. */

@@ -17,6 +17,7 @@ struct help {
     ARR(struct help_row) rows;
     int top, page;
     bool finding;
+    enum key_scope here; /* of the pane that was focused */
     struct inputline find;
 };
 
@@ -41,8 +42,11 @@ static bool wanted(const struct help *h, const char *keys, const char *help)
 static void fill(struct ui *ui, struct help *h)
 {
     ARR_CLEAR(&h->rows);
-    for (int scope = 0; scope < SCOPE_COUNT; scope++) {
+    for (int k = -1; k < SCOPE_COUNT; k++) {
+        int scope = k < 0 ? (int)h->here : k; /* where you are comes first */
         bool head = false;
+        if (k == (int)h->here)
+            continue;
         for (int a = ACT_NONE + 1; a < ACT_COUNT; a++) {
             const char *keys = keymap_keys(ui->keys, (enum action)a);
             if ((int)action_scope((enum action)a) != scope || !*keys ||
@@ -87,16 +91,17 @@ static void help_draw(struct ui *ui, void *state, struct canvas *c, struct rect 
     h->top = h->top > most ? most : h->top < 0 ? 0 : h->top;
     for (int y = 0; y < h->page && h->top + y < rows; y++) {
         const struct help_row *r = &h->rows.v[h->top + y];
-        canvas_text(c, in.y + y, in.x, 18, r->head ? ROLE_TITLE : ROLE_PROMPT, r->left);
-        canvas_text(c, in.y + y, in.x + 19, in.w - 19, ROLE_DIALOG, r->right);
+        int left = in.w >= 60 ? 18 : 14;
+        canvas_text(c, in.y + y, in.x, left, r->head ? ROLE_TITLE : ROLE_PROMPT, r->left);
+        canvas_text(c, in.y + y, in.x + left + 1, in.w - left - 1, ROLE_DIALOG, r->right);
     }
     int y = in.y + in.h - 1;
     if (h->finding || h->find.text.len) {
         int x = in.x + canvas_text(c, y, in.x, -1, ROLE_PROMPT, "/");
         inputline_draw(&h->find, c, (struct rect){y, x, 1, in.w - 1}, ROLE_INPUT, h->finding);
     } else if (most) {
-        canvas_textf(c, y, in.x, in.w, ROLE_HINT, "j k scroll, %d of %d rows", h->top + h->page,
-                     rows);
+        canvas_textf(c, y, in.x, in.w, ROLE_HINT, "j k scroll, rows %d to %d of %d", h->top + 1,
+                     h->top + h->page, rows);
     }
 }
 
@@ -147,6 +152,10 @@ static int help_key(struct ui *ui, void *state, key_code k, const char *paste, s
         h->finding = true;
         break;
     case ACT_BACK:
+        if (!h->find.text.len)
+            return UI_CLOSE;
+        inputline_set(&h->find, "");
+        break;
     case ACT_QUIT:
     case ACT_HELP:
         return UI_CLOSE;
@@ -163,6 +172,7 @@ static const struct overlay_ops help_ops = {
 void overlay_help(struct ui *ui)
 {
     struct help *h = xcalloc(1, sizeof(*h));
+    h->here = ui->panes[ui->focus].ops->scope;
     inputline_init(&h->find, false, 64);
     ui_overlay_push(ui, &help_ops, h);
 }

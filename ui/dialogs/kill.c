@@ -4,6 +4,7 @@
 #include <cct/ui/ui.h>
 
 #include <cct/text/clean.h>
+#include <cct/text/width.h>
 #include <cct/util/buf.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -45,7 +46,7 @@ static void one_draw(struct ui *ui, void *state, struct canvas *c, struct rect s
     }
     int w = screen.w < KILL_CELLS ? screen.w : KILL_CELLS;
     int rows = box_text_rows(buf_str(&b), w - 4);
-    struct rect in = box_draw(c, screen, rows + 5, w, "kill this sandbox?", NULL);
+    struct rect in = box_draw(c, screen, rows + 4, w, "kill this sandbox?", NULL);
     box_text(c, in, ROLE_DIALOG, buf_str(&b));
     canvas_text(c, in.y + in.h - 1, in.x, in.w, ROLE_DANGER,
                 s ? "y  kill it      Esc  leave it" : "Esc  close");
@@ -161,14 +162,37 @@ static const char *result_word(int r)
     return r >= 0 && r < 5 ? words[r] : "?";
 }
 
+/* Text in so many cells, and a space. */
+static void add_cells(struct buf *b, const char *s, size_t cells)
+{
+    size_t used = 0;
+    s = s ? s : "-";
+    buf_add(b, s, text_fit(s, strlen(s), cells, &used));
+    for (; used <= cells; used++)
+        buf_addc(b, ' ');
+}
+
+static void report_head(const struct ev_kill *k, struct buf *b)
+{
+    const struct {
+        size_t n;
+        const char *word;
+    } parts[] = {{k->killed, "killed"}, {k->already_gone, "already gone"},
+                 {k->failed, "failed"}, {k->still_alive, "still alive"}};
+    size_t said = 0;
+    for (size_t i = 0; i < 4; i++)
+        if (parts[i].n)
+            buf_addf(b, "%s%zu %s", said++ ? ", " : "", parts[i].n, parts[i].word);
+    buf_addf(b, "%s: %s\n\n", said ? "" : "nothing to kill",
+             !k->verified                  ? "not proved, the list could not be had"
+             : k->failed || k->still_alive ? "some are left"
+                                           : "proved by a new list");
+}
+
 static void report_text(const struct ev_kill *k, struct buf *b)
 {
     if (k->phase == KILL_REPORT)
-        buf_addf(b, "%zu killed, %zu already gone, %zu failed, %zu still alive: %s\n\n",
-                 k->killed, k->already_gone, k->failed, k->still_alive,
-                 !k->verified                     ? "not proved, the list could not be had"
-                 : k->failed || k->still_alive ? "some are left"
-                                               : "proved by a new list");
+        report_head(k, b);
     else if (k->text && k->phase == KILL_RUNNING)
         buf_addf(b, "%s\n\n", k->text); /* the time to call it off */
     else
@@ -180,9 +204,10 @@ static void report_text(const struct ev_kill *k, struct buf *b)
         bool bad = t->result == 3 || t->result == 4;
         if (k->phase == KILL_REPORT && k->n > 12 && !bad)
             continue; /* many: name what needs attention */
-        buf_addf(b, "%-20.20s %-22.22s %s%s%s\n", t->name ? t->name : "-",
-                 t->sandbox_id ? t->sandbox_id : "-", result_word(t->result),
-                 t->reason ? ": " : "", t->reason ? t->reason : "");
+        add_cells(b, t->name, 17);
+        add_cells(b, t->sandbox_id, 21);
+        buf_addf(b, "%s%s%s\n", result_word(t->result), t->reason ? ": " : "",
+                 t->reason ? t->reason : "");
     }
 }
 

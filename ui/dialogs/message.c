@@ -11,7 +11,7 @@ enum { BOX_CELLS = 72 };
 struct message_box {
     char *title, *text;
     uint64_t sandbox; /* details: made anew at each drawing; 0 = fixed text */
-    int scroll;
+    int scroll, page; /* page 0: all of it is seen */
 };
 
 static void box_close(void *state)
@@ -36,21 +36,37 @@ static void box_show(struct ui *ui, void *state, struct canvas *c, struct rect s
         buf_truncate(&text, text.len - 1);
     int w = screen.w < BOX_CELLS ? screen.w : BOX_CELLS;
     int rows = box_text_rows(buf_str(&text), w - 4);
-    struct rect in = box_draw(c, screen, rows + 4, w, b->title, "any key closes");
-    in.y++;
-    in.h -= 2;
-    box_text(c, in, ROLE_DIALOG, buf_str(&text));
+    bool all = rows + 2 <= screen.h;
+    struct rect in = box_draw(c, screen, rows + 4, w, b->title,
+                              all ? "any key closes" : "j k scroll  Esc close");
+    if (in.h >= rows + 2) { /* air above and below, where there is room */
+        in.y++;
+        in.h -= 2;
+    }
+    int most = rows > in.h ? rows - in.h : 0;
+    b->scroll = b->scroll > most ? most : b->scroll < 0 ? 0 : b->scroll;
+    b->page = most ? in.h : 0;
+    struct rect old = canvas_clip(c, in);
+    box_text(c, (struct rect){in.y - b->scroll, in.x, rows, in.w}, ROLE_DIALOG, buf_str(&text));
+    canvas_unclip(c, old);
     buf_release(&text);
 }
 
 static int box_key(struct ui *ui, void *state, key_code k, const char *paste, size_t len)
 {
+    struct message_box *b = state;
+    int by = k == 'j' || k == K_DOWN   ? 1
+             : k == 'k' || k == K_UP   ? -1
+             : k == K_PGDN || k == ' ' ? b->page
+             : k == K_PGUP             ? -b->page
+                                       : 0;
     (void)ui;
-    (void)state;
-    (void)k;
     (void)paste;
     (void)len;
-    return UI_CLOSE;
+    if (!b->page || !by)
+        return UI_CLOSE;
+    b->scroll += by;
+    return UI_HANDLED;
 }
 
 static const struct overlay_ops box_ops = {

@@ -34,7 +34,7 @@ static void add_times(struct ui *ui, const struct sandbox *s, struct buf *b, int
     bool runs = s->state == SB_RUNNING || (s->state == SB_ERROR && s->vm_up);
     if (runs && s->end_at > now + off) {
         clock_format_span(left, sizeof(left), (s->end_at - now - off) / 60000 * 60000);
-        add(b, "time", "since %s, ends %s, %s left", from, to,
+        add(b, "time", "%s to %s, %s left", from, to,
             s->end_at - now - off < 60000 ? "less than a minute" : left);
     } else if (s->state == SB_PAUSED) {
         add(b, "time", "started %s, paused %s", from, to);

@@ -214,10 +214,13 @@ static bool input_update(struct ui *ui, void *state)
     return changed;
 }
 
+static const char *input_note(struct ui *ui, void *state);
+
 static const char *input_title(struct ui *ui, void *state)
 {
-    (void)state;
-    return ui->mode == UI_INPUT ? "input (Enter send, Esc back, draft kept)" : "input";
+    bool room = ui->mode == UI_INPUT && !input_note(ui, state) &&
+                ui->panes[PANE_INPUT].r.w >= 60;
+    return room ? "input (Enter send, Esc back, draft kept)" : "input";
 }
 
 static const char *input_note(struct ui *ui, void *state)

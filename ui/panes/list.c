@@ -58,7 +58,9 @@ static void collect(struct ui *ui, struct list *l)
     for (int ended = 0; ended < 2; ended++)
         for (size_t i = 0; i < m->n_sandboxes; i++) {
             const struct sandbox *s = &m->sandboxes[i];
-            if ((s->state == SB_KILLED) == ended && matches(s, f))
+            /* the cursor's row stays in sight when it no longer matches */
+            bool stays = !l->filtering && s->id == ui->selected;
+            if ((s->state == SB_KILLED) == ended && (stays || matches(s, f)))
                 *ARR_PUSH(&l->rows) = s->id;
         }
 }
@@ -250,6 +252,9 @@ static int list_key(struct ui *ui, void *state, key_code k, const char *paste, s
     else if (k == K_ESC || k == ('C' & 0x1F)) {
         l->filtering = false;
         inputline_set(&l->filter, "");
+    } else if (k == K_UP || k == K_DOWN) {
+        collect(ui, l);
+        return move_to(ui, l, (int64_t)cursor_at(ui, l) + (k == K_UP ? -1 : 1));
     } else {
         inputline_key(&l->filter, k);
     }
@@ -262,6 +267,12 @@ static int list_key(struct ui *ui, void *state, key_code k, const char *paste, s
     if (!shown && l->rows.n)
         ui_select(ui, l->rows.v[0]);
     return UI_HANDLED | UI_REDRAW;
+}
+
+static const char *list_typing(void *state)
+{
+    const struct list *l = state;
+    return l->filtering ? " Enter keep the filter  Esc clear it" : NULL;
 }
 
 static const char *list_title(struct ui *ui, void *state)
@@ -292,6 +303,7 @@ const struct pane_ops pane_list = {
     .draw = list_draw,
     .action = list_action,
     .key = list_key,
+    .typing = list_typing,
     .title = list_title,
     .note = list_note,
 };

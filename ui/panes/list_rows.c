@@ -116,7 +116,7 @@ static struct columns columns_for(int w)
     struct columns c = {.name = 13, .tool = 9, .state = 9, .doing = 10, .left = 6};
     if (w < 60) {
         c.tool = 0;
-        c.left = w >= 48 ? 6 : 0;
+        c.left = w >= 44 ? 6 : 0;
     }
     if (w >= 72) {
         c.name = 15;
@@ -158,9 +158,10 @@ void list_draw_row(struct ui *ui, struct canvas *c, int y, struct rect r,
     int x = r.x + 3;
     canvas_text(c, y, x, 1, look.role, look.glyph);
     x += 2;
-    canvas_text(c, y, x, col.name - 1, s->state == SB_KILLED ? ROLE_DIM : ROLE_TEXT, s->name);
+    canvas_text(c, y, x, col.name - (s->protect ? 3 : 1),
+                s->state == SB_KILLED ? ROLE_DIM : ROLE_TEXT, s->name);
     if (s->protect)
-        canvas_text(c, y, x + col.name - 1, 1, ROLE_MARKED, "P");
+        canvas_text(c, y, x + col.name - 2, 1, ROLE_MARKED, "P");
     x += col.name;
     if (col.tool)
         canvas_text(c, y, x, col.tool - 1, ROLE_DIM, s->tool ? s->tool : "-");

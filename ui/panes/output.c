@@ -90,6 +90,8 @@ static const char *empty_text(const struct sandbox *s)
         return "this sandbox was not made by cc-tui: it has no session to show";
     if (s->state == SB_CREATING)
         return "creating the sandbox";
+    if (s->state == SB_KILLED)
+        return "it is gone, and no output of it is kept here";
     if (s->agent == AG_STARTING)
         return "starting the agent";
     return "no output yet";
@@ -153,13 +155,26 @@ static int output_key(struct ui *ui, void *state, key_code k, const char *paste,
 
 /* --- actions ----------------------------------------------------------------------------- */
 
+static int raw_action(struct output *o, struct view *v, enum action a)
+{
+    size_t page = o->h > 1 ? (size_t)o->h : 1, half = (page + 1) / 2;
+    size_t up = a == ACT_UP ? 1 : a == ACT_HALF_UP ? half : a == ACT_PAGE_UP ? page : 0;
+    size_t down = a == ACT_DOWN ? 1 : a == ACT_HALF_DOWN ? half : a == ACT_PAGE_DOWN ? page : 0;
+    if (a == ACT_TOP)
+        v->raw_top = SIZE_MAX; /* the drawing knows where the begin is */
+    else if (a == ACT_BOTTOM)
+        v->raw_top = 0;
+    else if (up)
+        v->raw_top += v->raw_top <= SIZE_MAX - up ? up : 0;
+    else if (down)
+        v->raw_top = v->raw_top > down ? v->raw_top - down : 0;
+    else
+        return UI_IGNORED;
+    return UI_HANDLED | UI_REDRAW;
+}
+
 static int scroll(struct ui *ui, struct view *v, const struct transcript *t, long by)
 {
-    if (v->raw) {
-        v->raw_top = by < 0 ? v->raw_top + (size_t)-by
-                     : v->raw_top > (size_t)by ? v->raw_top - (size_t)by : 0;
-        return UI_HANDLED | UI_REDRAW;
-    }
     view_end_follow(v, t);
     struct pos before = view_clamp(v, t, v->cur);
     v->cur = view_move(v, t, v->cur, by);
@@ -177,6 +192,7 @@ static void fold_all(struct view *v, const struct transcript *t, int fold)
         struct cached *c = view_cached(v, t, i);
         c->fold = (int8_t)fold;
         c->rows = 0;
+        view_fold_changed(v, t->base + i);
     }
 }
 
@@ -189,9 +205,10 @@ static void fold_here(struct view *v, const struct transcript *t)
     if (!rows_foldable(&t->v[i]))
         return;
     struct cached *c = view_cached(v, t, i);
+    view_end_follow(v, t);
     c->fold = view_folded(c, &t->v[i]) ? 0 : 1;
     c->rows = 0;
-    view_end_follow(v, t);
+    view_fold_changed(v, t->base + i);
     v->cur = (struct pos){t->base + i, 0};
 }
 
@@ -239,7 +256,6 @@ static int view_action(struct ui *ui, struct output *o, struct view *v,
         break;
     case ACT_BOTTOM:
         v->follow = true;
-        v->raw_top = 0;
         break;
     case ACT_FOLLOW:
         if (v->follow)
@@ -305,7 +321,9 @@ static int output_action(struct ui *ui, void *state, enum action a)
             toggle_raw(ui, v);
         return UI_HANDLED | UI_REDRAW;
     default:
-        if (!v || !t || (!t->n && !v->raw))
+        if (v && v->raw)
+            return raw_action(o, v, a);
+        if (!v || !t || !t->n)
             return UI_IGNORED;
         view_set_style(v, o);
         return view_action(ui, o, v, t, a);
@@ -320,6 +338,12 @@ static bool output_update(struct ui *ui, void *state)
     bool changed = rev != o->seen;
     o->seen = rev;
     return changed;
+}
+
+static const char *output_typing(void *state)
+{
+    const struct output *o = state;
+    return o->searching ? " Enter find  Up earlier ones  Esc leave" : NULL;
 }
 
 static const char *output_title(struct ui *ui, void *state)
@@ -343,18 +367,22 @@ static const char *output_note(struct ui *ui, void *state)
     if (!v || !t || !t->n || v->raw || o->w < 1)
         return NULL;
     view_set_style(v, o);
-    uint64_t all = view_rows(v, t);
-    if (v->follow) {
-        snprintf(o->note, sizeof(o->note), "follow ON  %llu lines", (unsigned long long)all);
-    } else {
-        uint64_t fresh = all > v->seen_rows ? all - v->seen_rows : 0;
-        uint64_t at = all - view_rows_after(v, t, view_clamp(v, t, v->cur));
-        if (fresh)
-            snprintf(o->note, sizeof(o->note), "PAUSED  %llu new v", (unsigned long long)fresh);
-        else
-            snprintf(o->note, sizeof(o->note), "line %llu/%llu", (unsigned long long)at,
-                     (unsigned long long)all);
-    }
+    unsigned long long all = view_rows(v, t), fresh = v->follow ? 0 : view_fresh(v, t);
+    char where[64], pan[24] = "";
+    if (v->follow)
+        snprintf(where, sizeof(where), "follow ON  %llu line%s", all, all == 1 ? "" : "s");
+    else if (fresh)
+        snprintf(where, sizeof(where), "PAUSED  %llu new v", fresh);
+    else
+        snprintf(where, sizeof(where), "line %llu/%llu",
+                 all - (unsigned long long)view_rows_after(v, t, view_clamp(v, t, v->cur)), all);
+    if (!o->wrap && v->pan)
+        snprintf(pan, sizeof(pan), "column %d  ", v->pan + 1);
+    size_t used, n = o->pattern ? text_fit(o->pattern, strlen(o->pattern), 20, &used) : 0;
+    if (n && o->w >= 60)
+        snprintf(o->note, sizeof(o->note), "/%.*s  %s%s", (int)n, o->pattern, pan, where);
+    else
+        snprintf(o->note, sizeof(o->note), "%s%s", pan, where);
     return o->note;
 }
 
@@ -367,6 +395,7 @@ const struct pane_ops pane_output = {
     .draw = output_draw,
     .action = output_action,
     .key = output_key,
+    .typing = output_typing,
     .title = output_title,
     .note = output_note,
 };

@@ -36,16 +36,42 @@ void output_mark_matches(struct output *o, struct canvas *c, int y, int x,
 
 /* --- search ---------------------------------------------------------------------------- */
 
-/* Row of the item in which byte `at` of its text lies. */
-static size_t row_of(struct output *o, struct view *v, const struct transcript *t, size_t i,
-                     size_t at)
+/* The row of item i that has the next match in direction `step`, beyond row `from` where
+ * that is not NULL; false: none. What is folded is opened for it. */
+static bool find_in_item(struct output *o, struct view *v, const struct transcript *t, size_t i,
+                         int step, const size_t *from, size_t *found)
 {
     const struct item *it = &t->v[i];
-    rows_make(it, &v->style, view_folded(view_cached(v, t, i), it), &o->scratch);
-    for (size_t k = o->scratch.n; k-- > 0;)
-        if (o->scratch.v[k].part == ROW_TEXT && o->scratch.v[k].from <= at)
-            return k;
-    return 0;
+    const char *hit = it->text ? find_match(it->text, it->text_len, o->pattern) : NULL;
+    bool any = false;
+    if (!hit)
+        return false;
+    struct cached *c = view_cached(v, t, i);
+    if (view_folded(c, it)) {
+        c->fold = 0;
+        c->rows = 0;
+        view_fold_changed(v, t->base + i);
+    }
+    rows_make(it, &v->style, false, &o->scratch);
+    const struct row *rows = o->scratch.v;
+    size_t n = o->scratch.n;
+    for (size_t r = 0; r < n && hit; r++) {
+        size_t at = (size_t)(hit - it->text);
+        if (rows[r].part != ROW_TEXT || (r + 1 < n && rows[r + 1].from <= at))
+            continue;
+        bool passed = from && (step > 0 ? r <= *from : r >= *from);
+        if (passed && step < 0)
+            break;
+        if (!passed) {
+            *found = r;
+            any = true;
+            if (step > 0)
+                break;
+        }
+        size_t next = r + 1 < n ? rows[r + 1].from : it->text_len;
+        hit = find_match(it->text + next, it->text_len - next, o->pattern);
+    }
+    return any;
 }
 
 /* Next match from the cursor on in direction `step`, around the ends. */
@@ -55,31 +81,14 @@ int output_find_next(struct ui *ui, struct output *o, struct view *v,
     if (!v || !t || !t->n || !o->pattern)
         return UI_HANDLED;
     struct pos from = view_clamp(v, t, v->cur);
-    size_t n = t->n, start = (size_t)(from.item - t->base);
+    size_t n = t->n, start = (size_t)(from.item - t->base), row = 0;
     for (size_t k = 0; k <= n; k++) {
         size_t i = step > 0 ? (start + k) % n : (start + n * 2 - k) % n;
-        const struct item *it = &t->v[i];
-        const char *hit = it->text, *best = NULL;
-        size_t best_row = 0;
-        while (it->text &&
-               (hit = find_match(hit, it->text_len - (size_t)(hit - it->text), o->pattern))) {
-            if (rows_foldable(it) && view_folded(view_cached(v, t, i), it)) {
-                view_cached(v, t, i)->fold = 0;
-                view_cached(v, t, i)->rows = 0;
-            }
-            size_t row = row_of(o, v, t, i, (size_t)(hit - it->text));
-            bool passed = k == 0 && (step > 0 ? row <= from.row : row >= from.row);
-            if (!passed && (step < 0 || !best)) {
-                best = hit;
-                best_row = row;
-            }
-            hit++;
-        }
-        if (best) {
-            view_end_follow(v, t);
-            v->cur = (struct pos){t->base + i, best_row};
-            return UI_HANDLED | UI_REDRAW;
-        }
+        if (!find_in_item(o, v, t, i, step, k == 0 ? &from.row : NULL, &row))
+            continue;
+        view_end_follow(v, t);
+        v->cur = (struct pos){t->base + i, row};
+        return UI_HANDLED | UI_REDRAW;
     }
     ui_status(ui, 0, "no match for '%.60s'", o->pattern);
     return UI_HANDLED | UI_REDRAW;

@@ -47,7 +47,7 @@ struct cached {
 struct view {
     struct pos top, cur;
     bool follow;
-    uint64_t seen_rows;       /* rows there were when follow ended */
+    struct pos seen;          /* last row there was when follow ended */
     ARR(struct cached) cache; /* per item, cache_base is the first one's number */
     uint64_t cache_base;
     struct row_style style;   /* for which the cache holds */
@@ -65,7 +65,7 @@ struct output {
     struct rows scratch;
     int h, w;
     uint64_t seen;
-    char title[128], note[96];
+    char title[128], note[256];
 };
 
 /* output_view.c: positions and the rows they count. */
@@ -75,6 +75,10 @@ bool view_folded(const struct cached *c, const struct item *it);
 struct pos view_clamp(struct view *v, const struct transcript *t, struct pos p);
 struct pos view_move(struct view *v, const struct transcript *t, struct pos p, long by);
 struct pos view_last(struct view *v, const struct transcript *t);
+/* Rows that came since follow ended. */
+uint64_t view_fresh(struct view *v, const struct transcript *t);
+/* The rows of item number `item` change by a fold: what was seen of it stays seen. */
+void view_fold_changed(struct view *v, uint64_t item);
 uint64_t view_rows_after(struct view *v, const struct transcript *t, struct pos p);
 uint64_t view_rows(struct view *v, const struct transcript *t);
 /* The picture's first row, given follow or the anchor. */

@@ -241,6 +241,13 @@ static const char *mark_of(const struct item *it)
     }
 }
 
+static const char *turn_end_words(const struct item *it)
+{
+    return it->state == AGENT_INTERRUPTED ? "interrupted"
+           : it->state == AGENT_TRUNCATED ? "the answer was cut short"
+                                          : "the turn failed, without a word why";
+}
+
 /* What stands before the text of an item's first row. */
 static void draw_begin(struct canvas *c, int y, int x, const struct item *it,
                        const struct row_style *st)
@@ -264,6 +271,8 @@ static void draw_begin(struct canvas *c, int y, int x, const struct item *it,
         canvas_text(c, y, x + time + used, -1, ROLE_ASKS, it->title ? it->title : "");
     } else {
         canvas_text(c, y, x + time, 1, who_role(it), mark_of(it));
+        if (it->kind == ITEM_TURN_END && !it->text_len)
+            canvas_text(c, y, x + time + 2, -1, who_role(it), turn_end_words(it));
     }
 }
 

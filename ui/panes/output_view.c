@@ -149,8 +149,19 @@ void view_settle(struct output *o, struct view *v, const struct transcript *t)
 void view_end_follow(struct view *v, const struct transcript *t)
 {
     if (v->follow)
-        v->seen_rows = t ? view_rows(v, t) : 0;
+        v->seen = t ? view_last(v, t) : (struct pos){0, 0};
     v->follow = false;
+}
+
+uint64_t view_fresh(struct view *v, const struct transcript *t)
+{
+    return t->n ? view_rows_after(v, t, view_clamp(v, t, v->seen)) : 0;
+}
+
+void view_fold_changed(struct view *v, uint64_t item)
+{
+    if (v->seen.item == item)
+        v->seen.row = SIZE_MAX;
 }
 
 /* --- raw view ------------------------------------------------------------------------- */

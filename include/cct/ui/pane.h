@@ -28,6 +28,8 @@ struct pane_ops {
     int (*action)(struct ui *ui, void *state, enum action a);
     /* A key that is text (input, search field); UI_IGNORED passes it on. */
     int (*key)(struct ui *ui, void *state, key_code k, const char *paste, size_t len);
+    /* While a field of the pane has the keys: its line of hints, else NULL; may be NULL. */
+    const char *(*typing)(void *state);
     /* Title and right-hand note for its rule; borrowed. */
     const char *(*title)(struct ui *ui, void *state);
     const char *(*note)(struct ui *ui, void *state);

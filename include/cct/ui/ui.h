@@ -76,6 +76,8 @@ void ui_overlay_push(struct ui *ui, const struct overlay_ops *ops, void *state);
 void ui_overlay_pop(struct ui *ui);
 void ui_focus(struct ui *ui, enum pane_id p);
 void ui_select(struct ui *ui, uint64_t sandbox);
+/* Refused with --readonly. */
+bool ui_changes_things(enum action a);
 void ui_status(struct ui *ui, int level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* Where panes go at h x w (UX.md 2): fills r and visible of each. */
