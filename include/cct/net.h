@@ -16,8 +16,10 @@ struct net;
 struct net_opts {
     const char *user_agent;  /* "cc-tui/0.1.0" */
     const char *ca_file;     /* NULL: SSL_CERT_FILE, CURL_CA_BUNDLE, system */
-    int max_per_host;        /* connections per host for ordinary requests (urgent
-                                ones and streams are not counted); 0 = 64 */
+    int max_per_host;        /* connections per host for ordinary requests; 0 = 64.
+                                Urgent ones and streams have their own, without a
+                                limit on plain http, 24 and 32 over TLS, where
+                                HTTP/2 carries a hundred requests on each */
 };
 /* Any thread may post: messages arrive at on_msg on the net thread, urgent first.
  * Reads SSL_CERT_FILE and CURL_CA_BUNDLE and drops SSLKEYLOGFILE from the
@@ -82,7 +84,9 @@ struct net_req {
     void (*on_done)(void *ctx, const struct net_result *r);
     void *ctx;
 };
-/* New request with defaults; add headers; net_submit takes it. */
+/* New request with defaults; add headers; net_submit takes it. A GET, a DELETE or a
+ * repeatable POST goes out once more by itself when a kept connection was closed by
+ * its server under it; nothing else is ever sent twice. */
 struct net_req *net_req_new(const char *method, char *take_url);
 void net_req_header(struct net_req *r, const char *name, const char *value); /* copies */
 void net_req_secret(struct net_req *r, const char *name, const struct secret *s);

@@ -42,7 +42,8 @@ static int on_timer(CURLM *multi, long ms, void *ctx)
 static int lane_open(struct net *n, enum lane_id id)
 {
     /* kept connections; the warm ones of a kill-all must not push each other out */
-    static const long keep[LANE_COUNT] = {1100, 128, 32};
+    static const long keep[LANE_COUNT] = {32, 1100, 128, 64, 32};
+    static const long per_host[LANE_COUNT] = {[LANE_URGENT] = 24, [LANE_STREAM] = 32};
     struct lane *l = &n->lanes[id];
     const struct curl_lib *c = n->lib;
 
@@ -58,8 +59,8 @@ static int lane_open(struct net *n, enum lane_id id)
     c->multi_setopt(l->multi, CURLMOPT_MAXCONNECTS, keep[id]);
     c->multi_setopt(l->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_MULTIPLEX);
     c->multi_setopt(l->multi, CURLMOPT_MAX_CONCURRENT_STREAMS, 1000L);
-    if (id == LANE_NORMAL)
-        c->multi_setopt(l->multi, CURLMOPT_MAX_HOST_CONNECTIONS, (long)n->max_per_host);
+    c->multi_setopt(l->multi, CURLMOPT_MAX_HOST_CONNECTIONS,
+                    id == LANE_NORMAL ? (long)n->max_per_host : per_host[id]);
     return 0;
 }
 

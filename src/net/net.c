@@ -104,7 +104,7 @@ static void take_messages(struct net *n)
     }
     if (last)
         n->stopping = true;
-    lanes_run(n, LANE_URGENT, LANE_URGENT);
+    lanes_run(n, LANE_URGENT, LANE_URGENT_PLAIN);
 }
 
 static void one_event(struct net *n, const struct epoll_event *ev)
@@ -149,9 +149,9 @@ static void one_turn(struct net *n)
             looked = clock_mono_ms();
         }
     }
-    lanes_run(n, LANE_URGENT, LANE_URGENT);
+    lanes_run(n, LANE_URGENT, LANE_URGENT_PLAIN);
     timers_run(n);
-    lanes_run(n, LANE_URGENT, LANE_STREAM);
+    lanes_run(n, LANE_URGENT, LANE_STREAM_PLAIN);
 }
 
 static void thread_main(void *arg)

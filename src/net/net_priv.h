@@ -8,9 +8,13 @@
 #include <cct/util/map.h>
 #include <pthread.h>
 
-/* Three sets of connections, so that nobody waits behind another kind: ordinary
- * requests are capped per host, urgent ones and streams are not. */
-enum lane_id { LANE_URGENT, LANE_NORMAL, LANE_STREAM, LANE_COUNT };
+/* Sets of connections, so that nobody waits behind another kind: ordinary requests
+ * are capped per host, urgent ones and streams go beside them. Over TLS those have a
+ * cap too: HTTP/2 carries a hundred requests on each connection, and libcurl, once
+ * the first is full, would open one for every request that waits. Plain ones are
+ * local and carry one request each. */
+enum lane_id { LANE_URGENT, LANE_URGENT_PLAIN, LANE_NORMAL, LANE_STREAM, LANE_STREAM_PLAIN,
+               LANE_COUNT };
 
 struct lane {
     struct net *net;
@@ -48,6 +52,7 @@ struct xfer {
     int64_t start_ms, byte_ms;
     uint64_t idle_timer;
     bool loopback, added, queued;
+    bool again;              /* sent once more over a fresh connection */
     bool dead;               /* cancelled: no callback any more */
     bool done;               /* on_done is running or ran */
     bool paused;             /* as asked */
@@ -92,6 +97,7 @@ void xfers_drop(struct net *n);
 /* xfer_setup.c: an easy handle with all options of its request; callbacks of
  * libcurl come in through these */
 int xfer_setup(struct xfer *x, struct err *e);
+bool xfer_may_repeat(struct xfer *x, CURLcode rc);
 void xfer_teardown(struct xfer *x);
 size_t xfer_on_head(char *line, size_t size, size_t n, void *ctx);
 size_t xfer_on_body(char *data, size_t size, size_t n, void *ctx);

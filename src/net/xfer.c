@@ -3,6 +3,7 @@
  * every function here safe to call from anywhere on the net thread. */
 #include "net_priv.h"
 #include <cct/util/clock.h>
+#include <cct/util/str.h>
 #include <cct/util/thread.h>
 #include <cct/util/xalloc.h>
 #include <stdlib.h>
@@ -104,8 +105,16 @@ void xfer_ended(struct net *n, CURL *easy, CURLcode rc)
     struct xfer *x = NULL;
 
     n->lib->easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&x);
-    if (x && !x->dead && !x->done)
+    if (!x || x->dead || x->done)
+        return;
+    if (xfer_may_repeat(x, rc)) {
+        unlink_easy(x);
+        xfer_teardown(x);
+        x->again = true;
+        queue(x); /* begins anew */
+    } else {
         finish(x, rc);
+    }
 }
 
 static void fail(struct xfer *x)
@@ -129,6 +138,17 @@ static void on_idle(void *ctx)
     fail(x);
 }
 
+static enum lane_id lane_of(const struct xfer *x)
+{
+    bool tls = str_starts(x->req->url, "https:");
+
+    if (x->req->urgent)
+        return tls ? LANE_URGENT : LANE_URGENT_PLAIN;
+    if (x->req->stream)
+        return tls ? LANE_STREAM : LANE_STREAM_PLAIN;
+    return LANE_NORMAL;
+}
+
 static void begin(struct xfer *x)
 {
     struct net *n = x->net;
@@ -136,6 +156,7 @@ static void begin(struct xfer *x)
     if (!n->lib || n->lib_err.code)
         x->fail = n->lib_err;
     else if (xfer_setup(x, &x->fail) == 0) {
+        x->lane = lane_of(x);
         CURLMcode rc = n->lib->multi_add_handle(n->lanes[x->lane].multi, x->easy);
         if (rc == CURLM_OK)
             x->added = true;
@@ -195,7 +216,6 @@ uint64_t net_submit(struct net *n, struct net_req *take)
     x->net = n;
     x->id = ++n->next_id;
     x->req = take;
-    x->lane = take->urgent ? LANE_URGENT : take->stream ? LANE_STREAM : LANE_NORMAL;
     x->start_ms = clock_mono_ms();
     buf_init(&x->head, 256 << 10);
     map_put_id(n->xfers, x->id, x);

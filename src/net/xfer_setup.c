@@ -198,6 +198,8 @@ static void set_transport(struct xfer *x)
     c->easy_setopt(h, CURLOPT_HTTP_VERSION,
                    (long)(tls ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
     c->easy_setopt(h, CURLOPT_PIPEWAIT, tls ? 1L : 0L);
+    if (x->again)
+        c->easy_setopt(h, CURLOPT_FRESH_CONNECT, 1L);
     c->easy_setopt(h, CURLOPT_CONNECTTIMEOUT_MS, (long)(r->connect_ms > 0 ? r->connect_ms : 10000));
     if (r->total_ms > 0)
         c->easy_setopt(h, CURLOPT_TIMEOUT_MS, (long)r->total_ms);
@@ -205,6 +207,24 @@ static void set_transport(struct xfer *x)
     c->easy_setopt(h, CURLOPT_TCP_KEEPIDLE, 30L);
     c->easy_setopt(h, CURLOPT_TCP_KEEPINTVL, 10L);
     c->easy_setopt(h, CURLOPT_USERAGENT, x->net->user_agent);
+}
+
+/* A kept connection may be closed by its server while a request is on the way to it
+ * (HTTP/2 says GOAWAY). That is no fault of the network: what may be repeated goes out
+ * once more, over a new connection. */
+bool xfer_may_repeat(struct xfer *x, CURLcode rc)
+{
+    const struct net_req *r = x->req;
+    long fresh = 1;
+
+    if (x->again || x->status || x->fail.code || (r->body.len && !r->repeatable) ||
+        (strcmp(r->method, "POST") == 0 && !r->repeatable))
+        return false;
+    if (rc != CURLE_RECV_ERROR && rc != CURLE_SEND_ERROR && rc != CURLE_GOT_NOTHING &&
+        rc != CURLE_HTTP2 && rc != CURLE_HTTP2_STREAM)
+        return false;
+    x->net->lib->easy_getinfo(x->easy, CURLINFO_NUM_CONNECTS, &fresh);
+    return fresh == 0;
 }
 
 int xfer_setup(struct xfer *x, struct err *e)

@@ -18,6 +18,7 @@
 
 static struct mini *srv;
 static struct netbed *bed;
+static int flaky;          /* that path drops the first request */
 static struct buf heard;   /* last request: head and body */
 
 /* Paths say what the server does. */
@@ -38,8 +39,10 @@ static void handler(void *ctx, struct mini_conn *c, const struct mini_req *r)
     } else if (str_eq(r->path, "/cut")) {
         mini_sendf(c, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf");
         mini_close(c);
-    } else if (str_eq(r->path, "/drop")) {
+    } else if (str_eq(r->path, "/drop") || (str_eq(r->path, "/flaky") && !flaky++)) {
         mini_close(c);
+    } else if (str_eq(r->path, "/flaky")) {
+        mini_reply(c, 200, "", "at last");
     } else if (str_eq(r->path, "/stall")) {
         mini_sendf(c, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n12345");
     } else if (str_eq(r->path, "/pulse")) {
@@ -225,6 +228,31 @@ static void test_cut(void **state)
     assert_int_equal(d.r.status, 0);
     assert_true(d.r.sent);
     assert_non_null(strstr(d.r.err.text, "127.0.0.1"));
+}
+
+/* A kept connection that dies under a request: a GET goes out again, a POST does not. */
+static void test_dead_connection(void **state)
+{
+    struct probe ok = {.path = "/ok"}, get = {.path = "/flaky"};
+    struct probe post = {.path = "/flaky", .method = "POST", .body = "{}"};
+    struct probe again = {.path = "/flaky", .method = "POST", .body = "{}", .repeatable = true};
+
+    (void)state;
+    fetch(&ok);
+    flaky = 0;
+    fetch(&get);
+    assert_int_equal(get.r.status, 200);
+    assert_int_equal(flaky, 2);
+    flaky = 0;
+    fetch(&post);
+    assert_int_equal(post.r.err.code, ERR_NETWORK);
+    assert_true(post.r.sent);
+    assert_int_equal(flaky, 1);
+    fetch(&ok);
+    flaky = 0;
+    fetch(&again);
+    assert_int_equal(again.r.status, 200);
+    assert_string_equal(again.body_copy, "at last");
 }
 
 static void test_idle(void **state)
@@ -619,6 +647,7 @@ int main(void)
         cmocka_unit_test(test_bodies),
         cmocka_unit_test(test_slow_body),
         cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_dead_connection),
         cmocka_unit_test(test_idle),
         cmocka_unit_test(test_total),
         cmocka_unit_test(test_cancel),
