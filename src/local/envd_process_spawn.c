@@ -2,6 +2,7 @@
  * but its three descriptors. A command that cannot be executed ends with the
  * shell's codes (127, 126) and one line on its stderr, as envd's wrapper does. */
 #include "envd_process.h"
+#include <cct/local/signals.h>
 #include <cct/util/arr.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -151,18 +152,12 @@ static void child_fail(int code, const char *what, const char *name)
 static void child_run(const struct proc_spec *spec, const struct ends *en, char **argv,
                       char **envp)
 {
-    struct sigaction sa = {.sa_handler = SIG_DFL};
-    sigset_t none;
-    for (int s = 1; s < NSIG; s++)
-        if (s != SIGKILL && s != SIGSTOP)
-            sigaction(s, &sa, NULL);
     setsid();
     for (int i = 0; i < 3; i++)
         dup2(en->child[i], i);
     if (spec->pty)
         ioctl(0, TIOCSCTTY, 0);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    signals_default();
     if (chdir(spec->cwd) != 0)
         child_fail(126, "cannot enter the folder", spec->cwd);
     environ = envp;

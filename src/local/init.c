@@ -4,6 +4,7 @@
  * it does the same for the processes below it. */
 #include "envd.h"
 #include <cct/local/init.h>
+#include <cct/local/signals.h>
 #include <cct/secrets/digest.h>
 #include <cct/util/buf.h>
 #include <cct/util/clock.h>
@@ -88,19 +89,12 @@ static void config_apply(struct envd *e)
         fcntl(e->log_fd, F_SETFD, FD_CLOEXEC);
 }
 
-/* The provider may have left anything blocked or ignored. */
-static void signals_reset(void)
+static void signals_set(void)
 {
-    struct sigaction sa = {.sa_handler = SIG_DFL};
-    for (int s = 1; s < NSIG; s++)
-        if (s != SIGKILL && s != SIGSTOP)
-            sigaction(s, &sa, NULL); /* reserved numbers fail, which is fine */
-    sa.sa_handler = SIG_IGN;
+    struct sigaction sa = {.sa_handler = SIG_IGN};
+    signals_default();
     sigaction(SIGPIPE, &sa, NULL); /* errors of the call say it instead */
     sigaction(SIGXFSZ, &sa, NULL);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
 static void on_child(evutil_socket_t fd, short what, void *arg)
@@ -212,7 +206,7 @@ int init_main(void)
 
     prctl(PR_SET_DUMPABLE, 0);
     prctl(PR_SET_NAME, "sandbox-init");
-    signals_reset();
+    signals_set();
     close_range(INIT_LISTEN_FD + 1, ~0u, CLOSE_RANGE_CLOEXEC); /* whatever was left open */
     e.config = config_read(&err);
     if (e.config == NULL) {

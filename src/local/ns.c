@@ -2,6 +2,7 @@
  * writes the id maps at once and never waits. */
 #include <cct/local/init.h>
 #include <cct/local/ns.h>
+#include <cct/local/signals.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 
@@ -125,17 +126,6 @@ static void child_fail(int status_fd, const char *step)
     _exit(w == n ? 126 : 125);
 }
 
-/* The provider may have been started with signals ignored or blocked. */
-static void reset_signals(void)
-{
-    for (int s = 1; s < NSIG; s++)
-        if (s != SIGKILL && s != SIGSTOP)
-            signal(s, SIG_DFL);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
 static int high_copy(int fd)
 {
     return fcntl(fd, F_DUPFD_CLOEXEC, 20);
@@ -214,7 +204,7 @@ static void child_main(const struct ns_spec *s, int sync_fd, int status_fd)
     while (n < 0 && errno == EINTR);
     if (n != 1)
         _exit(0); /* the parent gave up and knows why */
-    reset_signals();
+    signals_default();
     setsid();
     umask(022);
     const char *step = place_fds(s, &status_fd);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,6 +33,9 @@ static void init_exec(int listen_fd, const char *config)
     if (write(fds[1], config, strlen(config)) < 0)
         _exit(91);
     close(fds[1]);
+    /* as posix_spawn() leaves it: a signal that only the library knows, ignored */
+    unsigned long ignore[32] = {1};
+    syscall(SYS_rt_sigaction, 32, ignore, NULL, NSIG / 8);
     int a = fcntl(fds[0], F_DUPFD, 10), b = fcntl(listen_fd, F_DUPFD, 10);
     dup2(a, INIT_CONFIG_FD);
     dup2(b, INIT_LISTEN_FD);
