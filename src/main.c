@@ -134,8 +134,9 @@ static int choose_project(struct cli *c, struct err *e)
     if (cli_has(c, CLI_PROJECT))
         return err_set(e, ERR_INVALID, "'--project' is 1 to 64 of A-Z a-z 0-9 - _, not '%.70s'",
                        c->project);
-    config_note(c->config, "sandbox.project: '%.70s' is no name (A-Z a-z 0-9 - _); it is "
-                           "'default' now",
+    config_note(c->config,
+                "sandbox.project: '%.70s' is no name (A-Z a-z 0-9 - _); it is "
+                "'default' now",
                 c->project);
     c->project = "default";
     return 0;
@@ -255,7 +256,8 @@ static int run(struct cli *c)
     } else {
         start_log(&cfg);
         for (size_t i = 0; i < cfg.n_notes && c->cmd != CLI_CMD_SCREEN &&
-                           c->cmd != CLI_CMD_CONFIG_CHECK && c->cmd != CLI_CMD_DOCTOR; i++)
+                           c->cmd != CLI_CMD_CONFIG_CHECK && c->cmd != CLI_CMD_DOCTOR;
+             i++)
             fprintf(stderr, "cc-tui: %s\n", cfg.notes[i]);
         status = c->cmd == CLI_CMD_SCREEN ? run_screen(c, f.dir) : cli_run(c);
         log_close();

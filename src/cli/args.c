@@ -13,7 +13,7 @@ const struct cli_cmd cli_commands[] = {
     {CLI_CMD_##id, name, aliases, args, least, most, flags, help},
     CLI_COMMANDS(CLI_ROW)
 #undef CLI_ROW
-    {CLI_CMD_SCREEN, NULL, NULL, NULL, 0, 0, 0, NULL},
+        {CLI_CMD_SCREEN, NULL, NULL, NULL, 0, 0, 0, NULL},
 };
 
 const struct cli_flag_row cli_flags[CLI_FLAG_COUNT] = {
@@ -260,8 +260,7 @@ static int check_flags(const struct cli *c, struct err *e)
     const char *format = c->value[CLI_FORMAT];
 
     for (int f = 0; f < CLI_FLAG_COUNT; f++)
-        if (cli_has(c, (enum cli_flag)f) &&
-            !((CLI_GLOBAL | cmd->flags) >> f & 1)) {
+        if (cli_has(c, (enum cli_flag)f) && !((CLI_GLOBAL | cmd->flags) >> f & 1)) {
             if (c->cmd == CLI_CMD_SCREEN)
                 return err_set(e, ERR_INVALID, "option '--%s' needs a command",
                                cli_flags[f].name);

@@ -13,10 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static int (*const functions[])(struct cli *c) = {
-    [CLI_CMD_SCREEN] = NULL,
+static int (*const functions[])(struct cli *c) = {[CLI_CMD_SCREEN] = NULL,
 #define CLI_ROW(id, fn, name, aliases, args, least, most, flags, help) [CLI_CMD_##id] = fn,
-    CLI_COMMANDS(CLI_ROW)
+                                                  CLI_COMMANDS(CLI_ROW)
 #undef CLI_ROW
 };
 

@@ -66,7 +66,8 @@ static int probe(char *out, size_t size, struct err *e)
         rc = posix_spawnp(&pid, program, &fa, NULL, (char *const *)(uintptr_t)argv, env);
         posix_spawn_file_actions_destroy(&fa);
         close(fds[1]);
-        while (rc == 0 && have + 1 < size && (n = read(fds[0], out + have, size - 1 - have)) > 0)
+        while (rc == 0 && have + 1 < size &&
+               (n = read(fds[0], out + have, size - 1 - have)) > 0)
             have += (size_t)n;
         out[have] = '\0';
         close(fds[0]);
@@ -118,8 +119,9 @@ static void look_terminal(struct doctor *d)
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
         find(d, "terminal", D_WARN, "stdin or stdout is none; the screen needs both");
     else if (term && strcmp(term, "dumb") == 0)
-        find(d, "terminal", D_WARN, "TERM is dumb; the screen needs a real one, the commands "
-                                    "do not");
+        find(d, "terminal", D_WARN,
+             "TERM is dumb; the screen needs a real one, the commands "
+             "do not");
     else if (colors < 0)
         find(d, "terminal", D_WARN, "%s", e.text);
     else
@@ -127,8 +129,9 @@ static void look_terminal(struct doctor *d)
     if (strcmp(codeset, "UTF-8") == 0)
         find(d, "characters", D_OK, "UTF-8");
     else
-        find(d, "characters", D_WARN, "%s; lines and glyphs are drawn in ASCII; set LANG to a "
-                                      "UTF-8 locale such as C.UTF-8",
+        find(d, "characters", D_WARN,
+             "%s; lines and glyphs are drawn in ASCII; set LANG to a "
+             "UTF-8 locale such as C.UTF-8",
              codeset);
 }
 
@@ -177,8 +180,9 @@ static void look_key(struct doctor *d)
     if (e.code != 0)
         find(d, "E2B key", D_WARN, "%s", e.text);
     if (k.source == KEY_NONE)
-        find(d, "E2B key", D_OK, "none; the local provider is used. For the cloud set "
-                                 "E2B_API_KEY or log in with the E2B CLI");
+        find(d, "E2B key", D_OK,
+             "none; the local provider is used. For the cloud set "
+             "E2B_API_KEY or log in with the E2B CLI");
     else
         find(d, "E2B key", D_OK, "%s from %s%s%s", mask, key_source_name(k.source),
              k.hidden ? ", " : "", k.hidden ? k.hidden : "");
@@ -196,7 +200,8 @@ static void look_curl(struct doctor *d)
     if (lib)
         find(d, "libcurl", D_OK, "present");
     else
-        find(d, "libcurl", D_FAIL, "libcurl.so.4 cannot be loaded; install the package libcurl4");
+        find(d, "libcurl", D_FAIL,
+             "libcurl.so.4 cannot be loaded; install the package libcurl4");
     if (lib)
         dlclose(lib);
 }

@@ -134,8 +134,8 @@ static void complete_fish(struct buf *b)
             buf_addf(b,
                      "complete -c cc-tui -n '__fish_seen_subcommand_from %.*s' -a %s -d '%s'\n"
                      "complete -c cc-tui -n __fish_use_subcommand -a %.*s\n",
-                     (int)(sp - cmd->name), cmd->name, sp + 1, cmd->help,
-                     (int)(sp - cmd->name), cmd->name);
+                     (int)(sp - cmd->name), cmd->name, sp + 1, cmd->help, (int)(sp - cmd->name),
+                     cmd->name);
         else
             buf_addf(b, "complete -c cc-tui -n __fish_use_subcommand -a %s -d \"%s\"\n",
                      cmd->name, cmd->help);

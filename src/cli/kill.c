@@ -87,9 +87,9 @@ static void report_text(const struct cli *c, const struct report *r)
     for (size_t i = 0; i < r->v.n; i++) {
         const struct target *t = &r->v.v[i];
         bool bad = t->result >= T_FAILED;
-        fprintf(bad ? stderr : stdout, "%s%s%s%s: %s%s%s\n", t->sandbox_id, *t->name ? " (" : "",
-                t->name, *t->name ? ")" : "", words[t->result], t->reason ? ": " : "",
-                t->reason ? t->reason : "");
+        fprintf(bad ? stderr : stdout, "%s%s%s%s: %s%s%s\n", t->sandbox_id,
+                *t->name ? " (" : "", t->name, *t->name ? ")" : "", words[t->result],
+                t->reason ? ": " : "", t->reason ? t->reason : "");
     }
     cli_say(c, "%zu killed, %zu already gone, %zu failed, %zu still alive%s",
             r->count[T_KILLED], r->count[T_GONE], r->count[T_FAILED], r->count[T_ALIVE],
@@ -224,14 +224,13 @@ static void add_targets(const struct ev_kill *k, struct report *r)
 
 static int ask_all(const struct cli *c, const struct ev_kill *k, size_t n)
 {
-    char *q = xasprintf("kill %s %zu sandbox%s of %s %s (%zu running, %zu paused, %zu creating, "
-                        "$%.2f/h)?",
-                        n == 1 ? "the" : "all", n, n == 1 ? "" : "es",
-                        k->account_scope ? "account" : "project",
-                        k->account_scope ? (k->account ? k->account : "")
-                                         : (k->project ? k->project : ""),
-                        k->by_state[SB_RUNNING], k->by_state[SB_PAUSED],
-                        k->by_state[SB_CREATING], k->usd_per_hour);
+    char *q = xasprintf(
+        "kill %s %zu sandbox%s of %s %s (%zu running, %zu paused, %zu creating, "
+        "$%.2f/h)?",
+        n == 1 ? "the" : "all", n, n == 1 ? "" : "es", k->account_scope ? "account" : "project",
+        k->account_scope ? (k->account ? k->account : "") : (k->project ? k->project : ""),
+        k->by_state[SB_RUNNING], k->by_state[SB_PAUSED], k->by_state[SB_CREATING],
+        k->usd_per_hour);
     int status = may_kill(c, q);
     free(q);
     return status;

@@ -133,7 +133,8 @@ static int may_stop(struct cli *c)
         snprintf(question, sizeof(question), "end the local provider and its %d sandbox%s?", n,
                  n == 1 ? "" : "es");
     else
-        snprintf(question, sizeof(question), "end the local provider and all of its sandboxes?");
+        snprintf(question, sizeof(question),
+                 "end the local provider and all of its sandboxes?");
     if (!cli_can_ask(c))
         return cli_usage("sandboxes would end with the local provider; give --yes to do it");
     if (cli_ask(question))

@@ -22,7 +22,6 @@ static void put_bytes(void *ctx, const char *data, size_t len)
     fwrite(data, 1, len, stdout);
 }
 
-
 static void end_line(struct out *o)
 {
     if (o->open_line)
@@ -136,8 +135,9 @@ int cli_logs(struct cli *c)
     struct out o = {.who = tool};
     uint64_t id = s->id;
     app_follow(a.app, id);
-    uint64_t req = raw ? app_raw(a.app, id, 0, follow, put_bytes, NULL)
-                       : app_events(a.app, id, follow, cli_json(c) ? put_bytes : put_events, &o);
+    uint64_t req =
+        raw ? app_raw(a.app, id, 0, follow, put_bytes, NULL)
+            : app_events(a.app, id, follow, cli_json(c) ? put_bytes : put_events, &o);
     if (cli_app_wait(&a, req, &e) != 0)
         status = cli_app_fail(&a, &e);
     end_line(&o);

@@ -108,6 +108,20 @@ else
     skip "no TERM: 2" "no script(1)"
 fi
 
+# --- how the process was started -------------------------------------------------------
+run sh -c "'$c' version <&- >&- 2>&-"
+check "every descriptor closed: 1" is 1
+run sh -c "'$c' config show 2>&-"
+check "stderr closed: no harm" both is 0 out "[screen]"
+if [ "$(id -u)" -eq 0 ]; then
+    cp "$c" "$T/suid" && chown 65534 "$T/suid" && chmod 4755 "$T/suid"
+    run "$T/suid" version
+    check "set-user-ID is refused" both is 1 err "set-user-ID"
+    rm -f "$T/suid"
+else
+    skip "set-user-ID is refused" "not root"
+fi
+
 # --- decode ---------------------------------------------------------------------------
 F=tests/fixtures/recordings
 decode() { # file, arguments...
