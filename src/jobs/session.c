@@ -64,6 +64,7 @@ void session_free(struct session *s)
     session_turn_release(s);
     jobs_store_forget(s->j, s);
     jobs_store_forget(s->j, &s->out);
+    jobs_store_forget(s->j, &s->sh);
     if (s->get_call)
         e2b_cancel(s->j->e2b, s->get_call);
     envd_free(s->envd);

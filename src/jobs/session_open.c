@@ -23,6 +23,9 @@ static void finish(struct session *s)
     o->open = true;
     if (o->agent == AG_UNKNOWN && r && r->agent != AG_NONE)
         o->agent = r->agent;
+    /* what others stored up to here will not come by our decoder */
+    if (s->sh.on)
+        session_show(s, true);
     o->open_done(s);
 }
 
@@ -133,8 +136,6 @@ static void on_run(void *ctx, struct st_reply *r)
     if (before != o->run.id) {
         memset(&o->seen, 0, sizeof(o->seen));
         memset(&o->counted, 0, sizeof(o->counted));
-        if (before || o->run.stored)
-            session_show_new_run(s);
     }
     o->feeding_again = true;
     o->line_base = o->turn_line = r->run.turn_line;

@@ -366,7 +366,6 @@ void session_show_acked(struct session *s);                 /* the store moved o
 void session_show_echo(struct session *s, const char *key); /* an echo took its place */
 void session_show_message(struct session *s, const struct message *m);
 void session_show_messages(struct session *s);
-void session_show_new_run(struct session *s);
 /* May this live event go to the screen, or has the load brought it? */
 bool session_show_live(struct session *s, const struct agent_event *ev);
 

@@ -164,7 +164,7 @@ static void load(struct session *s)
 {
     s->sh.barrier = 0;
     store_events(s->j->o.store, s->out.run.id, INT64_MAX, UINT32_MAX, true, LOAD_EVENTS,
-                 jobs_store(s->j, on_loaded, s, s));
+                 jobs_store(s->j, on_loaded, s, &s->sh));
 }
 
 /* Nothing was opened yet (or can be): what did the last run leave? */
@@ -180,24 +180,20 @@ static void on_newest(void *ctx, struct st_reply *r)
 void session_show(struct session *s, bool on)
 {
     s->sh.on = on;
+    jobs_store_forget(s->j, &s->sh); /* an earlier load would be too early */
     session_out_unshown(s);
+    s->sh.barrier = 0;
     s->sh.loading = on;
     if (!on)
         return;
     session_out_flush(s);
     if (!s->out.run.id)
-        store_run_open(s->j->o.store, s->row, s->name, -1, jobs_store(s->j, on_newest, s, s));
+        store_run_open(s->j->o.store, s->row, s->name, -1, jobs_store(s->j, on_newest, s, &s->sh));
     else if (s->out.n_acked != s->out.n_sent)
         s->sh.barrier = s->out.n_sent;
     else
         load(s);
     session_follow(s);
-}
-
-void session_show_new_run(struct session *s)
-{
-    if (s->sh.on)
-        session_show(s, true);
 }
 
 void session_show_acked(struct session *s)
