@@ -92,7 +92,9 @@ void bench_print(const char *section, const struct bench_row *r)
     char fl[32] = "-", ours[32], ratio_text[32] = "-", spread[32] = "-", bar[40] = "-", n[32];
     double ratio = 0;
     if (r->ours->n == 0) {
-        bench_skip(section, r->what, "no sample could be taken");
+        printf("row\t%s\t%s: it never came to that\t-\t-\t-\t-\t-\t-\t%s\n", section, r->what,
+               r->must ? "MISSED" : "below goal");
+        fflush(stdout);
         return;
     }
     if (r->floor && r->floor->n) {
