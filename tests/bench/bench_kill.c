@@ -50,9 +50,9 @@ static void run_ours(struct fakeapi *api, int n, char *const env[], struct resul
     rawpty_start(&p, argv, env, 24, 80);
     static const char *const end[] = {"\"verified\"", NULL};
     rawpty_until(&p, end, 40000);
+    double ms = (double)(bench_now_us() - p.started_us) / 1000;
     rawpty_settle(&p, 300, 1000);
     bool ok = verified(&p);
-    double ms = (double)(bench_now_us() - p.started_us) / 1000;
     if (!ok && getenv("VERBOSE"))
         fprintf(stderr, "%s\n", buf_str(&p.seen));
     ok &= rawpty_end(&p, 5000) == 0;

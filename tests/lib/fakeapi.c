@@ -21,6 +21,7 @@ struct fakeapi {
     int lists;
     struct fakeapi_kill k;
     int64_t first_us;
+    int64_t begun_ms; /* wall: when its sandboxes started */
 };
 
 void fakeapi_id(char *dst, size_t size, int i)
@@ -32,9 +33,9 @@ static void list(struct fakeapi *f, struct mini_conn *c)
 {
     struct buf b = BUF_INIT;
     char start[40], end[40], id[32];
-    int64_t now = clock_wall_ms();
-    clock_format_rfc3339(start, sizeof(start), now - 600000);
-    clock_format_rfc3339(end, sizeof(end), f->o.end_at_ms ? f->o.end_at_ms : now + 3600000);
+    int64_t begun = f->begun_ms, hour = 3600000;
+    clock_format_rfc3339(start, sizeof(start), begun);
+    clock_format_rfc3339(end, sizeof(end), f->o.end_at_ms ? f->o.end_at_ms : begun + hour);
     buf_addc(&b, '[');
     for (int i = 0; i < f->o.n; i++) {
         if (f->gone[i])
@@ -100,6 +101,7 @@ struct fakeapi *fakeapi_start(const struct fakeapi_opts *o)
 {
     struct fakeapi *f = xcalloc(1, sizeof(*f));
     f->o = *o;
+    f->begun_ms = clock_wall_ms() - 600000;
     f->gone = xcalloc((size_t)o->n + 1, sizeof(*f->gone));
     pthread_mutex_init(&f->lock, NULL);
     f->mini = mini_start(handle, f);
