@@ -185,7 +185,7 @@ const struct model *app_model(const struct app *a)
     return a->model;
 }
 
-/* --- drain ------------------------------------------------------------------------------ */
+/* --- drain ---------------------------------------------------------------------- */
 
 static void show(struct app *a, struct msg *ev)
 {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- keys ------------------------------------------------------------------------------ */
+/* --- keys ----------------------------------------------------------------------- */
 
 static size_t needs_of(const struct tool *t, const char **needs)
 {
@@ -58,7 +58,7 @@ static bool given_in_env(const struct tool *t, const struct kv *env)
     return false;
 }
 
-/* --- check ------------------------------------------------------------------------------- */
+/* --- check ---------------------------------------------------------------------- */
 
 static bool name_taken(const struct app *a, const char *name)
 {
@@ -170,7 +170,7 @@ int app_check_create(struct app *a, const struct app_create *c, const char **fie
     return rc;
 }
 
-/* --- create -------------------------------------------------------------------------------- */
+/* --- create --------------------------------------------------------------------- */
 
 static struct kv *copy_env(const struct kv *env)
 {
@@ -207,7 +207,7 @@ uint64_t app_create(struct app *a, const struct app_create *c, bool done_when_re
     return app_post(a, m);
 }
 
-/* --- tools ------------------------------------------------------------------------------------ */
+/* --- tools ---------------------------------------------------------------------- */
 
 void app_tools_release(struct app *a)
 {

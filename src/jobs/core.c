@@ -18,7 +18,7 @@ struct jobs_wait {
     const void *owner;
 };
 
-/* --- answers -------------------------------------------------------------------------- */
+/* --- answers -------------------------------------------------------------------- */
 
 void jobs_post(struct jobs *j, void *ev)
 {
@@ -43,7 +43,8 @@ void jobs_done(struct jobs *j, uint64_t req_id, const struct err *e, uint64_t sa
     jobs_post(j, d);
 }
 
-void core_done_err(struct jobs *j, uint64_t req_id, uint64_t sandbox, int code, const char *fmt, ...)
+void core_done_err(struct jobs *j, uint64_t req_id, uint64_t sandbox, int code,
+                   const char *fmt, ...)
 {
     struct err e = {.code = code};
     va_list ap;
@@ -79,7 +80,7 @@ int64_t jobs_now(const struct jobs *j)
     return clock_wall_ms() + j->server_offset_ms;
 }
 
-/* --- calls to the store ------------------------------------------------------------------ */
+/* --- calls to the store --------------------------------------------------------- */
 
 struct st_to jobs_store(struct jobs *j, jobs_store_fn fn, void *ctx, const void *owner)
 {
@@ -119,7 +120,7 @@ static void on_store(struct jobs *j, struct st_reply *r)
         jobs_say(j, 1, 0, "%s", r->text);
 }
 
-/* --- commands ------------------------------------------------------------------------------ */
+/* --- commands ------------------------------------------------------------------- */
 
 static void free_cmd(struct msg *m)
 {
@@ -216,7 +217,7 @@ static void on_msg(void *ctx, struct msg *m)
         core_action(j, c);
 }
 
-/* --- life ------------------------------------------------------------------------------------ */
+/* --- life ----------------------------------------------------------------------- */
 
 static void on_rows(void *ctx, struct st_reply *r)
 {

@@ -24,7 +24,7 @@ const char *core_account_text(const struct jobs *j)
     return j->priv->link.account ? j->priv->link.account : "no account";
 }
 
-/* --- the link ---------------------------------------------------------------------------- */
+/* --- the link ------------------------------------------------------------------- */
 
 static void tell(struct jobs *j)
 {
@@ -88,7 +88,17 @@ void core_link_err(struct jobs *j, const struct err *e)
     free(text);
 }
 
-/* --- the account -------------------------------------------------------------------------------- */
+void core_call_cancel(struct jobs *j, struct e2b *client, uint64_t call)
+{
+    bool alive = client == j->e2b;
+
+    for (size_t i = 0; !alive && i < j->priv->old.n; i++)
+        alive = client == j->priv->old.v[i];
+    if (call && client && alive)
+        e2b_cancel(client, call);
+}
+
+/* --- the account ---------------------------------------------------------------- */
 
 static void free_old(void *ctx)
 {

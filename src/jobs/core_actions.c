@@ -66,7 +66,7 @@ static void post_message(struct jobs *j, const struct message *m)
     jobs_post(j, ev);
 }
 
-/* --- messages ------------------------------------------------------------------------------ */
+/* --- messages ------------------------------------------------------------------- */
 
 static void on_added(void *ctx, struct st_reply *r)
 {
@@ -178,7 +178,7 @@ static void do_message(struct jobs *j, struct cmd *c)
                             jobs_store(j, on_requeued, a, a));
 }
 
-/* --- the agent -------------------------------------------------------------------------------- */
+/* --- the agent ------------------------------------------------------------------ */
 
 static void do_agent(struct jobs *j, struct cmd *c, struct sandbox *row)
 {
@@ -210,7 +210,7 @@ static void do_agent(struct jobs *j, struct cmd *c, struct sandbox *row)
     }
 }
 
-/* --- time ----------------------------------------------------------------------------------------- */
+/* --- time ----------------------------------------------------------------------- */
 
 static void on_end_known(void *ctx, const struct e2b_result *r)
 {
@@ -347,7 +347,7 @@ static void do_time(struct jobs *j, struct cmd *c, struct sandbox *row)
         e2b_connect(j->e2b, row->sandbox_id, seconds, on_resumed, a);
 }
 
-/* --- the row only -------------------------------------------------------------------------------------- */
+/* --- the row only --------------------------------------------------------------- */
 
 static void do_row(struct jobs *j, struct cmd *c, struct sandbox *row)
 {
@@ -374,7 +374,7 @@ static void do_row(struct jobs *j, struct cmd *c, struct sandbox *row)
     jobs_done(j, c->m.req_id, NULL, row->id);
 }
 
-/* --- views -------------------------------------------------------------------------------------------------- */
+/* --- views ---------------------------------------------------------------------- */
 
 static void do_view(struct jobs *j, struct cmd *c, struct sandbox *row)
 {
@@ -403,7 +403,7 @@ static void do_view(struct jobs *j, struct cmd *c, struct sandbox *row)
     }
 }
 
-/* --- dispatch -------------------------------------------------------------------------------------------------- */
+/* --- dispatch ------------------------------------------------------------------- */
 
 static bool reads_only(enum cmd_type t)
 {
@@ -431,7 +431,8 @@ static void on_sandbox(struct jobs *j, struct cmd *c)
     if (!row)
         core_done_err(j, c->m.req_id, 0, ERR_NOTFOUND, "that sandbox is not in the list any more");
     else if ((j->priv->look_only && !reads_only(t)) || (j->o.readonly && stores(t)))
-        core_done_err(j, c->m.req_id, row->id, ERR_PERM, "nothing was done: this cc-tui only reads");
+        core_done_err(j, c->m.req_id, row->id, ERR_PERM,
+                      "nothing was done: this cc-tui only reads");
     else if (needs_account(t) && !j->e2b)
         jobs_done(j, c->m.req_id, &j->priv->account_err, row->id);
     else if (reads_only(t))

@@ -31,7 +31,7 @@ struct create {
 
 static void post(void *ctx);
 
-/* --- environment ------------------------------------------------------------------------- */
+/* --- environment ---------------------------------------------------------------- */
 
 void core_env_free(struct kv *env)
 {
@@ -88,7 +88,7 @@ struct kv *core_tool_env(const struct tool *t, const struct kv *own, char **miss
     return env;
 }
 
-/* --- ends -------------------------------------------------------------------------------------- */
+/* --- ends ----------------------------------------------------------------------- */
 
 static void create_free(struct create *c)
 {
@@ -149,7 +149,7 @@ static void failed_up(struct create *c, const struct err *e)
     finish(c);
 }
 
-/* --- killed before it was there ----------------------------------------------------------------- */
+/* --- killed before it was there ------------------------------------------------- */
 
 static void on_killed(void *ctx, const struct e2b_result *r)
 {
@@ -180,7 +180,7 @@ static void kill_it(struct create *c)
     c->call = e2b_kill(c->j->e2b, row->sandbox_id, &o, on_killed, c);
 }
 
-/* --- the agent ------------------------------------------------------------------------------------- */
+/* --- the agent ------------------------------------------------------------------ */
 
 static void on_provisioned(void *ctx, const struct err *e)
 {
@@ -224,7 +224,7 @@ static void provision(struct create *c, const struct e2b_sandbox *vm)
     free(missing);
 }
 
-/* --- the VM --------------------------------------------------------------------------------------------- */
+/* --- the VM --------------------------------------------------------------------- */
 
 static void vm_is_there(struct create *c, const struct e2b_sandbox *vm)
 {
@@ -342,7 +342,7 @@ static void post(void *ctx)
     c->call = e2b_create(c->j->e2b, &q, on_created, c);
 }
 
-/* --- the row ---------------------------------------------------------------------------------------------- */
+/* --- the row -------------------------------------------------------------------- */
 
 static void on_prompt(void *ctx, struct st_reply *r)
 {
@@ -436,7 +436,7 @@ void core_create(struct jobs *j, struct cmd *cmd)
     new_row(j, c);
 }
 
-/* --- what lists say ----------------------------------------------------------------------------------------- */
+/* --- what lists say ------------------------------------------------------------- */
 
 static struct create *of_row(struct jobs *j, uint64_t row)
 {
@@ -469,8 +469,8 @@ void core_create_listed(struct jobs *j)
         struct sandbox *row = &j->table.v[i];
 
         /* of an earlier life: found by its mark it would not be `creating` any more */
-        if (core_poll_lists(j) >= 2 && row->state == SB_CREATING && row->id && !of_row(j, row->id) &&
-            jobs_now(j) - row->created_at > INTERRUPTED_MS) {
+        if (core_poll_lists(j) >= 2 && row->state == SB_CREATING && row->id &&
+            !of_row(j, row->id) && jobs_now(j) - row->created_at > INTERRUPTED_MS) {
             row->agent = AG_NONE;
             jobs_row_error(j, row, row->sandbox_id != NULL, "the create was interrupted and no "
                            "such sandbox is listed: make it again");

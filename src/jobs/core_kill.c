@@ -173,7 +173,7 @@ void core_kill(struct jobs *j, uint64_t req_id, uint64_t id)
     e2b_get(j->e2b, k->sandbox_id, &o, on_looked, k);
 }
 
-/* --- open intents ------------------------------------------------------------------------- */
+/* --- open intents --------------------------------------------------------------- */
 
 bool kill_intent_covers(const struct st_intent *in, const struct sandbox *row)
 {
@@ -223,6 +223,7 @@ void core_kill_intents(struct jobs *j)
     for (size_t i = 0; i < p->intents.n; i++) {
         struct st_intent *in = &p->intents.v[i];
 
+        in->time_ms += j->server_offset_ms; /* rows have the service's times */
         for (size_t r = 0; r < j->table.n; r++)
             if (kill_intent_covers(in, &j->table.v[r]))
                 n += finish_kill(j, &j->table.v[r]);

@@ -14,7 +14,7 @@
 #define INTENT_MS 400 /* the disk may not keep the kill waiting longer */
 #define WARM_MAX 64
 
-/* --- the set -------------------------------------------------------------------------------- */
+/* --- the set -------------------------------------------------------------------- */
 
 bool killall_in_scope(const struct sandbox *row, bool account, const char *project)
 {
@@ -33,8 +33,7 @@ static void clear_targets(struct killall *k)
     for (size_t i = 0; i < k->targets.n; i++) {
         struct ka_target *t = k->targets.v[i];
 
-        if (t->call && k->j->e2b)
-            e2b_cancel(k->j->e2b, t->call);
+        core_call_cancel(k->j, t->client, t->call);
         core_create_kill_drop(k->j, t);
         free(t->t.sandbox_id);
         free(t->t.name);
@@ -91,7 +90,7 @@ static void survey(struct killall *k)
     }
 }
 
-/* --- telling ------------------------------------------------------------------------------------ */
+/* --- telling -------------------------------------------------------------------- */
 
 static void count_results(struct ev_kill *ev)
 {
@@ -153,7 +152,7 @@ static void phase(struct killall *k, enum kill_phase ph, const char *text)
     killall_post_now(k);
 }
 
-/* --- the question ---------------------------------------------------------------------------------- */
+/* --- the question --------------------------------------------------------------- */
 
 bool core_killall_busy(const struct jobs *j)
 {
@@ -231,6 +230,7 @@ void core_killall_open(struct jobs *j, uint64_t req_id, bool account)
         up += core_row_live(&j->table.v[i]);
     e2b_warm(j->e2b, up < WARM_MAX ? up : WARM_MAX);
     phase(k, KILL_LISTING, NULL);
+    k->client = j->e2b;
     k->list_call = e2b_list(j->e2b, &o, on_list, k);
 }
 
@@ -250,7 +250,7 @@ void core_killall_listed(struct jobs *j)
         phase(k, KILL_ARMED, NULL);
 }
 
-/* --- going ----------------------------------------------------------------------------------------------- */
+/* --- going ---------------------------------------------------------------------- */
 
 static void go(struct killall *k)
 {

@@ -14,7 +14,7 @@
 
 static void verify(void *ctx);
 
-/* --- deletes ------------------------------------------------------------------------------ */
+/* --- deletes -------------------------------------------------------------------- */
 
 static void set_pending(struct jobs *j, uint64_t id, bool on)
 {
@@ -91,7 +91,8 @@ static void send(struct ka_target *t)
         return;
     }
     set_pending(t->j, t->row, true);
-    t->call = e2b_kill(t->j->e2b, t->t.sandbox_id, &o, on_deleted, t);
+    t->client = t->j->e2b;
+    t->call = e2b_kill(t->client, t->t.sandbox_id, &o, on_deleted, t);
 }
 
 void killall_run(struct killall *k)
@@ -110,7 +111,7 @@ void killall_run(struct killall *k)
         all_answered(k);
 }
 
-/* --- proof ------------------------------------------------------------------------------------ */
+/* --- proof ---------------------------------------------------------------------- */
 
 int killall_final(int result, bool listed)
 {
@@ -181,7 +182,8 @@ static void again(struct killall *k, const struct e2b_result *r)
         t->round++;
         set_pending(k->j, t->row, true);
         k->pending++;
-        t->call = e2b_kill(k->j->e2b, t->t.sandbox_id, &o, on_deleted, t);
+        t->client = k->j->e2b;
+        t->call = e2b_kill(t->client, t->t.sandbox_id, &o, on_deleted, t);
     }
 }
 
@@ -254,13 +256,13 @@ static void verify(void *ctx)
     struct e2b_call_opts o = {.urgent = true, .give_up_ms = 5000};
 
     k->timer = 0;
+    k->client = k->j->e2b;
     k->list_call = e2b_list(k->j->e2b, &o, on_list, k);
 }
 
 void killall_stop(struct killall *k)
 {
     net_timer_cancel(k->j->o.net, k->timer);
-    if (k->list_call && k->j->e2b)
-        e2b_cancel(k->j->e2b, k->list_call);
+    core_call_cancel(k->j, k->client, k->list_call);
     k->timer = k->list_call = 0;
 }

@@ -37,7 +37,7 @@ struct local {
 
 static void look(void *ctx);
 
-/* --- outcomes ------------------------------------------------------------------------------ */
+/* --- outcomes ------------------------------------------------------------------- */
 
 static void idle(struct local *l)
 {
@@ -88,7 +88,7 @@ static void found(struct local *l)
     e2b_account_release(&a);
 }
 
-/* --- starting -------------------------------------------------------------------------------- */
+/* --- starting ------------------------------------------------------------------- */
 
 static int spawn(struct local *l, char *const *argv, int err_fd)
 {
@@ -210,7 +210,7 @@ static void start(struct local *l)
     free(state);
 }
 
-/* --- looking ------------------------------------------------------------------------------------ */
+/* --- looking -------------------------------------------------------------------- */
 
 static void none_runs(struct local *l)
 {

@@ -23,6 +23,7 @@ struct waiter { /* refresh: answered by a list that was asked for after it */
 };
 struct lister {
     uint64_t call, timer;
+    struct e2b *client; /* of the call */
     uint64_t turn;      /* lists asked for */
     int64_t due;        /* mono, of the timer */
     int64_t sent_at, changed_at;
@@ -38,7 +39,7 @@ struct lister {
     struct map *warned; /* row id -> warning given + 1 */
 };
 
-/* --- pure parts --------------------------------------------------------------------------- */
+/* --- pure parts ----------------------------------------------------------------- */
 
 int64_t poll_interval(int64_t base_ms, bool active, int64_t quiet_ms)
 {
@@ -65,7 +66,7 @@ int64_t poll_offset(int64_t date_ms, int64_t wall_ms)
     return off > -1500 && off < 1500 ? 0 : off;
 }
 
-/* --- a list becomes `listed` ----------------------------------------------------------------- */
+/* --- a list becomes `listed` ---------------------------------------------------- */
 
 struct foreign { /* cleaned texts and metadata, freed together */
     ARR(char *) texts;
@@ -141,7 +142,7 @@ static struct listed as_before(const struct sandbox *row)
                            .not_isolated = row->not_isolated};
 }
 
-/* --- reconciling ---------------------------------------------------------------------------------- */
+/* --- reconciling ---------------------------------------------------------------- */
 
 struct change {
     size_t at;
@@ -257,7 +258,7 @@ void core_poll_apply(struct jobs *j, const struct e2b_result *r)
     core_killall_listed(j);
 }
 
-/* --- asking ----------------------------------------------------------------------------------------- */
+/* --- asking --------------------------------------------------------------------- */
 
 static void poll_now(void *ctx);
 
@@ -358,6 +359,7 @@ static void poll_now(void *ctx)
         return;
     p->turn++;
     p->sent_at = clock_mono_ms();
+    p->client = j->e2b;
     p->call = e2b_list(j->e2b, &o, on_list, j);
 }
 
@@ -412,8 +414,7 @@ void core_poll_release(struct jobs *j)
         close(p->clock_fd);
     }
     net_timer_cancel(j->o.net, p->timer);
-    if (p->call && j->e2b)
-        e2b_cancel(j->e2b, p->call);
+    core_call_cancel(j, p->client, p->call);
     ARR_RELEASE(&p->waiters);
     ARR_RELEASE(&p->settled);
     map_free(p->warned, NULL);

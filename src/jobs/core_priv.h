@@ -60,13 +60,13 @@ struct jobs_priv {
     struct killall *ka;
 };
 
-/* --- core.c ------------------------------------------------------------------------ */
+/* --- core.c --------------------------------------------------------------------- */
 /* Runs what waited for the account and the rows. */
 void core_run_held(struct jobs *j);
 void core_done_err(struct jobs *j, uint64_t req_id, uint64_t sandbox, int code, const char *fmt,
                    ...) __attribute__((format(printf, 5, 6)));
 
-/* --- core_rows.c --------------------------------------------------------------------- */
+/* --- core_rows.c ---------------------------------------------------------------- */
 void core_rows_init(struct jobs *j);
 void core_rows_release(struct jobs *j);
 void core_rows_load(struct jobs *j, struct st_reply *r);
@@ -81,25 +81,27 @@ void core_row_state(struct jobs *j, struct sandbox *row);
 /* Up as far as we know: running, paused, creating, or error with a VM. */
 bool core_row_live(const struct sandbox *row);
 
-/* --- core_account.c -------------------------------------------------------------------- */
+/* --- core_account.c ------------------------------------------------------------- */
 void core_account_start(struct jobs *j);
 void core_account_release(struct jobs *j);
 /* The account could not be reached: a local provider may have moved. */
 void core_account_lost(struct jobs *j);
 /* Addresses of the local provider are known (or e says why not). */
 void core_account_local(struct jobs *j, const struct e2b_account *a, const struct err *e);
+/* Cancel a call where it was made; an older client may be gone, its calls with it. */
+void core_call_cancel(struct jobs *j, struct e2b *client, uint64_t call);
 bool core_is_local(const struct jobs *j);
 const char *core_account_text(const struct jobs *j);
 void core_link(struct jobs *j, enum link_state st, const char *text);
 /* Link state from a failed call. */
 void core_link_err(struct jobs *j, const struct err *e);
 
-/* --- core_local.c ------------------------------------------------------------------------ */
+/* --- core_local.c --------------------------------------------------------------- */
 /* Find it, else start it when allowed; core_account_local() gets the outcome. */
 void core_local_open(struct jobs *j);
 void core_local_release(struct jobs *j);
 
-/* --- core_poll.c -------------------------------------------------------------------------- */
+/* --- core_poll.c ---------------------------------------------------------------- */
 void core_poll_init(struct jobs *j);
 void core_poll_release(struct jobs *j);
 void core_poll_start(struct jobs *j);
@@ -118,7 +120,7 @@ bool poll_suspicious(size_t listed, size_t known_up, int empties, int64_t empty_
 int poll_warning(int64_t left_ms); /* 0 none, 1 below 5 minutes, 2 below 2 */
 int64_t poll_offset(int64_t date_ms, int64_t wall_ms);
 
-/* --- core_create.c ------------------------------------------------------------------------- */
+/* --- core_create.c -------------------------------------------------------------- */
 void core_create(struct jobs *j, struct cmd *c); /* takes c->create */
 void core_create_release(struct jobs *j);
 /* After each complete list: lost answers found, interrupted ones of an earlier life. */
@@ -132,7 +134,7 @@ void core_create_kill_drop(struct jobs *j, void *ctx);
 struct kv *core_tool_env(const struct tool *t, const struct kv *own, char **missing);
 void core_env_free(struct kv *env);
 
-/* --- core_kill.c ------------------------------------------------------------------------------ */
+/* --- core_kill.c ---------------------------------------------------------------- */
 void core_kill(struct jobs *j, uint64_t req_id, uint64_t sandbox);
 /* After the first complete list: kills that a crash left open. */
 void core_kill_intents(struct jobs *j);
@@ -141,11 +143,12 @@ void core_kill_release(struct jobs *j);
 void core_kill_gone(struct jobs *j, uint64_t row);
 bool kill_intent_covers(const struct st_intent *in, const struct sandbox *row);
 
-/* --- core_killall.c, core_killrun.c ------------------------------------------------------------ */
+/* --- core_killall.c, core_killrun.c --------------------------------------------- */
 struct ka_target {
     struct jobs *j;
     struct kill_target t;
     uint64_t row, call;
+    struct e2b *client; /* of the call */
     int round;          /* number of deletes sent */
 };
 struct killall {
@@ -154,6 +157,7 @@ struct killall {
     bool account, frozen, committed, gone_on, verified;
     int64_t until;      /* mono: verification ends */
     uint64_t list_call, timer, post_timer, go_timer;
+    struct e2b *client; /* of the list */
     uint64_t open_req, req; /* of open; of confirm or retry */
     uint64_t intent;
     int wait_s;         /* seconds left to call it off */
@@ -179,7 +183,7 @@ void killall_stop(struct killall *k);         /* cancels what runs */
 /* Which result a target has after the last list. Pure. */
 int killall_final(int result, bool listed);
 
-/* --- core_actions.c ------------------------------------------------------------------------------ */
+/* --- core_actions.c ------------------------------------------------------------- */
 void core_action(struct jobs *j, struct cmd *c);
 void core_actions_release(struct jobs *j);
 

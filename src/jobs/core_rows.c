@@ -74,7 +74,7 @@ void core_row_set(char **field, const char *value)
     *field = copy;
 }
 
-/* --- telling and persisting ------------------------------------------------------------- */
+/* --- telling and persisting ----------------------------------------------------- */
 
 static void post_rows(struct jobs *j, const uint64_t *ids, size_t n)
 {
@@ -196,7 +196,7 @@ void core_row_state(struct jobs *j, struct sandbox *row)
         session_follow(s);
 }
 
-/* --- ids -------------------------------------------------------------------------------------- */
+/* --- ids ------------------------------------------------------------------------ */
 
 /* The row in the table that this insert was for. */
 static struct sandbox *find_inserted(struct jobs *j, const struct sandbox *want)
@@ -210,6 +210,14 @@ static struct sandbox *find_inserted(struct jobs *j, const struct sandbox *want)
             return row;
     }
     return NULL;
+}
+
+/* Another instance's row of the same sandbox: what its user said of it. */
+static void take_stored(struct sandbox *row, const struct sandbox *stored)
+{
+    row->protect |= stored->protect;
+    if (stored->name)
+        core_row_set(&row->name, stored->name);
 }
 
 static void on_inserted(void *ctx, struct st_reply *r)
@@ -230,8 +238,8 @@ static void on_inserted(void *ctx, struct st_reply *r)
         bool changed = row->rev != in->row.rev;
 
         row->id = id;
-        if (ok && row->foreign == r->sandboxes[0].foreign)
-            row->protect |= r->sandboxes[0].protect;
+        if (ok)
+            take_stored(row, &r->sandboxes[0]);
         mark(j, id, changed ? POST | PERSIST : POST);
         core_row_state(j, row);
     }

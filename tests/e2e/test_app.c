@@ -38,7 +38,7 @@ static void open_app(struct appbed *b, bool first_demo)
     appbed_open(b, &o);
 }
 
-/* --- what the model says -------------------------------------------------------------- */
+/* --- what the model says -------------------------------------------------------- */
 
 static const struct sandbox *first(const struct appbed *b)
 {
@@ -57,6 +57,12 @@ static bool runs_idle(struct appbed *b, const void *arg)
     return s && s->state == SB_RUNNING && s->agent == AG_IDLE;
 }
 
+static bool is_killed(struct appbed *b, const void *arg)
+{
+    (void)arg;
+    return first(b)->state == SB_KILLED;
+}
+
 static bool works(struct appbed *b, const void *arg)
 {
     (void)arg;
@@ -65,7 +71,8 @@ static bool works(struct appbed *b, const void *arg)
 
 static bool says(struct appbed *b, const void *text)
 {
-    const struct transcript *t = first(b) ? model_transcript(app_model(b->app), first(b)->id) : NULL;
+    uint64_t id = first(b) ? first(b)->id : 0;
+    const struct transcript *t = model_transcript(app_model(b->app), id);
 
     for (size_t i = 0; t && i < t->n; i++)
         if (t->v[i].text && strstr(t->v[i].text, text))
@@ -91,7 +98,7 @@ static bool armed(struct appbed *b, const void *arg)
     return app_model(b->app)->kill && app_model(b->app)->kill->phase == KILL_ARMED;
 }
 
-/* --- tests ------------------------------------------------------------------------------- */
+/* --- tests ---------------------------------------------------------------------- */
 
 static void send_and_interrupt(struct appbed *b, uint64_t id)
 {
@@ -229,12 +236,42 @@ static void test_time_and_pause(void **state)
     appbed_close(b);
 }
 
+/* Two programs, one database, one provider. */
+static void test_two_of_us(void **state)
+{
+    struct appbed *b = *state, twin = {0};
+    struct app_create c = {.tool = "demo", .name = "shared"};
+    uint64_t id;
+
+    open_app(b, false);
+    appbed_must(b, app_create(b->app, &c, true));
+    id = b->sandbox;
+    memcpy(twin.root, b->root, sizeof(twin.root));
+    open_app(&twin, false);
+    assert_true(appbed_wait(&twin, runs_idle, NULL));
+    assert_int_equal(first(&twin)->id, id);
+    app_follow(b->app, id);
+    app_follow(twin.app, id);
+    appbed_must(&twin, app_send(twin.app, id, "run echo from the twin", true));
+    assert_true(appbed_wait(&twin, says, "from the twin"));
+    assert_true(appbed_wait(b, says, "from the twin"));
+    appbed_must(b, app_send(b->app, id, "run echo back again", true));
+    assert_true(appbed_wait(&twin, says, "back again"));
+    appbed_must(&twin, app_kill(twin.app, id));
+    assert_true(appbed_wait(b, is_killed, NULL));
+    assert_int_equal(app_model(b->app)->n_sandboxes, 1);
+    appbed_close(&twin);
+    free(twin.text);
+    appbed_close(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_demo, setup, teardown),
         cmocka_unit_test_setup_teardown(test_provider_restarts, setup, teardown),
         cmocka_unit_test_setup_teardown(test_time_and_pause, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_two_of_us, setup, teardown),
     };
 
     appbed_main();

@@ -75,6 +75,13 @@ static bool armed(struct appbed *b, const void *arg)
     return model(b)->kill && model(b)->kill->phase == KILL_ARMED;
 }
 
+static bool is_running(struct appbed *b, const void *arg)
+{
+    (void)arg;
+    return model(b)->kill && model(b)->kill->phase == KILL_RUNNING &&
+           model(b)->sandboxes[0].pending;
+}
+
 static int64_t left_at_service(void)
 {
     char *log = faultd_http(fake, "GET", "/_faultd/log", "");
@@ -89,7 +96,7 @@ static int64_t left_at_service(void)
     return n;
 }
 
-/* --- the key --------------------------------------------------------------------------- */
+/* --- the key -------------------------------------------------------------------- */
 
 static void test_wrong_key(void **state)
 {
@@ -126,7 +133,7 @@ static void test_no_key(void **state)
     appbed_close(b);
 }
 
-/* --- creates ------------------------------------------------------------------------------- */
+/* --- creates -------------------------------------------------------------------- */
 
 /* The VM was made, its answer was not heard: found by its mark, made only once. There is
  * no data plane here, so the agent's start fails and the row says that a VM is up. */
@@ -172,7 +179,7 @@ static void test_refused_create(void **state)
     appbed_close(b);
 }
 
-/* --- kill all --------------------------------------------------------------------------------- */
+/* --- kill all ------------------------------------------------------------------- */
 
 static void add_rule(struct buf *out, const char *id, const char *what)
 {
@@ -274,6 +281,35 @@ static void test_kill_all_creating(void **state)
     appbed_close(b);
 }
 
+static bool finished(struct appbed *b, const void *arg)
+{
+    (void)arg;
+    return left_at_service() == 0 && model(b)->n_events > 0;
+}
+
+/* Killed ourselves in the middle of it: the next life finishes what was confirmed. */
+static void test_cut_short(void **state)
+{
+    struct appbed *b = *state;
+    size_t n = 5;
+
+    serve("4", "1", KEY);
+    assert_true(faultd_config(fake, "{\"rules\":[{\"method\":\"DELETE\",\"path\":\"*\","
+                                    "\"status\":503}]}"));
+    open_app(b);
+    assert_true(appbed_wait(b, has_rows, &n));
+    appbed_must(b, app_kill_all_open(b->app, true));
+    app_kill_all_confirm(b->app, true, 5);
+    assert_true(appbed_wait(b, is_running, NULL));
+    appbed_close(b);
+    assert_int_equal(left_at_service(), 5);
+    assert_true(faultd_config(fake, "{\"rules\":[]}"));
+    setenv("E2B_API_KEY", KEY, 1);
+    open_app(b);
+    assert_true(appbed_wait(b, finished, NULL));
+    appbed_close(b);
+}
+
 static void test_called_off(void **state)
 {
     struct appbed *b = *state;
@@ -302,6 +338,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_refused_create, setup, teardown),
         cmocka_unit_test_setup_teardown(test_kill_all, setup, teardown),
         cmocka_unit_test_setup_teardown(test_kill_all_creating, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_cut_short, setup, teardown),
         cmocka_unit_test_setup_teardown(test_called_off, setup, teardown),
     };
 
