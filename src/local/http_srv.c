@@ -44,6 +44,7 @@ struct http_srv {
     size_t n_conns;
     unsigned port;
     http_handler fn;
+    http_gate gate;
     void *arg;
 };
 
@@ -247,7 +248,12 @@ static bool read_head(struct http_conn *c)
     c->body_left = h.content_length > 0 ? h.content_length : 0;
     http_chunks_init(&c->chunks);
     evbuffer_drain(in, (size_t)n);
-    if (h.expect_continue && (c->chunked || c->body_left > 0)) {
+    bool has_body = c->chunked || c->body_left > 0;
+    if (has_body && c->srv->gate && !c->srv->gate(c->req, c->srv->arg)) {
+        conn_refuse(c, 401, "the API key is missing or not the one of this provider");
+        return true;
+    }
+    if (h.expect_continue && has_body) {
         static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
         bufferevent_write(c->bev, go_on, sizeof(go_on) - 1);
     }
@@ -444,6 +450,11 @@ struct http_srv *http_srv_new(struct event_base *base, http_handler fn, void *ar
         die("libevent is out of memory");
     evconnlistener_set_error_cb(s->listener, on_accept_error);
     return s;
+}
+
+void http_srv_gate(struct http_srv *s, http_gate fn)
+{
+    s->gate = fn;
 }
 
 void http_srv_free(struct http_srv *s)

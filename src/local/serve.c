@@ -204,6 +204,8 @@ static void on_adopted(struct provider *p)
     struct err e = {0};
     p->ctl = http_srv_new(p->base, ctl_handle, p, &e);
     if (p->ctl)
+        http_srv_gate(p->ctl, ctl_may_send);
+    if (p->ctl)
         p->tunnel = tunnel_new(p, &e);
     if (!p->tunnel || write_address(s, &e) != 0) {
         log_error("%s", e.text);

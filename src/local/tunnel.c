@@ -29,8 +29,9 @@
 
 #define HEAD_S 30
 #define LINGER_S 2
-#define STALL_S 60 /* a request's body must move at least this often */
-#define WAKE_S 300 /* time given to a sandbox that traffic woke */
+#define UNREAD_S 300 /* the rest of an answer must be taken within this */
+#define STALL_S 60   /* a request's body must move at least this often */
+#define WAKE_S 300   /* time given to a sandbox that traffic woke */
 
 struct pipe_conn {
     struct tunnel *t;
@@ -82,7 +83,9 @@ static void close_when_written(struct pipe_conn *c)
         bufferevent_free(c->init);
     c->init = NULL;
     c->closing = true;
+    struct timeval unread = {UNREAD_S, 0};
     bufferevent_setwatermark(c->client, EV_WRITE, 0, 0);
+    bufferevent_set_timeouts(c->client, NULL, &unread);
     bufferevent_enable(c->client, EV_READ);
     if (evbuffer_get_length(bufferevent_get_output(c->client)) > 0)
         return;
@@ -401,11 +404,9 @@ static void on_client_event(struct bufferevent *bev, short what, void *arg)
 {
     (void)bev;
     struct pipe_conn *c = arg;
-    if (what & (BEV_EVENT_EOF | BEV_EVENT_ERROR))
-        conn_free(c);
-    else if ((what & BEV_EVENT_TIMEOUT) && !c->closing && !c->answered)
+    if ((what & BEV_EVENT_TIMEOUT) && !c->closing && !c->answered)
         refuse_text(c, 408, "the request's body did not arrive in time");
-    else if ((what & BEV_EVENT_TIMEOUT) && !c->closing)
+    else if (what & (BEV_EVENT_EOF | BEV_EVENT_ERROR | BEV_EVENT_TIMEOUT))
         conn_free(c); /* in the middle of an answer nothing else can be said */
 }
 

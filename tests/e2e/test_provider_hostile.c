@@ -199,6 +199,14 @@ static void test_body_without_token(void **state)
     }
     assert_int_equal(sandbox("DELETE", id, ""), 204);
     free(id);
+    char *text = xasprintf("POST /v2/sandboxes HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n"
+                           "X-API-Key: e2b_wrong\r\nContent-Type: application/json\r\n"
+                           "Content-Length: 4000000\r\n\r\n",
+                           bed->control);
+    int64_t start = clock_mono_ms();
+    assert_int_equal(ask(bed->control, text, NULL), 401);
+    assert_true(clock_mono_ms() - start < 15000);
+    free(text);
 }
 
 /* --- accidents -------------------------------------------------------------------- */

@@ -35,6 +35,10 @@ typedef void (*http_handler)(struct http_req *r, void *arg);
 /* Listen on 127.0.0.1 on a port of the kernel's choice. NULL with *e set. */
 struct http_srv *http_srv_new(struct event_base *base, http_handler fn, void *arg,
                               struct err *e);
+/* Who may send a body: asked when the head is there; false answers 401 at once and
+ * takes nothing more. Without it everybody may. */
+typedef bool (*http_gate)(const struct http_req *r, void *arg);
+void http_srv_gate(struct http_srv *s, http_gate fn);
 void http_srv_free(struct http_srv *s); /* closes all connections */
 unsigned http_srv_port(const struct http_srv *s);
 size_t http_srv_conns(const struct http_srv *s);
