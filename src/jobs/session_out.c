@@ -86,9 +86,11 @@ static void row_now(void *ctx)
         r->agent = o->agent;
         r->agent_since = jobs_now(s->j);
     }
-    r->cost_usd = o->cost;
-    r->tokens_in = o->tokens_in;
-    r->tokens_out = o->tokens_out;
+    if (o->summed) {
+        r->cost_usd = o->cost;
+        r->tokens_in = o->tokens_in;
+        r->tokens_out = o->tokens_out;
+    }
     jobs_row_changed(s->j, r);
 }
 

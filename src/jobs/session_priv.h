@@ -48,6 +48,7 @@ struct session_probe {
     bool found;   /* the folder is there */
     bool started; /* a keeper has worked here */
     bool alive;   /* its keeper lives */
+    bool has_cli; /* cli.sh is there */
     bool exited;  /* `exit` is published: both logs are complete */
     bool lost;
     int exit_code;
@@ -280,6 +281,7 @@ void session_provision_runner_ended(struct session *s, const char *why);
 
 /* --- session_upload.c ------------------------------------------------------------ */
 void session_upload(struct session *s);
+bool session_upload_cli(const struct session *s); /* its cli.sh is written anew */
 
 /* --- session_follow.c ------------------------------------------------------------ */
 void session_follow_stop(struct session *s, enum follow_state st);

@@ -241,7 +241,8 @@ static void on_prepared(void *ctx, const struct envd_run_result *r)
 static void prepare(struct session *s)
 {
     struct provision *p = s->prov;
-    const char *args[] = {s->name, p->command ? "" : s->tool->argv[0], NULL};
+    bool other = p->command || !session_upload_cli(s);
+    const char *args[] = {s->name, other ? "" : s->tool->argv[0], NULL};
 
     s->prov_begun = true;
     session_agent(s, AG_STARTING);
@@ -375,7 +376,7 @@ static void on_lease(void *ctx, struct st_reply *r)
         session_provision_fail(s, ERR_BUSY, "another cc-tui is restarting this agent");
     } else if (s->fo.state == FO_TAIL) {
         session_provision_alive(s);
-    } else if (s->fo.state == FO_ENDED) {
+    } else if (s->fo.state != FO_OFF && s->fo.state != FO_STOPPED) {
         session_follow_again(s); /* somebody else may have been faster */
     } else {
         session_follow(s);

@@ -28,6 +28,7 @@ const char session_probe_script[] =
     "    [ \"${20}\" = \"${k#*-}\" ] && [ \"$1\" != Z ] && [ \"$1\" != X ] && echo alive\n"
     "  fi\n"
     "fi\n"
+    "[ -e " SESSION_CLI " ] && echo cli\n"
     "[ -e " SESSION_EXIT " ] && echo \"exit $(cat " SESSION_EXIT ")\"\n"
     "[ -e " SESSION_EPOCH " ] && echo \"epoch $(cat " SESSION_EPOCH ")\"\n"
     "[ -e " SESSION_OUT_LOG " ] && echo \"size $(wc -c <" SESSION_OUT_LOG ")\"\n"
@@ -153,6 +154,8 @@ static void parse_line(struct session_probe *p, const char *l)
         p->found = true;
     } else if (str_eq(l, "started")) {
         p->started = true;
+    } else if (str_eq(l, "cli")) {
+        p->has_cli = true;
     } else if (str_eq(l, "alive")) {
         p->alive = true;
     } else if (str_starts(l, "exit ")) {

@@ -188,7 +188,8 @@ void session_show(struct session *s, bool on)
         return;
     session_out_flush(s);
     if (!s->out.run.id)
-        store_run_open(s->j->o.store, s->row, s->name, -1, jobs_store(s->j, on_newest, s, &s->sh));
+        store_run_open(s->j->o.store, s->row, s->name, -1,
+                       jobs_store(s->j, on_newest, s, &s->sh));
     else if (s->out.n_acked != s->out.n_sent)
         s->sh.barrier = s->out.n_sent;
     else

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define LIST_MESSAGES 50
-#define ANSWER_BYTES (4u << 20)
+#define ANSWER_BYTES (1u << 20)
 
 /* --- waiters --------------------------------------------------------------------- */
 
@@ -185,7 +185,7 @@ static const char *match_echo(struct session *s, const char *text)
 /* The last block of text is the answer; a subagent's words are not. */
 static void collect(struct session *s, const struct agent_event *ev)
 {
-    if (ev->parent || !ev->text)
+    if (ev->parent || !ev->text || (ev->kind == AGENT_RAW && !s->waiters.n))
         return;
     s->answer.max = ANSWER_BYTES;
     if (ev->kind == AGENT_RAW) {

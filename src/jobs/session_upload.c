@@ -102,6 +102,16 @@ static void add_meta(struct session *s, struct buf *out)
     buf_addc(out, '\n');
 }
 
+/* A restart keeps the command that was given at the start, unless the tool goes on with
+ * its own session. */
+bool session_upload_cli(const struct session *s)
+{
+    bool resumes = s->out.agent_session && s->ad->mode != AGENT_ONE_RUN &&
+                   session_cli_resumes(s->tool->argv);
+
+    return !s->prov->restart || !s->fo.p.has_cli || resumes;
+}
+
 void session_upload(struct session *s)
 {
     struct provision *p = s->prov;
@@ -111,12 +121,14 @@ void session_upload(struct session *s)
     struct session_cli cli = {s->tool->argv, p->command,
                               p->restart ? s->out.agent_session : NULL, driver};
     struct buf text = BUF_INIT;
+    bool with_cli = session_upload_cli(s);
 
-    p->left = 4 + (driver ? 1 : 0) + (s->ad->pty ? 1 : 0);
+    p->left = 3 + (with_cli ? 1 : 0) + (driver ? 1 : 0) + (s->ad->pty ? 1 : 0);
     upload(s, SESSION_RUNNER, runner_sh, sizeof(runner_sh));
     upload(s, SESSION_MODE, mode, strlen(mode));
     session_cli_script(&text, &cli);
-    upload(s, SESSION_CLI, text.p, text.len);
+    if (with_cli)
+        upload(s, SESSION_CLI, text.p, text.len);
     buf_clear(&text);
     add_meta(s, &text);
     upload(s, SESSION_META, text.p, text.len);

@@ -436,10 +436,16 @@ static void test_death_and_restart(void **state)
     jobsbed_free(b);
 }
 
+static bool is_over_twice(void *ctx)
+{
+    return count_items(ctx, ITEM_RAW, "it is over") == 2;
+}
+
 static void test_own_command_ends(void **state)
 {
     struct jobsbed *b = open_bed("a");
     uint64_t row = start(b, "shell", "echo 'it is' \"over\"", NULL);
+    struct look l = {.b = b, .row = row};
     const struct jobsbed_done *d;
     (void)state;
 
@@ -449,6 +455,14 @@ static void test_own_command_ends(void **state)
     d = jobsbed_answer(b, 9, LONG_MS);
     assert_non_null(d);
     assert_non_null(strstr(buf_str(&b->chunks), "it is over"));
+    /* again: the same command, in the same log */
+    act(b, do_restart, row, 10);
+    d = jobsbed_answer(b, 10, LONG_MS);
+    assert_non_null(d);
+    if (d->err.code)
+        fail_msg("%s", d->err.text);
+    assert_true(jobsbed_wait(b, is_over_twice, &l, LONG_MS));
+    assert_true(wait_agent(b, row, AG_EXITED));
     jobsbed_free(b);
 }
 
@@ -469,6 +483,47 @@ static void test_unconfirmed(void **state)
     assert_non_null(strstr(model_sandbox(b->model, row)->reason, "bad words"));
     jobsbed_wait(b, NULL, NULL, 100);
     assert_int_equal(find_item(&l, ITEM_USER, "hello")->state, MSG_UNCONFIRMED);
+    jobsbed_free(b);
+}
+
+static void on_state(void *ctx, struct st_reply *r)
+{
+    struct act *a = ctx;
+
+    session_relay(session_of(&a->b->j, a->row));
+    jobs_done(&a->b->j, 900, &r->err, a->row);
+}
+
+/* What the core does when the user says "send it again". */
+static void do_resend(void *ctx)
+{
+    struct act *a = ctx;
+
+    store_message_state(a->b->j.o.store, a->req, MSG_UNCONFIRMED, MSG_QUEUED, NULL,
+                        jobs_store(&a->b->j, on_state, a, a));
+}
+
+/* The folder knows its id already: sent again it must be fed again. */
+static void test_sent_again(void **state)
+{
+    struct jobsbed *b = open_bed("a");
+    uint64_t row = start(b, "mute", NULL, NULL), id;
+    struct act a = {.b = b, .row = row};
+    (void)state;
+
+    id = jobsbed_send(b, row, "hello", 0);
+    assert_true(wait_message(b, id, MSG_UNCONFIRMED));
+    assert_true(wait_state(b, row, SB_ERROR));
+    act(b, do_restart, row, 3);
+    assert_int_equal(jobsbed_answer(b, 3, LONG_MS)->err.code, 0);
+    assert_true(wait_agent(b, row, AG_IDLE));
+    assert_true(wait_state(b, row, SB_RUNNING));
+    a.req = id;
+    jobsbed_run(b, do_resend, &a);
+    assert_non_null(jobsbed_answer(b, 900, LONG_MS));
+    assert_true(wait_agent(b, row, AG_FAILED)); /* it read a line and went */
+    assert_true(wait_state(b, row, SB_ERROR));
+    assert_true(wait_message(b, id, MSG_UNCONFIRMED));
     jobsbed_free(b);
 }
 
@@ -743,6 +798,41 @@ static void test_we_die(void **state)
     jobsbed_free(b);
 }
 
+/* Sent by one that is gone before the agent took it in: whoever comes next sees the echo. */
+static void test_sender_dies(void **state)
+{
+    struct jobsbed *b = open_bed("a");
+    uint64_t row = start(b, "late", NULL, NULL);
+    struct look l = {.row = row};
+    pid_t pid;
+    (void)state;
+
+    jobsbed_free(b);
+    pid = fork();
+    if (pid == 0) {
+        b = open_bed("child");
+        jobsbed_load(b);
+        jobsbed_send(b, row, "run echo from-the-grave", 0);
+        jobsbed_wait(b, NULL, NULL, LONG_MS);
+        _exit(0);
+    }
+    poll(NULL, 0, 1200);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    l.b = b = open_bed("heir");
+    jobsbed_load(b);
+    act(b, do_show, row, 0);
+    jobsbed_send(b, row, "run echo and-then", 4);
+    assert_non_null(jobsbed_answer(b, 4, LONG_MS));
+    assert_true(wait_text(b, row, "and-then"));
+    assert_int_equal(count_items(&l, ITEM_TOOL, "from-the-grave"), 1);
+    act(b, do_show, row, 0);
+    jobsbed_wait(b, NULL, NULL, 200);
+    assert_int_equal(count_items(&l, ITEM_USER, "from-the-grave"), 1);
+    assert_int_equal(find_item(&l, ITEM_USER, "from-the-grave")->state, MSG_DELIVERED);
+    jobsbed_free(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -754,12 +844,14 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_death_and_restart, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_own_command_ends, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_unconfirmed, new_db, drop_db),
+        cmocka_unit_test_setup_teardown(test_sent_again, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_keeper_killed, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_log_cut, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_pause_and_kill, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_lag, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_provider_dies, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_we_die, new_db, drop_db),
+        cmocka_unit_test_setup_teardown(test_sender_dies, new_db, drop_db),
     };
     struct err e = {0};
     int rc;

@@ -184,6 +184,8 @@ static void add_tools(struct jobsbed *b, const char *dir)
                                "command = \"no-such-agent-program --json\"\ntemplate = base\n"
                                "[tool mute]\nadapter = claude\ntemplate = base\n"
                                "command = \"sh -c 'read line; echo bad words >&2; exit 3'\"\n"
+                               "[tool late]\nadapter = claude\ntemplate = base\n"
+                               "command = \"sh -c 'sleep 3; exec demo-agent'\"\n"
                                "[tool once]\nadapter = claude\ntemplate = base\n"
                                "command = \"sh -c 'read p; echo got $p; case $p in bad) "
                                "echo oops >&2; exit 4;; esac'\"\n";
