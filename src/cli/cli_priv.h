@@ -49,6 +49,9 @@ void cli_app_close(struct cli_app *a);
 int cli_app_wait(struct cli_app *a, uint64_t req, struct err *e);
 /* Let events come until `ready` says so, at most ms (-1 = no limit). ERR_TIMEOUT. */
 int cli_app_until(struct cli_app *a, bool (*ready)(struct cli_app *a), int ms, struct err *e);
+/* Stay until the newest message to a sandbox was put into it: once we are gone nobody may
+ * be there to do it. *queued: the agent was busy for too long to wait for. */
+int cli_app_hand_over(struct cli_app *a, uint64_t sandbox, bool *queued, struct err *e);
 /* Exit status for what *e says; 128 + signal when one came. */
 int cli_app_fail(const struct cli_app *a, const struct err *e);
 /* A fresh list, so that the model is complete. */

@@ -148,6 +148,11 @@ static int create(const struct cli *c, const struct app_create *n)
         status = cli_app_fail(&a, &e);
     } else {
         print_new(c, &a, n);
+        bool queued = false;
+        if (n->prompt && cli_app_hand_over(&a, a.sandbox, &queued, &e) != 0)
+            status = cli_app_fail(&a, &e);
+        else if (queued)
+            cli_say(c, "the prompt waits until the agent is idle");
     }
     cli_app_close(&a);
     return status;

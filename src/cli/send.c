@@ -62,7 +62,11 @@ int cli_send(struct cli *c)
         return status;
     }
     char *id = xstrdup(s->sandbox_id ? s->sandbox_id : s->name);
-    int rc = cli_app_wait(&a, app_send(a.app, s->id, text, wait), &e);
+    uint64_t row = s->id;
+    bool queued = false;
+    int rc = cli_app_wait(&a, app_send(a.app, row, text, wait), &e);
+    if (rc == 0 && !wait)
+        rc = cli_app_hand_over(&a, row, &queued, &e);
     if (rc != 0) {
         if (a.signal)
             cli_say(c, "not waiting any longer; the message stays with %s", id);
@@ -70,7 +74,10 @@ int cli_send(struct cli *c)
     } else if (wait) {
         status = print_answer(c, &a, id);
     } else {
-        cli_say(c, "queued for %s", id);
+        cli_say(c, queued ? "queued for %s: the agent is busy; cc-tui sends it when it runs and "
+                            "the agent is idle"
+                          : "sent to %s",
+                id);
     }
     free(id);
     free(text);

@@ -13,7 +13,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-enum { MIN_PREFIX = 6 };
+enum { MIN_PREFIX = 6, HAND_OVER_MS = 5000 };
 
 void cli_app_opts(const struct cli *c, struct app_opts *o)
 {
@@ -193,6 +193,39 @@ int cli_app_refresh(struct cli_app *a, struct err *e)
 {
     int rc = cli_app_until(a, is_loaded, -1, e);
     return rc != 0 ? rc : cli_app_wait(a, app_refresh(a->app), e);
+}
+
+static const struct message *newest(struct cli_app *a)
+{
+    const struct model *m = app_model(a->app);
+    const struct message *best = NULL;
+    for (size_t i = 0; i < m->n_messages; i++)
+        if (m->messages[i].sandbox == a->sandbox && (!best || m->messages[i].id > best->id))
+            best = &m->messages[i];
+    return best;
+}
+
+static bool has_left(struct cli_app *a)
+{
+    const struct message *m = newest(a);
+    return m && m->state != MSG_QUEUED;
+}
+
+int cli_app_hand_over(struct cli_app *a, uint64_t sandbox, bool *queued, struct err *e)
+{
+    a->sandbox = sandbox;
+    app_follow(a->app, sandbox);
+    int rc = cli_app_until(a, has_left, HAND_OVER_MS, e);
+    *queued = rc == ERR_TIMEOUT;
+    if (*queued) {
+        err_clear(e);
+        return 0;
+    }
+    const struct message *m = rc == 0 ? newest(a) : NULL;
+    if (m && (m->state == MSG_FAILED || m->state == MSG_UNCONFIRMED))
+        rc = err_set(e, ERR_CONFLICT, "the message did not reach the agent: %s",
+                     m->error ? m->error : msg_state_name(m->state));
+    return rc;
 }
 
 /* --- finding ----------------------------------------------------------------- */

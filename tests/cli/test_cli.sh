@@ -244,6 +244,13 @@ run "$c" send box "run echo one-$((40 + 2))" --wait
 check "send --wait: status of the turn" both is 0 out "exit status 0"
 run sh -c "printf 'run echo from-stdin\n' | '$c' send '$id' - --wait --json"
 check "send: text on stdin, JSON" both is 0 out "{\"sandboxID\":\"$id\",\"outcome\":\"ok\""
+run "$c" send box "run echo alone"
+check "send without --wait: handed over before we leave" both is 0 err "sent to $id"
+run "$c" new --tool demo --name asked --prompt "run echo asked"
+check "new with a prompt" one_line
+i=0
+until "$c" logs asked 2> /dev/null | grep -q '^asked' || [ $i -ge 50 ]; do i=$((i + 1)); done
+check "new: the prompt was handed over" [ $i -lt 50 ]
 run "$c" send nobody hello
 check "send: unknown sandbox: 5" both is 5 err "nobody"
 run "$c" send box ""
