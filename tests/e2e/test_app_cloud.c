@@ -133,6 +133,85 @@ static void test_no_key(void **state)
     appbed_close(b);
 }
 
+/* --- the link ------------------------------------------------------------------- */
+
+static void answer_lists_with(const char *what)
+{
+    char *json = xasprintf("{\"rules\":[{\"method\":\"GET\",\"path\":\"/v2/sandboxes\",%s}]}",
+                           what);
+
+    assert_true(faultd_config(fake, json));
+    free(json);
+}
+
+static void test_link(void **state)
+{
+    struct appbed *b = *state;
+    enum link_state down = LINK_DOWN, limited = LINK_LIMITED, ok = LINK_OK;
+    size_t n = 5;
+
+    serve("3", "2", KEY);
+    open_app(b);
+    assert_true(appbed_wait(b, has_rows, &n));
+    answer_lists_with("\"status\":503");
+    assert_true(appbed_wait(b, link_is, &down));
+    assert_non_null(model(b)->link_text);
+    answer_lists_with("\"status\":429,\"retry_after\":\"1\"");
+    assert_true(appbed_wait(b, link_is, &limited));
+    assert_true(faultd_config(fake, "{\"rules\":[]}"));
+    assert_true(appbed_wait(b, link_is, &ok));
+    assert_null(model(b)->link_text);
+    assert_int_equal(model(b)->total_running, 3);
+    appbed_close(b);
+}
+
+static bool some_unlisted(struct appbed *b, const void *arg)
+{
+    (void)arg;
+    return model(b)->sandboxes[0].unlisted;
+}
+
+static bool all_listed(struct appbed *b, const void *arg)
+{
+    (void)arg;
+    for (size_t i = 0; i < model(b)->n_sandboxes; i++)
+        if (model(b)->sandboxes[i].unlisted || model(b)->sandboxes[i].state == SB_KILLED)
+            return false;
+    return true;
+}
+
+/* A service that forgets everything for a moment takes nothing away from us. */
+static void test_empty_list(void **state)
+{
+    struct appbed *b = *state;
+    size_t n = 5;
+
+    serve("3", "2", KEY);
+    open_app(b);
+    assert_true(appbed_wait(b, has_rows, &n));
+    answer_lists_with("\"status\":200,\"body\":\"[]\",\"times\":2");
+    assert_true(appbed_wait(b, some_unlisted, NULL));
+    assert_true(appbed_wait(b, all_listed, NULL));
+    appbed_close(b);
+}
+
+static void test_readonly(void **state)
+{
+    struct appbed *b = *state;
+    struct app_opts o = {.poll_ms = 200, .readonly = true};
+    struct app_create c = {.tool = "shell"};
+    size_t n = 1;
+
+    serve("1", "0", KEY);
+    appbed_open(b, &o);
+    assert_true(appbed_wait(b, has_rows, &n));
+    assert_int_equal(appbed_finish(b, app_create(b->app, &c, false)), ERR_PERM);
+    assert_int_equal(appbed_finish(b, app_kill(b->app, model(b)->sandboxes[0].id)), ERR_PERM);
+    assert_int_equal(appbed_finish(b, app_kill_all_open(b->app, true)), ERR_PERM);
+    assert_int_equal(left_at_service(), 1);
+    appbed_close(b);
+}
+
 /* --- creates -------------------------------------------------------------------- */
 
 /* The VM was made, its answer was not heard: found by its mark, made only once. There is
@@ -334,6 +413,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_wrong_key, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_key, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_link, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_empty_list, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_readonly, setup, teardown),
         cmocka_unit_test_setup_teardown(test_lost_answer, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refused_create, setup, teardown),
         cmocka_unit_test_setup_teardown(test_kill_all, setup, teardown),
