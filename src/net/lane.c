@@ -15,7 +15,9 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, void *kn
 
     (void)easy;
     if (what == CURL_POLL_REMOVE) {
-        epoll_ctl(n->epfd, EPOLL_CTL_DEL, fd, NULL);
+        /* it may be closed by now, and its number a descriptor that is watched */
+        if (!map_get_id(n->watches, (uint64_t)fd))
+            epoll_ctl(n->epfd, EPOLL_CTL_DEL, fd, NULL);
         n->lib->multi_assign(l->multi, fd, NULL);
         return 0;
     }
