@@ -241,6 +241,45 @@ static void test_lost_answer(void **state)
     appbed_close(b);
 }
 
+static bool made(struct appbed *b, const void *arg)
+{
+    (void)arg;
+    return model(b)->n_sandboxes == 1 && left_at_service() == 1;
+}
+
+static bool found_again(struct appbed *b, const void *arg)
+{
+    (void)arg;
+    return model(b)->n_sandboxes == 1 && model(b)->sandboxes[0].sandbox_id &&
+           model(b)->sandboxes[0].state == SB_RUNNING;
+}
+
+/* We ended between the POST and its answer: the next life finds its own by the mark. */
+static void test_interrupted_create(void **state)
+{
+    struct appbed *b = *state;
+    struct app_create c = {.tool = "shell", .name = "mine"};
+
+    serve("0", "0", KEY);
+    assert_true(faultd_config(fake, "{\"rules\":[{\"method\":\"POST\",\"path\":\"/sandboxes\","
+                                    "\"delay_ms\":3000},{\"method\":\"GET\",\"path\":\"/v2/*\","
+                                    "\"status\":503,\"times\":100}]}"));
+    open_app(b);
+    app_create(b->app, &c, false);
+    assert_true(appbed_wait(b, made, NULL));
+    assert_null(model(b)->sandboxes[0].sandbox_id);
+    appbed_close(b);
+    assert_true(faultd_config(fake, "{\"rules\":[]}"));
+    setenv("E2B_API_KEY", KEY, 1);
+    open_app(b);
+    assert_true(appbed_wait(b, found_again, NULL));
+    assert_string_equal(model(b)->sandboxes[0].name, "mine");
+    assert_false(model(b)->sandboxes[0].foreign);
+    appbed_must(b, app_kill(b->app, model(b)->sandboxes[0].id));
+    assert_int_equal(left_at_service(), 0);
+    appbed_close(b);
+}
+
 static void test_refused_create(void **state)
 {
     struct appbed *b = *state;
@@ -417,6 +456,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_empty_list, setup, teardown),
         cmocka_unit_test_setup_teardown(test_readonly, setup, teardown),
         cmocka_unit_test_setup_teardown(test_lost_answer, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_interrupted_create, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refused_create, setup, teardown),
         cmocka_unit_test_setup_teardown(test_kill_all, setup, teardown),
         cmocka_unit_test_setup_teardown(test_kill_all_creating, setup, teardown),

@@ -15,7 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { WAIT_MS = 60000, STOP_MS = 3000 };
+/* LOOK_MS: some conditions are not about the model, and nothing wakes us for them */
+enum { WAIT_MS = 60000, STOP_MS = 3000, LOOK_MS = 50 };
 
 void appbed_main(void)
 {
@@ -153,7 +154,7 @@ bool appbed_wait(struct appbed *b, bool (*ok)(struct appbed *b, const void *arg)
             return true;
         if (left <= 0)
             return false;
-        poll(&p, 1, (int)left);
+        poll(&p, 1, left < LOOK_MS ? (int)left : LOOK_MS);
     }
 }
 
