@@ -115,7 +115,8 @@ static void paint(struct loop *l, int64_t now)
         l->status = 129;
     }
     l->dirty = false;
-    l->last_frame = now;
+    if (l->ui->model->loaded) /* the picture without the stored rows holds up nothing */
+        l->last_frame = now;
 }
 
 static int min_wait(int a, int64_t b)

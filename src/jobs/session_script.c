@@ -127,9 +127,10 @@ bool session_run_line(struct session_run_line *r, const char *line)
     r->run = number(word_at(line, 1));
     r->offset = number(off + strlen(" out-offset "));
     r->err_offset = err ? number(err + strlen(" err-offset ")) : 0;
-    if (!r->start)
-        r->code =
-            str_starts(what + 5, SESSION_EXIT_LOST) ? -1 : (int)(number(what + 5) & 0xffff);
+    if (!r->start) {
+        const char *code = word_at(line, 3);
+        r->code = str_starts(code, SESSION_EXIT_LOST) ? -1 : (int)(number(code) & 0xffff);
+    }
     if (r->start && id) {
         str_copy(r->message, sizeof(r->message), id + strlen(" message "));
         r->message[strcspn(r->message, " ")] = 0;

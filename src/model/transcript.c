@@ -4,6 +4,7 @@
 
 #include <cct/text/clean.h>
 #include <cct/util/arr.h>
+#include <cct/util/map.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <stdlib.h>
@@ -34,6 +35,7 @@ void transcript_release(struct transcript *t)
     for (size_t i = 0; i < t->n; i++)
         item_release(&t->v[i]);
     free(t->v);
+    map_free(t->by_id, NULL);
     memset(t, 0, sizeof(*t));
 }
 
@@ -48,14 +50,58 @@ static bool is_local(const struct item *it)
     return it->kind == ITEM_USER || it->kind == ITEM_SYSTEM;
 }
 
-/* Blocks and calls are found by id near the end, where they nearly always are. */
+/* --- items by id ------------------------------------------------------------------ */
+
+/* FNV-1a. Two ids that meet in it cost a search, no more. */
+static uint64_t id_hash(enum item_kind kind, const char *id)
+{
+    uint64_t h = 14695981039346656037u ^ (uint64_t)kind;
+    for (; *id; id++)
+        h = (h ^ (unsigned char)*id) * 1099511628211u;
+    return h ? h : 1;
+}
+
+/* Places moved. */
+static void forget_index(struct transcript *t)
+{
+    map_free(t->by_id, NULL);
+    t->by_id = NULL;
+}
+
+static void index_item(struct transcript *t, size_t i)
+{
+    const struct item *it = &t->v[i];
+    if (t->by_id && it->id)
+        map_put_id(t->by_id, id_hash(it->kind, it->id), (void *)(uintptr_t)(i + 1));
+}
+
+static bool is_item(const struct item *it, enum item_kind kind, const char *id)
+{
+    return it->kind == kind && str_eq(it->id, id);
+}
+
+/* The newest item of that kind and id. */
 static struct item *find_by_id(struct transcript *t, enum item_kind kind, const char *id)
 {
-    for (size_t i = t->n; id && i-- > 0;)
-        if (t->v[i].kind == kind && str_eq(t->v[i].id, id))
+    if (!id)
+        return NULL;
+    if (!t->by_id) {
+        t->by_id = map_new();
+        for (size_t i = 0; i < t->n; i++)
+            index_item(t, i);
+    }
+    size_t at = (size_t)(uintptr_t)map_get_id(t->by_id, id_hash(kind, id));
+    if (!at)
+        return NULL;
+    if (is_item(&t->v[at - 1], kind, id))
+        return &t->v[at - 1];
+    for (size_t i = t->n; i-- > 0;)
+        if (is_item(&t->v[i], kind, id))
             return &t->v[i];
     return NULL;
 }
+
+/* --- items by key ----------------------------------------------------------------- */
 
 static int cmp_key(uint64_t offset, uint32_t index, uint64_t offset2, uint32_t index2)
 {
@@ -117,6 +163,8 @@ static void replace_item(struct transcript *t, struct item *o, struct item *n)
         n->runs = o->runs, n->n_runs = o->n_runs;
         o->text = NULL, o->runs = NULL;
     }
+    if (!str_eq(o->id, n->id))
+        forget_index(t);
     t->bytes -= item_bytes(o);
     item_release(o);
     *o = *n;
@@ -204,7 +252,10 @@ static void put_item(struct transcript *t, struct item *it)
         return;
     t->bytes += item_bytes(it);
     size_t at = place_of(t, it);
+    if (at < t->n)
+        forget_index(t);
     *ARR_INSERT(t, at) = *it;
+    index_item(t, at);
     memset(it, 0, sizeof(*it));
 }
 
@@ -229,6 +280,7 @@ static void trim(struct transcript *t)
         t->bytes -= item_bytes(&t->v[drop]);
         item_release(&t->v[drop++]);
     }
+    forget_index(t);
     memmove(t->v, t->v + drop, (t->n - drop) * sizeof(*t->v));
     t->n -= drop;
     t->base += drop;
@@ -284,6 +336,7 @@ static bool prepend(struct transcript *t, struct ev_items *ev)
     }
     n -= skip;
     if (n > 0) {
+        forget_index(t);
         struct item *v = xcalloc(n + t->n, sizeof(*v));
         memcpy(v, older.v + skip, n * sizeof(*v));
         if (t->n)
@@ -295,6 +348,7 @@ static bool prepend(struct transcript *t, struct ev_items *ev)
         t->base = t->base >= n ? t->base - n : 0;
     }
     free(older.v);
+    forget_index(&older);
     return skip > 0;
 }
 

@@ -350,6 +350,35 @@ static void test_order(void **state)
     check_shown("4|||1|0;4|||2|0;4|||3|0;4|||4|0;4|||5|0;");
 }
 
+/* Blocks are found by id wherever late and older ones moved them. */
+static void test_found_by_id(void **state)
+{
+    (void)state;
+    char id[16], text[16];
+    for (uint64_t i = 0; i < 300; i++) {
+        uint64_t place = i < 200 ? i * 2 + 1000 : (i - 200) * 2 + 1001; /* the last are late */
+        struct agent_event e = EVENT(AGENT_TEXT, place, .id = id, .text = text);
+        snprintf(id, sizeof(id), "b%d", (int)place);
+        snprintf(text, sizeof(text), "%d.", (int)place);
+        send(&e, 1, false, false);
+        struct agent_event more = EVENT(AGENT_TEXT, 5000 + i, .id = id, .text = LIT("+"));
+        send(&more, 1, false, false);
+    }
+    struct agent_event old = EVENT(AGENT_TEXT, 1, .id = LIT("b1"), .text = LIT("1."));
+    send(&old, 1, true, false);
+    const struct transcript *t = model_transcript(m, 1);
+    assert_int_equal(t->n, 301);
+    for (size_t i = 1; i < t->n; i++) {
+        struct agent_event e = EVENT(AGENT_TEXT, 9000 + i, .id = id, .text = LIT("!"));
+        snprintf(id, sizeof(id), "b%d", (int)t->v[i].offset);
+        send(&e, 1, false, false);
+        snprintf(text, sizeof(text), "%d.+!", (int)t->v[i].offset);
+        assert_string_equal(t->v[i].text, text);
+        assert_true(t->v[i].offset > t->v[i - 1].offset);
+    }
+    assert_int_equal(t->n, 301);
+}
+
 static void test_bounded(void **state)
 {
     (void)state;
@@ -565,7 +594,7 @@ int main(void)
         R(test_lost_create),  R(test_odd_states), M(test_turn),       M(test_raw_lines),
         M(test_prepend),      M(test_order),      M(test_bounded),    M(test_cleaned),
         M(test_agent_state),  M(test_last_line),  M(test_rows),       M(test_messages),
-        M(test_price),
+        M(test_price),        M(test_found_by_id),
     };
     return cmocka_run_group_tests_name("model", tests, NULL, NULL);
 }

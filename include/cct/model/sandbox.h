@@ -129,6 +129,7 @@ struct transcript {
     uint64_t rev;
     uint64_t last_offset; /* newest event key applied */
     bool more_before;     /* the store has older items */
+    struct map *by_id;    /* places by kind and id; NULL: to be made anew */
 };
 void transcript_init(struct transcript *t);
 void transcript_release(struct transcript *t);
