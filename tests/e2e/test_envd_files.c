@@ -57,6 +57,16 @@ static void test_files(void **state)
     initbox_call(&a, "GET", "/files?path=%2Ftmp%00x", "", "");
     assert_int_equal(a.status, 400);
     buf_release(&a.body);
+    char name[300], loop[200];
+    snprintf(name, sizeof(name), "/files?path=%0260d", 0); /* no file can be called that */
+    initbox_call(&a, "GET", name, "", "");
+    assert_int_equal(a.status, 400);
+    buf_release(&a.body);
+    snprintf(loop, sizeof(loop), "%s/loop", initbox_dir);
+    assert_int_equal(symlink("loop", loop), 0);
+    initbox_call(&a, "GET", "/files?path=loop", "", "");
+    assert_int_equal(a.status, 400);
+    buf_release(&a.body);
 }
 
 static void test_multipart(void **state)
