@@ -68,6 +68,18 @@ static void dry(struct reader *r)
         reader_end(r, NULL);
 }
 
+/* It stands before the first byte, where there is no place for its key. */
+static bool is_first_message(const struct st_event *e)
+{
+    return e->offset == 0 && e->index == SESSION_ECHO_INDEX;
+}
+
+static void add_event(struct buf *b, const struct st_event *e)
+{
+    buf_add(b, e->json, e->len);
+    buf_addc(b, '\n');
+}
+
 static void on_page(void *ctx, struct st_reply *a)
 {
     struct reader *r = ctx;
@@ -79,9 +91,12 @@ static void on_page(void *ctx, struct st_reply *a)
         reader_end(r, &a->err);
         return;
     }
+    for (size_t i = 0; i < a->n_events; i++)
+        if (is_first_message(&a->events[i]))
+            add_event(&b, &a->events[i]);
     for (size_t i = 0; i < a->n_events; i++) {
-        buf_add(&b, a->events[i].json, a->events[i].len);
-        buf_addc(&b, '\n');
+        if (!is_first_message(&a->events[i]))
+            add_event(&b, &a->events[i]);
         r->off = a->events[i].offset;
         r->idx = a->events[i].index + 1;
     }

@@ -20,7 +20,6 @@
 #define BATCH_ITEMS 1000 /* a message with so many does not wait */
 #define ROW_MS 250
 #define STORE_RETRY_MS 15000
-#define ECHO_INDEX (1u << 25) /* behind everything the decoder makes of one line */
 
 static void flush_due(void *ctx);
 
@@ -320,7 +319,7 @@ void session_out_echo(struct session *s, uint64_t at, const char *text, const ch
     struct agent_event ev = AGENT_EVENT(AGENT_USER_ECHO);
 
     ev.offset = at ? at - 1 : 0;
-    ev.index = ECHO_INDEX;
+    ev.index = SESSION_ECHO_INDEX;
     ev.text = (char *)text;
     ev.time_ms = clock_wall_ms();
     keep_event(s, &ev);

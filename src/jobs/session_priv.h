@@ -106,6 +106,9 @@ enum follow_state {
     FO_ENDED,   /* the CLI is gone and everything was read */
     FO_STOPPED  /* VM paused, killed or not there yet */
 };
+/* Index of the messages that we put into the log of a tool without echoes: behind
+ * everything the decoder makes of one line. */
+#define SESSION_ECHO_INDEX (1u << 25)
 /* Place of an event in a run's log. */
 struct session_key {
     uint64_t offset;
