@@ -69,7 +69,7 @@ struct st_intent {
     uint64_t id;
     int64_t time_ms;
     bool account;
-    char *project; /* NULL with account */
+    char *project; /* scope, in the caller's own words */
     char *target;  /* a single sandbox's mark or id; NULL = all of the scope */
 };
 /* One answer; which members are set depends on m.type. Freed by msg_free. */

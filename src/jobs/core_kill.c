@@ -175,6 +175,18 @@ void core_kill(struct jobs *j, uint64_t req_id, uint64_t id)
 
 /* --- open intents --------------------------------------------------------------- */
 
+char *kill_scope(const char *place, const char *project)
+{
+    return xasprintf("%s/%s", place, project ? project : "");
+}
+
+static bool is_of_place(const struct st_intent *in, const char *place)
+{
+    size_t n = place ? strlen(place) : 0;
+
+    return n && in->project && strncmp(in->project, place, n) == 0 && in->project[n] == '/';
+}
+
 bool kill_intent_covers(const struct st_intent *in, const struct sandbox *row)
 {
     int64_t since = row->created_at && !row->foreign ? row->created_at : row->started_at;
@@ -185,7 +197,10 @@ bool kill_intent_covers(const struct st_intent *in, const struct sandbox *row)
         return str_eq(in->target, row->mark) || str_eq(in->target, row->sandbox_id);
     if (since > in->time_ms)
         return false; /* made after the word was given */
-    return in->account || (!row->foreign && str_eq(in->project, row->project));
+    if (!is_of_place(in, row->account))
+        return false;
+    return in->account ||
+           (!row->foreign && str_eq(in->project + strlen(row->account) + 1, row->project));
 }
 
 static void on_finished(void *ctx, const struct e2b_result *r)
@@ -211,18 +226,21 @@ static bool finish_kill(struct jobs *j, const struct sandbox *row)
     return true;
 }
 
-/* Only rows that were stored by then can be meant: with another key in force none of
- * them is listed, so nothing of another account is touched. */
+/* What was confirmed for another place waits until that is in force again. */
 void core_kill_intents(struct jobs *j)
 {
     struct jobs_priv *p = j->priv;
-    size_t n = 0;
+    size_t n = 0, keep = 0;
 
     if (!p->intents.n || p->look_only)
         return;
     for (size_t i = 0; i < p->intents.n; i++) {
         struct st_intent *in = &p->intents.v[i];
 
+        if (!in->target && !is_of_place(in, p->place)) {
+            p->intents.v[keep++] = *in;
+            continue;
+        }
         in->time_ms += j->server_offset_ms; /* rows have the service's times */
         for (size_t r = 0; r < j->table.n; r++)
             if (kill_intent_covers(in, &j->table.v[r]))
@@ -231,7 +249,7 @@ void core_kill_intents(struct jobs *j)
         free(in->project);
         free(in->target);
     }
-    p->intents.n = 0;
+    p->intents.n = keep;
     if (n)
         jobs_say(j, 1, 0, "a confirmed kill was cut short: finishing it for %zu sandboxes", n);
 }

@@ -284,13 +284,14 @@ static void on_intent(void *ctx, struct st_reply *r)
 static void commit(struct killall *k)
 {
     struct jobs *j = k->j;
+    char *scope = kill_scope(j->priv->place, k->account ? NULL : project_of(j));
 
     k->committed = true;
     k->gone_on = false;
     k->verified = false;
     phase(k, KILL_RUNNING, NULL);
-    store_intent_add(j->o.store, k->account, k->account ? NULL : project_of(j), NULL,
-                     jobs_store(j, on_intent, k, k));
+    store_intent_add(j->o.store, k->account, scope, NULL, jobs_store(j, on_intent, k, k));
+    free(scope);
     k->go_timer = net_timer(j->o.net, INTENT_MS, go_timed, k);
 }
 

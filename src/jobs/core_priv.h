@@ -141,6 +141,8 @@ void core_kill_intents(struct jobs *j);
 void core_kill_release(struct jobs *j);
 /* Row of a VM that a 204 or 404 said is gone. */
 void core_kill_gone(struct jobs *j, uint64_t row);
+/* Scope of a kill-all as stored: "PLACE/PROJECT", "PLACE/" for the account. New string. */
+char *kill_scope(const char *place, const char *project);
 bool kill_intent_covers(const struct st_intent *in, const struct sandbox *row);
 
 /* --- core_killall.c, core_killrun.c --------------------------------------------- */

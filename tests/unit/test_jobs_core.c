@@ -96,12 +96,14 @@ static void test_final(void **state)
 
 static void test_intent(void **state)
 {
-    struct st_intent all = {.time_ms = 1000, .account = true};
-    struct st_intent ours = {.time_ms = 1000, .project = (char *)"p"};
+    char *scopes[2] = {kill_scope("here", NULL), kill_scope("here", "p")};
+    struct st_intent all = {.time_ms = 1000, .account = true, .project = scopes[0]};
+    struct st_intent ours = {.time_ms = 1000, .project = scopes[1]};
     struct st_intent one = {.time_ms = 1000, .target = (char *)"mark"};
     struct sandbox r = row_of(SB_RUNNING, "p", false);
 
     (void)state;
+    r.account = (char *)"here";
     r.created_at = 900;
     r.started_at = 5000; /* resumed since: still the one that was meant */
     assert_true(kill_intent_covers(&all, &r));
@@ -118,8 +120,17 @@ static void test_intent(void **state)
     r.protect = false;
     r.project = (char *)"q";
     assert_false(kill_intent_covers(&ours, &r));
+    r.project = (char *)"p";
+    r.account = (char *)"elsewhere"; /* confirmed for another place */
+    assert_false(kill_intent_covers(&all, &r));
+    assert_false(kill_intent_covers(&ours, &r));
+    r.account = NULL;
+    assert_false(kill_intent_covers(&all, &r));
+    r.account = (char *)"here";
     r.state = SB_KILLED;
     assert_false(kill_intent_covers(&all, &r));
+    free(scopes[0]);
+    free(scopes[1]);
 }
 
 static const char *value(const struct kv *env, const char *name)
