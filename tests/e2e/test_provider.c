@@ -321,7 +321,7 @@ static const struct raw_case raw_cases[] = {
     {"GET / HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nX-API-Key: %s\r\nOrigin: null\r\n\r\n", 403},
     {"OPTIONS / HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nX-API-Key: %s\r\n\r\n", 405},
     {"GET / HTTP/1.1\nHost: 127.0.0.1:%d\nX-API-Key: %s\n\n", 400},
-    {"GET / HTTP/1.1\r\nX-API-Key: %2$s\r\n\r\n", 400},
+    {"GET / HTTP/1.1\r\nX-Not-Host: %d\r\nX-API-Key: %s\r\n\r\n", 400},
     {"GET / HTTP/1.1\r\nHost : 127.0.0.1:%d\r\nX-API-Key: %s\r\n\r\n", 400},
     {"POST / HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nX-API-Key: %s\r\nContent-Length: 1\r\n"
      "Content-Length: 1\r\n\r\nx",

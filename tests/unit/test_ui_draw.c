@@ -122,7 +122,11 @@ static void test_shipped_themes(void **state)
         theme_builtin(&from_file);
         if (theme_parse(&from_file, text, len, path, &e))
             fail_msg("%s", e.text);
-        assert_memory_equal(t.roles, from_file.roles, sizeof(t.roles));
+        for (size_t r = 0; r < ROLE_COUNT; r++) { /* by member: padding is nobody's */
+            assert_int_equal(t.roles[r].fg, from_file.roles[r].fg);
+            assert_int_equal(t.roles[r].bg, from_file.roles[r].bg);
+            assert_int_equal(t.roles[r].flags, from_file.roles[r].flags);
+        }
         free(text);
     }
 }
