@@ -133,17 +133,9 @@ static const char *ascii_of(const char *s, size_t len)
     return "?";
 }
 
-/* Controls of layout and direction have no cell: they must not reach the terminal in the
- * company of a character either (the input line shows what was pasted, uncleaned). */
-static bool is_hidden(uint32_t cp)
-{
-    return cp == 0xAD || cp == 0x61C || cp == 0x180E || (cp >= 0x200B && cp <= 0x200F) ||
-           (cp >= 0x2028 && cp <= 0x202E) || (cp >= 0x2060 && cp <= 0x206F) ||
-           (cp >= 0xFE00 && cp <= 0xFE0F) || cp == 0xFEFF || (cp >= 0xFFF9 && cp <= 0xFFFB) ||
-           (cp >= 0xE0000 && cp <= 0xE0FFF);
-}
-
-/* The cluster s[0..n) as it may be shown, into dst; its length. */
+/* The cluster s[0..n) as it may be shown, into dst; its length. Hidden characters must not
+ * reach the terminal in the company of others either: the input line shows what was pasted,
+ * uncleaned. */
 static size_t seen_cluster(const char *s, size_t n, char dst[24])
 {
     size_t len = 0;
@@ -152,9 +144,8 @@ static size_t seen_cluster(const char *s, size_t n, char dst[24])
         size_t used = utf8_decode(s + i, n - i, &cp);
         if (used == 0)
             break;
-        if (cp < 0x20 || (cp >= 0x7F && cp < 0xA0))
-            cp = ' ';
-        if (!is_hidden(cp) && len + 4 < 24)
+        cp = text_cp_shown(cp);
+        if (cp && len + 4 < 24)
             len += utf8_encode(dst + len, cp);
         i += used;
     }

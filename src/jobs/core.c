@@ -37,6 +37,13 @@ void jobs_done(struct jobs *j, uint64_t req_id, const struct err *e, uint64_t sa
     d->sandbox = sandbox;
     if (e)
         d->err = *e;
+    if (!core_is_plain(d->err.text)) { /* words of the service may be among it */
+        char *text = clean_line_dup(d->err.text, 0);
+        int sys = d->err.sys;
+        err_set(&d->err, d->err.code, "%s", text);
+        d->err.sys = sys;
+        free(text);
+    }
     row = sandbox ? jobs_row(j, sandbox) : NULL;
     if (row)
         d->sandbox_id = xstrdup(row->sandbox_id);

@@ -75,7 +75,8 @@ typedef void (*core_row_fn)(void *ctx, struct jobs *j, uint64_t id, const struct
 void core_row_insert(struct jobs *j, const struct sandbox *row, core_row_fn fn, void *ctx);
 void core_row_remove(struct jobs *j, uint64_t id);
 void core_rows_flush(struct jobs *j);
-void core_row_set(char **field, const char *value); /* replaces a text */
+void core_row_set(char **field, const char *value); /* replaces a text, cleaned */
+bool core_is_plain(const char *s); /* printable ASCII alone */
 /* The row's state or VM changed: its session is told, streams of ours are kept. */
 void core_row_state(struct jobs *j, struct sandbox *row);
 /* Up as far as we know: running, paused, creating, or error with a VM. */

@@ -2,6 +2,7 @@
  * the id the store gives it; until then it is only in the table. */
 #include "core_priv.h"
 
+#include <cct/text/clean.h>
 #include <cct/util/str.h>
 #include <cct/util/thread.h>
 #include <cct/util/xalloc.h>
@@ -66,9 +67,17 @@ bool core_row_live(const struct sandbox *row)
            (row->state == SB_ERROR && row->vm_up);
 }
 
+bool core_is_plain(const char *s)
+{
+    while (*s >= ' ' && *s < 0x7F)
+        s++;
+    return !*s;
+}
+
 void core_row_set(char **field, const char *value)
 {
-    char *copy = xstrdup(value);
+    /* a reason may hold words of the service or of a sandbox: here is the model's edge */
+    char *copy = !value || core_is_plain(value) ? xstrdup(value) : clean_line_dup(value, 0);
 
     free(*field);
     *field = copy;

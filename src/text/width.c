@@ -57,6 +57,21 @@ int text_cp_width(uint32_t cp)
     return cp < 0xA0 ? 1 : (int)width_cells(width_class(cp));
 }
 
+uint32_t text_cp_shown(uint32_t cp)
+{
+    if (cp < 0xA0)
+        return cp < 0x20 || cp >= 0x7F ? ' ' : cp;
+    switch (width_class(cp)) {
+    case CP_SHOW:
+    case CP_DROP:
+        return 0;
+    case CP_BAD:
+        return 0xFFFD;
+    default:
+        return cp;
+    }
+}
+
 /* Like utf8_decode, but always goes on: a cut character is one bad byte. */
 static size_t decode(const char *s, size_t len, uint32_t *cp)
 {

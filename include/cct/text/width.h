@@ -12,6 +12,9 @@
  * text_ambiguous_wide(true) was called at start. */
 int text_cp_width(uint32_t cp);
 void text_ambiguous_wide(bool on);
+/* What stands for a character that the cleaner did not see: 0 for direction marks,
+ * joiners, selectors and fillers, a space for controls, U+FFFD for what is none. */
+uint32_t text_cp_shown(uint32_t cp);
 /* Cells of s[0..len), no LF inside. */
 size_t text_width(const char *s, size_t len);
 /* Bytes of the longest prefix on grapheme borders that fits in `cells`; *used
