@@ -99,8 +99,23 @@ static const char *const drawn[] = {"DRAWN", NULL};
  * the picture. */
 static const char *const screen[] = {"box-00", "box-12", "NAV", NULL};
 
+/* CPU time of the main thread so far; another program on the machine adds nothing to it. */
+static double cpu_ms(pid_t pid)
+{
+    char path[64], line[128] = "";
+    snprintf(path, sizeof(path), "/proc/%d/schedstat", (int)pid);
+    FILE *f = fopen(path, "r");
+    if (f) {
+        if (!fgets(line, sizeof(line), f))
+            line[0] = '\0';
+        fclose(f);
+    }
+    return strtod(line, NULL) / 1e6;
+}
+
 /* ms until the texts stand on the screen; negative: they never did. */
-static double start_once(const char *const argv[], char *const env[], const char *const texts[])
+static double start_once(const char *const argv[], char *const env[], const char *const texts[],
+                         double *cpu)
 {
     struct rawpty p;
     rawpty_start(&p, argv, env, H, W);
@@ -109,6 +124,7 @@ static double start_once(const char *const argv[], char *const env[], const char
         fprintf(stderr, "%s did not show all of its screen; it wrote: %s\n", argv[0],
                 buf_str(&p.seen));
     double ms = (double)(bench_now_us() - p.started_us) / 1000;
+    *cpu = cpu_ms(p.pid);
     rawpty_send(&p, "q");
     rawpty_end(&p, 3000);
     return ok ? ms : -1;
@@ -119,16 +135,18 @@ struct variant {
     const char *const *argv;
     char **env;
     const char *dir;
-    struct bench_set ms;
+    struct bench_set ms, cpu;
     bool must, failed; /* a program that fails is not started again */
 };
 
 static void sample(struct variant *v, const char *const texts[])
 {
-    double ms = v->failed ? -1 : start_once(v->argv, v->env, texts);
+    double cpu = 0, ms = v->failed ? -1 : start_once(v->argv, v->env, texts, &cpu);
     v->failed = ms < 0;
-    if (ms >= 0)
-        bench_add(&v->ms, ms);
+    if (v->failed)
+        return;
+    bench_add(&v->ms, ms);
+    bench_add(&v->cpu, cpu);
 }
 
 /* --- what is mapped at the first picture ------------------------------------------------------ */
@@ -251,6 +269,8 @@ int main(void)
             sample(&v[k], k ? screen : drawn);
     for (int k = 1; k < n; k++)
         report(&v[0], &v[k]);
+    bench_print(section, &(struct bench_row){"CPU of the main thread until then", "ms", &v[0].cpu,
+                                             &v[1].cpu, BENCH_RATIO_MAX, 3, false});
     int curl = curl_at_picture(us, v[1].env);
     if (curl < 0)
         bench_skip(section, "libcurl mapped at first picture", "the program cannot be traced here");
