@@ -41,14 +41,14 @@ struct piece {
 };
 
 /* One piece of the header at x; returns the cells it takes. Without a canvas it only
- * measures. */
-static int piece(struct canvas *c, int x, const struct piece *p, bool wide)
+ * measures. Counts are `digits` wide, so that a change of one moves nothing behind it. */
+static int piece(struct canvas *c, int x, const struct piece *p, bool wide, int digits)
 {
     char text[48];
     if (p->n == 0)
         return 0;
     if (wide)
-        snprintf(text, sizeof(text), "%s %zu %s", p->glyph, p->n, p->word);
+        snprintf(text, sizeof(text), "%s %*zu %s", p->glyph, digits, p->n, p->word);
     else
         snprintf(text, sizeof(text), "%s%zu", p->glyph, p->n);
     if (c)
@@ -79,6 +79,7 @@ static void draw_header(struct ui *ui)
                                    {"~", "creating", ROLE_CREATING, st[SB_CREATING]},
                                    {"!", "error", ROLE_ERROR, st[SB_ERROR]}};
     const size_t n = sizeof(pieces) / sizeof(pieces[0]);
+    int digits = snprintf(NULL, 0, "%zu", m->n_sandboxes);
     canvas_fill(c, (struct rect){0, 0, 1, c->w}, ROLE_HEADER, " ");
     const char *words = link_words(m);
     int right = c->w - (int)strlen(words) - 1, x = 1, need = 0;
@@ -93,11 +94,11 @@ static void draw_header(struct ui *ui)
     if (m->unsafe)
         x = word(c, x, right, ROLE_DANGER, "NOT ISOLATED");
     for (size_t i = 0; i < n; i++)
-        need += piece(NULL, 0, &pieces[i], true);
+        need += piece(NULL, 0, &pieces[i], true, digits);
     bool wide = x + need + 10 < right;
     for (size_t i = 0; i < n; i++)
-        if (x + piece(NULL, 0, &pieces[i], wide) < right)
-            x += piece(c, x, &pieces[i], wide);
+        if (x + piece(NULL, 0, &pieces[i], wide, digits) < right)
+            x += piece(c, x, &pieces[i], wide, digits);
     char money[32];
     snprintf(money, sizeof(money), "$%.2f/h", model_usd_per_hour(m));
     word(c, x + !wide, right, ROLE_HEADER, m->local ? "local, free" : money);
