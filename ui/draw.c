@@ -3,8 +3,11 @@
 
 #include <cct/text/width.h>
 #include <cct/util/buf.h>
+#include <cct/util/str.h>
 #include <stdio.h>
 #include <string.h>
+
+enum { EVENT_SHOWN_MS = 120000 };
 
 static const char *link_words(const struct model *m)
 {
@@ -212,7 +215,13 @@ static const char *default_status(struct ui *ui, char *dst, size_t size)
         snprintf(dst, size, "%zu ask%s you: press ] to jump", asks, asks == 1 ? "s" : "");
         return dst;
     }
-    return m->account ? m->account : "";
+    const struct model_event *e = m->n_events ? &m->events[m->n_events - 1] : NULL;
+    if (!e || ui->now - e->time_ms > EVENT_SHOWN_MS)
+        return "";
+    const struct sandbox *s = e->sandbox ? model_sandbox(m, e->sandbox) : NULL;
+    bool named = !s || str_starts(e->text, s->name);
+    snprintf(dst, size, "%s%s%s", named ? "" : s->name, named ? "" : ": ", e->text);
+    return dst;
 }
 
 /* What the keys mean now. */
@@ -245,6 +254,11 @@ static void draw_status(struct ui *ui, int y)
         if (ui->model->link != LINK_OK && ui->model->link != LINK_CONNECTING)
             role = link_role(ui->model);
     }
+    /* whose account it is stays in view; what is said has the left part */
+    const char *account = ui->model->account ? ui->model->account : "";
+    int said = (int)text_width(say, strlen(say)), w = (int)text_width(account, strlen(account));
+    if (said + w + 12 <= c->w)
+        canvas_right(c, y, c->w - w - 9, w, ROLE_HINT, account);
     canvas_text(c, y, 1, c->w - 9, role, say);
     canvas_right(c, y, c->w - 8, 7, ROLE_TITLE, mode);
 }
