@@ -5,8 +5,11 @@
 #include <errno.h>
 #include <sys/epoll.h>
 
-/* libcurl closes sockets it told us to forget, and a new one may get the number of
- * one that went without a word: ADD and MOD stand in for each other. */
+/* libcurl may have closed the socket that it says goodbye to, and its number may be that
+ * of any new descriptor of the process by now. So a goodbye only forgets who wanted the
+ * number; what is closed has left epoll by itself, and what is still open (a kept
+ * connection) is taken out when it is heard of again. For the same reason ADD and MOD
+ * stand in for each other. */
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, void *known)
 {
     struct lane *l = ctx;
@@ -15,9 +18,8 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, void *kn
 
     (void)easy;
     if (what == CURL_POLL_REMOVE) {
-        /* it may be closed by now, and its number a descriptor that is watched */
-        if (!map_get_id(n->watches, (uint64_t)fd))
-            epoll_ctl(n->epfd, EPOLL_CTL_DEL, fd, NULL);
+        if (map_get_id(n->sockets, (uint64_t)fd) == l)
+            map_del_id(n->sockets, (uint64_t)fd);
         n->lib->multi_assign(l->multi, fd, NULL);
         return 0;
     }
@@ -27,6 +29,7 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, void *kn
         ev.events |= EPOLLOUT;
     if (!known)
         n->lib->multi_assign(l->multi, fd, l);
+    map_put_id(n->sockets, (uint64_t)fd, l);
     if (epoll_ctl(n->epfd, known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &ev) == 0)
         return 0;
     return epoll_ctl(n->epfd, errno == EEXIST ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &ev);
@@ -114,6 +117,11 @@ void lane_socket(struct net *n, struct lane *l, int fd, unsigned events)
 {
     int what = 0;
 
+    if (map_get_id(n->sockets, (uint64_t)fd) != l) { /* nobody waits for it any more */
+        if (!map_get_id(n->sockets, (uint64_t)fd) && !map_get_id(n->watches, (uint64_t)fd))
+            epoll_ctl(n->epfd, EPOLL_CTL_DEL, fd, NULL);
+        return;
+    }
     if (events & (EPOLLIN | EPOLLHUP | EPOLLRDHUP))
         what |= CURL_CSELECT_IN;
     if (events & EPOLLOUT)

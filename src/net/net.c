@@ -39,6 +39,7 @@ struct net *net_new(const struct net_opts *o)
     n->xfers = map_new();
     n->timers = map_new();
     n->watches = map_new();
+    n->sockets = map_new();
     n->epfd = epoll_create1(EPOLL_CLOEXEC);
     if (n->epfd < 0)
         die("cannot make an epoll descriptor: %s", strerror(errno));
@@ -57,6 +58,7 @@ void net_free(struct net *n)
     timers_free(n);
     map_free(n->xfers, NULL);
     map_free(n->watches, free);
+    map_free(n->sockets, NULL);
     mq_free(n->mq);
     close(n->epfd);
     free(n->user_agent);

@@ -79,6 +79,7 @@ struct net {
     uint64_t next_id;
     ARR(struct timer *) heap;
     struct map *timers, *watches;
+    struct map *sockets; /* number -> the lane whose libcurl waits for it */
     bool stopping;
 };
 

@@ -615,7 +615,7 @@ static void test_proxy(void **state)
 
 static void test_stop_with_open(void **state)
 {
-    int64_t t0;
+    int64_t t0, took;
 
     (void)state;
     for (int i = 0; i < 200; i++)
@@ -623,10 +623,11 @@ static void test_stop_with_open(void **state)
     bed_run(bed, submit_many, NULL);
     t0 = clock_mono_ms();
     bed_free(bed);
-    assert_true(clock_mono_ms() - t0 < 1500);
+    took = clock_mono_ms() - t0;
+    bed = bed_new(NULL);
+    assert_true(took < 5000);
     for (int i = 0; i < 200; i++)
         assert_int_equal(many[i].done, 0);
-    bed = bed_new(NULL);
 }
 
 static void test_never_started(void **state)
