@@ -2,6 +2,7 @@
  * or the screen. */
 #include <cct/app.h>
 #include <cct/cli.h>
+#include <cct/keys.h>
 #include <cct/secrets/secret.h>
 #include <cct/text/width.h>
 #include <cct/ui/ui.h>
@@ -41,6 +42,7 @@ static int prepare(struct err *e)
     thread_set_role(THREAD_MAIN);
     if (secrets_init(e) != 0)
         return e->code;
+    keys_take_env();
     setlocale(LC_ALL, "");
     return 0;
 }

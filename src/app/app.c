@@ -104,7 +104,7 @@ int app_start(struct app *a, struct err *e)
 
     THREAD_ASSERT(THREAD_MAIN);
     load_tools(a);
-    /* takes the variable out of the environment, so before any thread */
+    /* reads a file, which main may do only while nobody waits for it */
     if (!a->o.local && !a->o.local_unsafe)
         keys_find_e2b(&a->key, &a->key_err);
     a->store = store_start(&s, net_mq(a->net), e);

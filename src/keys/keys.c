@@ -1,4 +1,4 @@
-/* Which E2B key is in force, and the providers' keys of the environment. */
+/* Which E2B key is in force, and the keys that were taken out of the environment. */
 #include <cct/keys.h>
 #include <cct/model/sandbox.h>
 #include <cct/util/arr.h>
@@ -31,6 +31,35 @@ void key_found_release(struct key_found *k)
     *k = (struct key_found){0};
 }
 
+/* --- out of the environment ---------------------------------------------------- */
+
+/* Filled once, before there are threads; constant after that. */
+static struct {
+    const char *name;
+    struct secret *value;
+} taken[] = {{"E2B_API_KEY", NULL},       {"ANTHROPIC_API_KEY", NULL},
+             {"OPENAI_API_KEY", NULL},    {"CLAUDE_CODE_OAUTH_TOKEN", NULL},
+             {"CODEX_API_KEY", NULL},     {"OPENROUTER_API_KEY", NULL},
+             {"GITHUB_TOKEN", NULL},      {"GH_TOKEN", NULL}};
+
+void keys_take_env(void)
+{
+    for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
+        secret_free(taken[i].value);
+        taken[i].value = secret_take_env(taken[i].name);
+    }
+}
+
+static const struct secret *taken_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
+        if (str_eq(taken[i].name, name))
+            return taken[i].value;
+    return NULL;
+}
+
+/* --- E2B ------------------------------------------------------------------------- */
+
 /* A key as pasted may have blanks around it; inside it only visible ASCII makes a
  * header value. Its form is not judged further: other deployments have others. */
 static struct secret *clean_key(const char *s, const char *where, struct err *e)
@@ -55,7 +84,8 @@ static struct secret *clean_key(const char *s, const char *where, struct err *e)
 
 static struct secret *env_key(bool *set, struct err *e)
 {
-    struct secret *raw = secret_take_env("E2B_API_KEY"), *key;
+    const struct secret *raw = taken_of("E2B_API_KEY");
+    struct secret *key;
 
     *set = raw != NULL;
     if (!raw)
@@ -63,7 +93,6 @@ static struct secret *env_key(bool *set, struct err *e)
     key = clean_key(secret_value(raw), "E2B_API_KEY", e);
     if (!key && !(e && e->code))
         *set = false; /* only blanks: as good as unset */
-    secret_free(raw);
     return key;
 }
 
@@ -203,9 +232,9 @@ static const char *const *names_of(const char *provider)
 static const char *find_value(const char *const *names)
 {
     for (; names && *names; names++) {
-        const char *v = getenv(*names);
-        if (v && *v)
-            return v;
+        const struct secret *v = taken_of(*names);
+        if (v)
+            return secret_value(v);
     }
     return NULL;
 }

@@ -1,6 +1,7 @@
 /* The facade under test. */
 #include "appbed.h"
 
+#include <cct/keys.h>
 #include <cct/secrets/secret.h>
 #include <cct/util/clock.h>
 #include <cct/util/fs.h>
@@ -117,6 +118,7 @@ void appbed_open(struct appbed *b, const struct app_opts *given)
     o.config_dir = conf;
     o.state_dir = state;
     o.runtime_dir = rt;
+    keys_take_env();
     b->app = app_new(&o, &e);
     if (!b->app)
         die("%s", e.text);

@@ -156,13 +156,14 @@ static void test_env(void **state)
     (void)state;
     unsetenv("CLAUDE_CODE_OAUTH_TOKEN");
     setenv("ANTHROPIC_API_KEY", "sk-ant-0123456789", 1);
+    keys_take_env();
     env = core_tool_env(tools_find(all, "claude"), own, &missing);
     assert_null(missing);
     assert_string_equal(value(env, "ANTHROPIC_API_KEY"), "sk-ant-0123456789");
     assert_string_equal(value(env, "IS_SANDBOX"), "0"); /* the user has the last word */
     assert_string_equal(value(env, "MINE"), "x");
     core_env_free(env);
-    unsetenv("ANTHROPIC_API_KEY");
+    keys_take_env();
     env = core_tool_env(tools_find(all, "claude"), NULL, &missing);
     assert_non_null(missing);
     free(missing);

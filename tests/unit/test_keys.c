@@ -69,6 +69,7 @@ static void find(enum key_source want)
 {
     key_found_release(&k);
     e = (struct err){0};
+    keys_take_env();
     keys_find_e2b(&k, &e);
     if (k.source != want)
         print_message("# %s\n", e.text);
@@ -179,12 +180,15 @@ static void test_providers(void **state)
     (void)state;
     unsetenv("ANTHROPIC_API_KEY");
     unsetenv("CLAUDE_CODE_OAUTH_TOKEN");
+    keys_take_env();
     env = keys_provider_env(claude, &missing);
     assert_null(env[0].k);
     assert_string_equal(missing, "anthropic or anthropic_token");
     free(missing);
     keys_env_free(env);
     setenv("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat", 1);
+    keys_take_env();
+    assert_null(getenv("CLAUDE_CODE_OAUTH_TOKEN"));
     env = keys_provider_env(claude, &missing);
     assert_null(missing);
     assert_string_equal(env[0].k, "CLAUDE_CODE_OAUTH_TOKEN");
@@ -193,6 +197,7 @@ static void test_providers(void **state)
     keys_env_free(env);
     unsetenv("CODEX_API_KEY");
     setenv("OPENAI_API_KEY", "sk-open", 1);
+    keys_take_env();
     env = keys_provider_env(openai, NULL);
     assert_string_equal(env[0].k, "OPENAI_API_KEY");
     assert_string_equal(env[1].k, "CODEX_API_KEY");
