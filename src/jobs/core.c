@@ -20,8 +20,28 @@ struct jobs_wait {
 
 /* --- answers -------------------------------------------------------------------- */
 
+/* Words of the service may be in an error, and an agent's answer is all its own. */
+static void clean_done(struct ev_done *d)
+{
+    char *text = d->text ? clean_text_dup(d->text, strlen(d->text)) : NULL;
+    int sys = d->err.sys;
+
+    if (!core_is_plain(d->err.text)) {
+        char *line = clean_line_dup(d->err.text, 0);
+        err_set(&d->err, d->err.code, "%s", line);
+        d->err.sys = sys;
+        free(line);
+    }
+    free(d->text);
+    d->text = text;
+}
+
 void jobs_post(struct jobs *j, void *ev)
 {
+    const struct msg *m = ev;
+
+    if (m->type == EV_DONE)
+        clean_done(ev);
     mq_post(j->o.events, MQ_NORMAL, ev);
 }
 
@@ -37,13 +57,6 @@ void jobs_done(struct jobs *j, uint64_t req_id, const struct err *e, uint64_t sa
     d->sandbox = sandbox;
     if (e)
         d->err = *e;
-    if (!core_is_plain(d->err.text)) { /* words of the service may be among it */
-        char *text = clean_line_dup(d->err.text, 0);
-        int sys = d->err.sys;
-        err_set(&d->err, d->err.code, "%s", text);
-        d->err.sys = sys;
-        free(text);
-    }
     row = sandbox ? jobs_row(j, sandbox) : NULL;
     if (row)
         d->sandbox_id = xstrdup(row->sandbox_id);

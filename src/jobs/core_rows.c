@@ -178,15 +178,21 @@ void jobs_row_changed(struct jobs *j, struct sandbox *row)
 
 void jobs_row_error(struct jobs *j, struct sandbox *row, bool vm_up, const char *text)
 {
-    bool said = row->state == SB_ERROR && str_eq(row->reason, text);
+    char *reason = NULL;
+    bool said;
 
+    core_row_set(&reason, text);
+    said = row->state == SB_ERROR && str_eq(row->reason, reason);
+    free(row->reason);
+    row->reason = reason;
+    if (said && row->vm_up == vm_up && !row->pending)
+        return;
     row->state = SB_ERROR;
     row->vm_up = vm_up;
     row->pending = false;
-    core_row_set(&row->reason, text);
     jobs_row_changed(j, row);
     if (!said)
-        jobs_say(j, 2, row->id, "%s: %s%s", row->name ? row->name : "sandbox", text,
+        jobs_say(j, 2, row->id, "%s: %s%s", row->name ? row->name : "sandbox", reason,
                  vm_up ? " (the VM still runs and bills)" : "");
 }
 

@@ -191,15 +191,10 @@ void session_agent(struct session *s, enum sb_agent a)
 void session_failed(struct session *s, const char *text)
 {
     struct sandbox *r = session_row(s);
-    struct buf clean = BUF_INIT;
 
     session_agent(s, AG_FAILED);
-    if (!r || r->state == SB_KILLED)
-        return;
-    clean_text(text, strlen(text), &clean, NULL);
-    if (r->state != SB_ERROR || !str_eq(r->reason, buf_str(&clean)))
-        jobs_row_error(s->j, r, true, buf_str(&clean));
-    buf_release(&clean);
+    if (r && r->state != SB_KILLED)
+        jobs_row_error(s->j, r, true, text);
 }
 
 void session_say(struct session *s, int level, const char *fmt, ...)

@@ -297,6 +297,96 @@ static void test_refused_create(void **state)
     appbed_close(b);
 }
 
+/* --- foreign text --------------------------------------------------------------- */
+
+/* Sequences in 7 and 8 bits, a bell, an order to write from right to left. */
+#define EVIL "\\u001b]0;t\\u0007\\u009b31mred\\u202egnp\\nend"
+#define EVIL_BOX "{\"sandboxID\":\"iabc\",\"templateID\":\"" EVIL "\",\"alias\":\"" EVIL "\"," \
+                 "\"state\":\"running\",\"startedAt\":\"2030-01-01T00:00:00Z\"," \
+                 "\"endAt\":\"2030-01-01T01:00:00Z\",\"metadata\":{\"k\":\"" EVIL "\"}}"
+
+static void answer_with(const char *method, const char *path, int status, const char *body)
+{
+    struct buf b = BUF_INIT;
+    struct jw w;
+
+    jw_init(&w, &b);
+    jw_obj(&w, NULL);
+    jw_arr(&w, "rules");
+    jw_obj(&w, NULL);
+    jw_str(&w, "method", method);
+    jw_str(&w, "path", path);
+    jw_i64(&w, "status", status);
+    jw_str(&w, "body", body);
+    jw_end(&w);
+    jw_end(&w);
+    jw_end(&w);
+    assert_true(faultd_config(fake, buf_str(&b)));
+    buf_release(&b);
+}
+
+static void assert_plain(const char *s)
+{
+    assert_non_null(s);
+    for (const unsigned char *p = (const unsigned char *)s; *p; p++) {
+        assert_true(*p >= ' ' && *p != 0x7f);
+        assert_false(p[0] == 0xc2 && p[1] < 0xa0);
+    }
+    assert_null(strstr(s, "\xe2\x80\xae"));
+    assert_non_null(strstr(s, "end")); /* it is that text */
+}
+
+static void test_words_of_refusals(void **state)
+{
+    static const char body[] = "{\"code\":403,\"message\":\"" EVIL "\"}";
+    struct appbed *b = *state;
+    struct app_create c = {.tool = "shell", .name = "no"};
+
+    serve("1", "0", KEY);
+    answer_with("POST", "/sandboxes", 403, body);
+    open_app(b);
+    assert_int_not_equal(appbed_finish(b, app_create(b->app, &c, true)), 0);
+    assert_plain(b->err.text);
+    for (size_t i = 0; i < model(b)->n_sandboxes; i++)
+        if (model(b)->sandboxes[i].state == SB_ERROR)
+            assert_plain(model(b)->sandboxes[i].reason);
+    appbed_must(b, app_refresh(b->app));
+    answer_with("DELETE", "/sandboxes/*", 403, body);
+    appbed_must(b, app_kill_all_open(b->app, true));
+    assert_int_not_equal(appbed_finish(b, app_kill_all_confirm(b->app, true, 1)), 0);
+    assert_int_equal(model(b)->kill->failed, 1);
+    assert_plain(model(b)->kill->v[0].reason);
+    answer_with("GET", "/v2/sandboxes", 403, body);
+    assert_int_not_equal(appbed_finish(b, app_kill_all_open(b->app, true)), 0);
+    assert_int_equal(model(b)->kill->phase, KILL_CANNOT);
+    assert_plain(model(b)->kill->text);
+    appbed_close(b);
+}
+
+static void test_words_of_rows(void **state)
+{
+    struct appbed *b = *state;
+    struct app_create c = {.tool = "shell", .name = "made"};
+    size_t one = 1;
+
+    serve("0", "0", KEY);
+    answer_with("GET", "/v2/sandboxes", 200, "[" EVIL_BOX "]");
+    open_app(b);
+    assert_true(appbed_wait(b, has_rows, &one));
+    assert_plain(model(b)->sandboxes[0].template_id);
+    assert_plain(model(b)->sandboxes[0].alias);
+    assert_plain(model(b)->sandboxes[0].meta[0].v);
+    appbed_close(b);
+    setenv("E2B_API_KEY", KEY, 1);
+    answer_with("POST", "/sandboxes", 201, EVIL_BOX);
+    open_app(b);
+    appbed_finish(b, app_create(b->app, &c, false));
+    for (size_t i = 0; i < model(b)->n_sandboxes; i++)
+        if (str_eq(model(b)->sandboxes[i].name, "made"))
+            assert_plain(model(b)->sandboxes[i].template_id);
+    appbed_close(b);
+}
+
 /* --- kill all ------------------------------------------------------------------- */
 
 static void add_rule(struct buf *out, const char *id, const char *what)
@@ -458,6 +548,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_lost_answer, setup, teardown),
         cmocka_unit_test_setup_teardown(test_interrupted_create, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refused_create, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_words_of_refusals, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_words_of_rows, setup, teardown),
         cmocka_unit_test_setup_teardown(test_kill_all, setup, teardown),
         cmocka_unit_test_setup_teardown(test_kill_all_creating, setup, teardown),
         cmocka_unit_test_setup_teardown(test_cut_short, setup, teardown),

@@ -66,11 +66,12 @@ struct sandbox *jobs_row_by_e2b(struct jobs *j, const char *sandbox_id);
 /* The row was changed in place: persist it and tell the main thread (coalesced to one
  * EV_SANDBOXES per turn of the loop). Text put into rows must be cleaned first. */
 void jobs_row_changed(struct jobs *j, struct sandbox *row);
-/* State error with its text; keeps vm_up as given. */
+/* State error with its text, which is cleaned here; keeps vm_up as given. */
 void jobs_row_error(struct jobs *j, struct sandbox *row, bool vm_up, const char *text);
 
 /* --- answers ----------------------------------------------------------------- */
-void jobs_post(struct jobs *j, void *ev); /* any EV_* message, taken */
+/* Any EV_* message, taken. The texts of an EV_DONE are cleaned here, others before. */
+void jobs_post(struct jobs *j, void *ev);
 void jobs_done(struct jobs *j, uint64_t req_id, const struct err *e, uint64_t sandbox);
 /* Line for the events pane, also stored. */
 void jobs_say(struct jobs *j, int level, uint64_t sandbox, const char *fmt, ...)
