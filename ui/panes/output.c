@@ -48,6 +48,7 @@ static struct view *view_of(struct ui *ui, struct output *o)
     if (!v && ui->selected) {
         v = xcalloc(1, sizeof(*v));
         v->follow = true;
+        v->ui = ui;
         buf_init(&v->raw_text, 0);
         map_put_id(o->views, ui->selected, v);
     }

@@ -53,6 +53,7 @@ struct view {
     struct row_style style;   /* for which the cache holds */
     int pan;
     bool raw;
+    struct ui *ui;            /* told when raw bytes came */
     struct buf raw_text;      /* cleaned lines of the raw stream */
     size_t raw_top;           /* lines from the end */
 };

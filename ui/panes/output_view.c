@@ -169,6 +169,7 @@ void view_fold_changed(struct view *v, uint64_t item)
 void view_raw_add(void *ctx, const char *data, size_t len)
 {
     struct view *v = ctx;
+    v->ui->said = true; /* outside the model: nothing else asks for a new picture */
     for (size_t i = 0; i < len;) {
         const char *nl = memchr(data + i, '\n', len - i);
         size_t n = nl ? (size_t)(nl - data) - i : len - i;
