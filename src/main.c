@@ -52,7 +52,8 @@ static void block_signals(void)
 {
     sigset_t set;
     sigemptyset(&set);
-    static const int sigs[] = {SIGWINCH, SIGTERM, SIGINT, SIGHUP, SIGCONT, SIGQUIT};
+    static const int sigs[] = {SIGWINCH, SIGTERM, SIGINT, SIGHUP, SIGCONT, SIGQUIT,
+                               SIGTSTP};
     for (size_t i = 0; i < sizeof(sigs) / sizeof(sigs[0]); i++)
         sigaddset(&set, sigs[i]);
     sigprocmask(SIG_BLOCK, &set, NULL);

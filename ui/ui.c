@@ -109,6 +109,21 @@ void ui_select(struct ui *ui, uint64_t sandbox)
     relayout(ui);
 }
 
+static uint64_t newest_of_ours(const struct model *m)
+{
+    uint64_t id = 0;
+    for (size_t i = 0; i < m->n_sandboxes; i++)
+        if (!m->sandboxes[i].foreign && m->sandboxes[i].id > id)
+            id = m->sandboxes[i].id;
+    return id;
+}
+
+void ui_await_new(struct ui *ui)
+{
+    ui->newer_than = newest_of_ours(ui->model);
+    ui->awaits_new = true;
+}
+
 /* --- actions that count everywhere ---------------------------------------------- */
 
 static const struct sandbox *asking_after(const struct ui *ui, int step)
@@ -336,6 +351,7 @@ int ui_key(struct ui *ui, key_code k, const char *paste, size_t len)
         return UI_IGNORED;
     }
     ui->status[0] = 0;
+    ui->awaits_new = false;
     if (ui->tiny) /* nothing can be seen, so nothing but leaving is done */
         return k == 'q' || k == ('C' & 0x1F) ? UI_QUIT : UI_IGNORED;
     int r = ui->n_overlays ? overlay_key(ui, k, paste, len) : pane_key(ui, k, paste, len);
@@ -351,6 +367,10 @@ bool ui_update(struct ui *ui)
     bool changed = false;
     if (!model_sandbox(ui->model, ui->selected))
         ui->selected = 0; /* the list takes the nearest row */
+    if (ui->awaits_new && newest_of_ours(ui->model) > ui->newer_than) {
+        ui->awaits_new = false;
+        ui_select(ui, newest_of_ours(ui->model));
+    }
     for (int i = 0; i < PANE_COUNT; i++) {
         struct pane *p = &ui->panes[i];
         if (p->seen_rev == ui->model->rev)

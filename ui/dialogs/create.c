@@ -232,6 +232,7 @@ static int submit(struct ui *ui, struct form *f)
             f->at = f->bad;
         return UI_HANDLED;
     }
+    ui_await_new(ui);
     ui_status(ui, 0, "creating %s", text_of(f, F_NAME) ? text_of(f, F_NAME) : "a sandbox");
     return UI_CLOSE;
 }

@@ -142,7 +142,7 @@ static const char *last_words(const struct sandbox *s)
     if (s->state == SB_KILLED && s->gone == GONE_HERE && !s->last_line)
         return sb_gone_text(s->gone);
     if (s->last_line)
-        return s->last_line;
+        return s->last_line + strspn(s->last_line, " ");
     if (s->reason)
         return s->reason;
     return s->foreign ? "not made by cc-tui" : "";

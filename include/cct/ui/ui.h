@@ -39,6 +39,8 @@ struct ui {
     int n_overlays;
     uint64_t selected;    /* sandbox id of the list's cursor, 0 = none */
     uint64_t previous;    /* for "-" */
+    bool awaits_new;      /* a sandbox was asked for: the cursor goes to its row */
+    uint64_t newer_than;  /* which has a greater id than this */
     char status[256];     /* one line; cleared by the next key */
     int status_level;     /* 0 info 1 warn 2 bad */
     int64_t now;          /* wall ms of this frame, set by the loop or a test */
@@ -76,6 +78,8 @@ void ui_overlay_push(struct ui *ui, const struct overlay_ops *ops, void *state);
 void ui_overlay_pop(struct ui *ui);
 void ui_focus(struct ui *ui, enum pane_id p);
 void ui_select(struct ui *ui, uint64_t sandbox);
+/* Go to the next new row of ours, unless a key comes first. */
+void ui_await_new(struct ui *ui);
 /* Refused with --readonly. */
 bool ui_changes_things(enum action a);
 void ui_status(struct ui *ui, int level, const char *fmt, ...)
