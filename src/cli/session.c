@@ -232,8 +232,9 @@ int cli_app_hand_over(struct cli_app *a, uint64_t sandbox, bool *queued, struct 
 
 bool cli_is_up(const struct sandbox *s)
 {
-    return s->state == SB_CREATING || s->state == SB_RUNNING || s->state == SB_PAUSED ||
-           (s->state == SB_ERROR && s->vm_up);
+    /* one the service's list no longer names is not there, whatever our record says */
+    return !s->unlisted && (s->state == SB_CREATING || s->state == SB_RUNNING ||
+                            s->state == SB_PAUSED || (s->state == SB_ERROR && s->vm_up));
 }
 
 /* 3 the id, 2 the name, 1 the begin of the id, 0 no match. */

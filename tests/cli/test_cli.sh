@@ -345,8 +345,14 @@ run "$c" ls --json
 check "nothing is left" out "[]"
 run "$c" ls --all
 check "ls --all shows what was" out "killed"
-run "$c" local stop
+run "$c" new --tool shell --name last
+check "one more" is 0
+run "$c" local stop --yes
 check "local stop" is 0
+run "$c" ls -q
+check "what ended with the provider is not listed" sh -c "[ ! -s '$T/out' ]"
+run "$c" local stop
+check "local stop with nothing in it asks nothing" is 0
 check "nothing was written elsewhere" sh -c "[ -z \"\$(find '$HOME' -type f ! -name .cc-tui)\" ]"
 echo "1..$n"
 [ $bad -eq 0 ]
