@@ -40,6 +40,8 @@ static void json_row(struct jw *w, const struct sandbox *s)
     jw_str(w, "agentState", s->agent == AG_NONE ? NULL : sb_agent_name(s->agent));
     if (s->reason && *s->reason)
         jw_str(w, "reason", s->reason);
+    if (s->unlisted)
+        jw_bool(w, "unlisted", true);
     jw_end(w);
 }
 
@@ -70,7 +72,7 @@ static void fill_row(const struct sandbox *s, int64_t now, char *cell[COLUMNS])
         s->sandbox_id ? s->sandbox_id : "-",
         s->name && *s->name ? s->name : "-",
         s->tool && *s->tool ? s->tool : "-",
-        sb_state_name(s->state),
+        s->unlisted ? "unlisted" : sb_state_name(s->state),
         s->agent == AG_NONE ? "-" : sb_agent_name(s->agent),
         left,
         s->project && *s->project ? s->project : "-",

@@ -207,6 +207,8 @@ static void settle(struct killall *k, const struct e2b_result *r)
 
         if (result == t->result)
             continue;
+        if (t->result == 3 && result == 1) /* the answer was lost, not the kill */
+            core_kill_gone(k->j, k->targets.v[i]->row);
         t->result = result;
         core_row_set(&t->reason, result == 4 ? "it was told to go and is still listed" : NULL);
     }

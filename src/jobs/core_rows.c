@@ -306,7 +306,6 @@ void core_rows_load(struct jobs *j, struct st_reply *r)
         *row = r->sandboxes[i];
         memset(&r->sandboxes[i], 0, sizeof(*row));
         row->pending = false; /* what was under way ended with that process */
-        row->unlisted = false;
     }
     post_all(j);
 }

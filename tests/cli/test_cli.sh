@@ -343,6 +343,19 @@ run "$c" kill --all --yes --json
 check "kill --all" both is 0 out '"verified":true'
 run "$c" ls --json
 check "nothing is left" out "[]"
+# one that somebody else ended is not shown by the first list, and known by the second
+run "$c" new --tool demo --name elsewhere
+id=$(cat "$T/out")
+if command -v curl > /dev/null; then
+    (eval "$("$c" local env)" && curl -s -X DELETE -H "X-API-Key: $E2B_API_KEY" \
+        "$E2B_API_URL/sandboxes/$id")
+else
+    "$c" --data-dir "$T/other" kill "$id" --yes > /dev/null 2>&1
+fi
+run "$c" ls -q
+check "ls: one ended elsewhere is not up" no_out
+run "$c" ls --all
+check "ls: and then it is known to be gone" sh -c "! grep -q 'elsewhere.*running' '$T/out'"
 run "$c" ls --all
 check "ls --all shows what was" out "killed"
 run "$c" new --tool shell --name last
