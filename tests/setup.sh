@@ -10,7 +10,7 @@ need="gcc make pkg-config libncurses-dev libcjson-dev libsodium-dev libsqlite3-d
  libevent-dev libseccomp-dev zlib1g-dev libcurl4-openssl-dev ca-certificates"
 case " $* " in
 *" test "*|*" e2e "*|*" bench "*|*" check "*)
-    need="$need libcmocka-dev libvterm-dev procps"
+    need="$need libcmocka-dev libvterm-dev procps busybox"
     # the official SDK is a judge in the tests; npm brings a newer Node where this one is old
     command -v node >/dev/null 2>&1 && command -v npm >/dev/null 2>&1 || need="$need nodejs npm" ;;
 esac
