@@ -170,7 +170,7 @@ static void draw_hints(struct ui *ui, int y)
                                       ACT_SET_TIME, ACT_SEARCH, ACT_DETAILS, ACT_ZOOM,
                                       ACT_NEXT_ASKING, ACT_QUIT};
     static const enum action out[] = {ACT_INPUT, ACT_FOLD, ACT_FOLLOW, ACT_SEARCH, ACT_ZOOM,
-                                      ACT_KILL, ACT_KILL_ALL, ACT_NEW, ACT_QUIT};
+                                      ACT_KILL, ACT_KILL_ALL, ACT_QUIT};
     static const enum action in[] = {ACT_SEND, ACT_NEWLINE, ACT_LEAVE};
     static const enum action form[] = {ACT_FIELD_NEXT, ACT_SUBMIT, ACT_FORM_CANCEL};
     static const enum action none[] = {ACT_NEW, ACT_REFRESH, ACT_QUIT};

@@ -160,6 +160,8 @@ static int move_to(struct ui *ui, struct list *l, int64_t to)
 
 static int on_row(struct ui *ui, enum action a, const struct sandbox *s)
 {
+    if (action_scope(a) != SCOPE_LIST || a == ACT_NEW || a == ACT_NEW_PROMPT)
+        return UI_IGNORED; /* needs no row */
     if (!s) {
         ui_status(ui, 0, "no sandbox here; press n for a new one");
         return UI_HANDLED | UI_REDRAW;

@@ -124,6 +124,10 @@ static void output_draw(struct ui *ui, void *state, struct canvas *c, struct rec
 static int find_step(struct ui *ui, struct output *o, int step)
 {
     const struct transcript *t = ui->selected ? model_transcript(ui->model, ui->selected) : NULL;
+    if (!o->pattern) {
+        ui_status(ui, 0, "nothing to find yet: / searches (a new sandbox: press n in the list)");
+        return UI_HANDLED | UI_REDRAW;
+    }
     return output_find_next(ui, o, view_of(ui, o), t, step);
 }
 

@@ -42,8 +42,8 @@ enum key_scope { SCOPE_NAV, SCOPE_LIST, SCOPE_OUTPUT, SCOPE_INPUT, SCOPE_FORM, S
     X(REDRAW, "redraw", SCOPE_NAV, "^L", "", "draw the screen anew")                           \
     X(REFRESH, "refresh", SCOPE_NAV, "^R F5", "refresh", "ask the service for the list now")          \
     X(SUSPEND, "suspend", SCOPE_NAV, "^Z", "", "suspend to the shell")                         \
-    X(NEW, "new", SCOPE_NAV, "n", "new", "new sandbox")                                        \
-    X(NEW_PROMPT, "new-prompt", SCOPE_NAV, "N", "", "new sandbox, prompt field first")         \
+    X(NEW, "new", SCOPE_LIST, "n", "new", "new sandbox")                                        \
+    X(NEW_PROMPT, "new-prompt", SCOPE_LIST, "N", "", "new sandbox, prompt field first")         \
     X(INPUT, "input", SCOPE_NAV, "i", "type", "type to the agent")                             \
     X(INTERRUPT, "interrupt", SCOPE_NAV, "X", "", "interrupt the agent")                       \
     X(KILL, "kill", SCOPE_NAV, "D F9", "kill", "kill the sandbox (asks)")                      \
@@ -56,11 +56,11 @@ enum key_scope { SCOPE_NAV, SCOPE_LIST, SCOPE_OUTPUT, SCOPE_INPUT, SCOPE_FORM, S
     X(PROTECT, "protect", SCOPE_LIST, "P", "", "protect from kill-all, on or off")             \
     X(RENAME, "rename", SCOPE_LIST, "R", "", "rename")                                         \
     X(FORGET, "forget", SCOPE_LIST, "Delete", "", "take an ended row off the list")            \
-    X(SEARCH_NEXT, "search-next", SCOPE_OUTPUT, ".", "", "next match")                         \
-    X(SEARCH_PREV, "search-prev", SCOPE_OUTPUT, ",", "", "previous match")                     \
+    X(SEARCH_NEXT, "search-next", SCOPE_OUTPUT, "n", "", "next match")                         \
+    X(SEARCH_PREV, "search-prev", SCOPE_OUTPUT, "N", "", "previous match")                     \
     X(FOLLOW, "follow", SCOPE_OUTPUT, "F", "follow", "follow new output, on or off")           \
     X(WRAP, "wrap", SCOPE_OUTPUT, "w", "", "wrap long lines, on or off")                       \
-    X(TIMES, "times", SCOPE_OUTPUT, "T", "", "time stamps, on or off")                         \
+    X(TIMES, "times", SCOPE_OUTPUT, "t", "", "time stamps, on or off")                         \
     X(RAW, "raw", SCOPE_OUTPUT, "V", "", "raw view of the stream")                             \
     X(FOLD, "fold", SCOPE_OUTPUT, "Enter za", "fold", "fold or unfold here")                   \
     X(FOLD_ALL, "fold-all", SCOPE_OUTPUT, "zM", "", "fold everything")                         \
