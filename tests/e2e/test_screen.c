@@ -221,7 +221,19 @@ static void test_hang_up(void **state)
     rig_stop(&r);
 }
 
-/* ^Z under a real shell with job control, and back. */
+static pid_t child_of(pid_t pid)
+{
+    char *path = xasprintf("/proc/%d/task/%d/children", (int)pid, (int)pid), text[32] = "";
+    FILE *f = fopen(path, "r");
+    if (f && !fgets(text, sizeof(text), f))
+        text[0] = 0;
+    if (f)
+        fclose(f);
+    free(path);
+    return (pid_t)strtol(text, NULL, 10);
+}
+
+/* ^Z under a real shell with job control, the same by a signal from outside, and back. */
 static void test_suspend(void **state)
 {
     (void)state;
@@ -245,6 +257,14 @@ static void test_suspend(void **state)
     rig_type(&r, "fg\r");
     must_show(&r, "ASKS YOU");
     assert_true(r.judge.alt && r.judge.focus);
+    pid_t pid = child_of(r.pid);
+    assert_true(pid > 0);
+    kill(pid, SIGTSTP);
+    assert_true(rig_wait_gone(&r, "ASKS YOU", SOON));
+    must_show(&r, "Stopped");
+    assert_false(r.judge.alt || r.judge.focus); /* the shell itself takes pastes */
+    rig_type(&r, "fg\r");
+    must_show(&r, "ASKS YOU");
     rig_type(&r, "q");
     must_show(&r, "still running");
     rig_type(&r, "exit\r");

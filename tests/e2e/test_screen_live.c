@@ -77,10 +77,16 @@ static void must_show(struct ptyrig *r, const char *text, int ms)
     }
 }
 
-static void end(struct ptyrig *r)
+/* The status also tells what a sanitizer found in the program. */
+static void end(struct ptyrig *r, int status)
 {
     if (!rig_wait_exit(r, AT_ONCE))
         fail_msg("still running");
+    if (!WIFEXITED(r->status) || WEXITSTATUS(r->status) != status) {
+        char *s = rig_screen(r);
+        fputs(s, stderr);
+        fail_msg("ended with %x, want exit status %d", (unsigned)r->status, status);
+    }
     const char *why = rig_not_restored(r);
     if (why)
         fail_msg("%s", why);
@@ -117,7 +123,7 @@ static void test_by_keys_alone(void **state)
     assert_true(rig_wait_gone(&r, "filter:", SOON));
     must_show(&r, "killed", SOON);
     rig_type(&r, "q");
-    end(&r);
+    end(&r, 0);
 }
 
 /* What was said is still there in a new start, and the list knows what is gone. */
@@ -131,7 +137,7 @@ static void test_comes_back(void **state)
     rig_type(&r, "G");
     must_show(&r, "Linux", SOON);
     kill(r.pid, SIGTERM);
-    end(&r);
+    end(&r, 143);
 }
 
 static void test_closed_terminal(void **state)
