@@ -4,6 +4,7 @@
 #include "core_priv.h"
 
 #include <cct/keys.h>
+#include <cct/secrets/digest.h>
 #include <cct/text/clean.h>
 #include <cct/util/clock.h>
 #include <cct/util/str.h>
@@ -200,16 +201,28 @@ static const char *domain_in_force(void)
     return domain && *domain ? domain : "e2b.app";
 }
 
+/* Two keys may be two accounts of one service, so a part of the key's hash belongs to it. */
+static char *place_of(const char *url, const struct secret *key)
+{
+    const char *host = strstr(url, "://") ? strstr(url, "://") + 3 : url;
+    int n = (int)strcspn(host, "/");
+    unsigned char h[32];
+
+    if (!key) /* unusable: nothing of any account is shown */
+        return xasprintf("%.*s", n, host);
+    digest_sha256(h, secret_value(key), secret_len(key));
+    return xasprintf("%.*s#%02x%02x%02x%02x", n, host, h[0], h[1], h[2], h[3]);
+}
+
 char *jobs_place(const struct jobs_opts *o)
 {
     bool key = (o->key && o->key->key) || (o->key_err && o->key_err->code);
-    char *url, *host, *place;
+    char *url, *place;
 
     if (o->local || !key)
         return xstrdup("local");
     url = api_url(domain_in_force());
-    host = strstr(url, "://") ? strstr(url, "://") + 3 : url;
-    place = xstrndup(host, strcspn(host, "/"));
+    place = place_of(url, o->key ? o->key->key : NULL);
     free(url);
     return place;
 }

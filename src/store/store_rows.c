@@ -121,7 +121,8 @@ int st_op_sandboxes(struct store *s, const struct st_req *q, struct st_reply *r)
 
 /* Two instances may see the same sandbox first at the same moment, or one may find in a
  * listing what the other is about to create: the E2B id, then the mark, say that it is
- * one row. What it holds already wins, as its owner knows more than a listing tells. */
+ * one row. What it holds already wins, as its owner knows more than a listing tells; but
+ * whose it is, the list says that names it (a new key of the same account). */
 static int insert_sandbox(struct store *s, const struct sandbox *b, const char *meta,
                           int64_t *id, struct err *e)
 {
@@ -135,8 +136,10 @@ static int insert_sandbox(struct store *s, const struct sandbox *b, const char *
     if (rc != 0)
         return rc;
     if (*id != 0)
-        return st_run(s, e, "UPDATE sandboxes SET sandboxId=coalesce(sandboxId,?1) WHERE id=?2",
-                      "ti", b->sandbox_id, *id);
+        return st_run(s, e,
+                      "UPDATE sandboxes SET sandboxId=coalesce(sandboxId,?1),"
+                      " account=coalesce(?2,account) WHERE id=?3",
+                      "tti", b->sandbox_id, b->account, *id);
     rc = st_run(s, e,
                 "INSERT INTO sandboxes(" COLUMNS ") VALUES"
                 "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",

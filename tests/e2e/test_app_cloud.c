@@ -23,6 +23,8 @@ static void serve(const char *sandboxes, const char *paused, const char *key)
 {
     const char *args[] = {"--sandboxes", sandboxes, "--paused", paused, "--key", key, NULL};
 
+    if (!key)
+        args[4] = NULL;
     fake = faultd_start(args);
     assert_non_null(fake);
     setenv("E2B_API_URL", faultd_url(fake), 1);
@@ -297,6 +299,48 @@ static void test_refused_create(void **state)
     appbed_close(b);
 }
 
+/* --- two accounts --------------------------------------------------------------- */
+
+#define OTHER_KEY "e2b_fedcba9876543210fedcba9876543210fedcba98"
+
+static void open_with(struct appbed *b, const char *key)
+{
+    setenv("E2B_API_KEY", key, 1);
+    open_app(b);
+    appbed_must(b, app_refresh(b->app));
+}
+
+/* What another account's list does not name has not ended. */
+static void test_two_accounts(void **state)
+{
+    struct appbed *b = *state;
+    size_t n = 2;
+    uint64_t id;
+
+    serve("2", "0", NULL); /* takes any key */
+    open_with(b, KEY);
+    assert_int_equal(model(b)->n_sandboxes, 2);
+    id = model(b)->sandboxes[0].id;
+    appbed_close(b);
+    answer_lists_with("\"status\":200,\"body\":\"[]\"");
+    open_with(b, OTHER_KEY);
+    for (int i = 0; i < 3; i++)
+        appbed_must(b, app_refresh(b->app));
+    assert_int_equal(model(b)->n_sandboxes, 0);
+    appbed_close(b);
+    answer_lists_with("\"status\":503"); /* what is seen now is what was kept */
+    setenv("E2B_API_KEY", KEY, 1);
+    open_app(b);
+    assert_true(appbed_wait(b, has_rows, &n));
+    assert_int_equal(model(b)->sandboxes[0].state, SB_RUNNING);
+    appbed_close(b);
+    assert_true(faultd_config(fake, "{\"rules\":[]}"));
+    open_with(b, OTHER_KEY); /* a new key of the same account: they are the same rows */
+    assert_int_equal(model(b)->n_sandboxes, 2);
+    assert_int_equal(model(b)->sandboxes[0].id, id);
+    appbed_close(b);
+}
+
 /* --- foreign text --------------------------------------------------------------- */
 
 /* Sequences in 7 and 8 bits, a bell, an order to write from right to left. */
@@ -548,6 +592,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_lost_answer, setup, teardown),
         cmocka_unit_test_setup_teardown(test_interrupted_create, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refused_create, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_two_accounts, setup, teardown),
         cmocka_unit_test_setup_teardown(test_words_of_refusals, setup, teardown),
         cmocka_unit_test_setup_teardown(test_words_of_rows, setup, teardown),
         cmocka_unit_test_setup_teardown(test_kill_all, setup, teardown),

@@ -171,36 +171,46 @@ static void test_env(void **state)
     tools_free(all);
 }
 
+/* The place with what follows its host cut off. */
+static void assert_host(const struct jobs_opts *o, const char *host)
+{
+    char *place = jobs_place(o), *mark = strchr(place, '#');
+
+    if (mark)
+        *mark = '\0';
+    assert_string_equal(place, host);
+    free(place);
+}
+
 static void test_place(void **state)
 {
     struct secret *key = secret_new("e2b_0123456789", 14);
-    struct key_found found = {.key = key};
+    struct secret *other = secret_new("e2b_9876543210", 14);
+    struct key_found found = {.key = key}, second = {.key = other};
     struct jobs_opts o = {0};
-    char *place;
+    char *a, *b;
 
     (void)state;
     unsetenv("E2B_API_URL");
     unsetenv("E2B_DOMAIN");
-    place = jobs_place(&o);
-    assert_string_equal(place, "local");
-    free(place);
+    assert_host(&o, "local");
     o.key = &found;
-    place = jobs_place(&o);
-    assert_string_equal(place, "api.e2b.app");
-    free(place);
+    assert_host(&o, "api.e2b.app");
     setenv("E2B_DOMAIN", "example.org", 1);
-    place = jobs_place(&o);
-    assert_string_equal(place, "api.example.org");
-    free(place);
+    assert_host(&o, "api.example.org");
     setenv("E2B_API_URL", "http://127.0.0.1:3000/", 1);
-    place = jobs_place(&o);
-    assert_string_equal(place, "127.0.0.1:3000");
-    free(place);
+    assert_host(&o, "127.0.0.1:3000");
+    a = jobs_place(&o);
+    o.key = &second; /* perhaps another account of the same service */
+    b = jobs_place(&o);
+    assert_string_not_equal(a, b);
+    assert_null(strstr(b, "9876"));
+    free(a);
+    free(b);
     o.local = true;
-    place = jobs_place(&o);
-    assert_string_equal(place, "local");
-    free(place);
+    assert_host(&o, "local");
     secret_free(key);
+    secret_free(other);
 }
 
 int main(void)

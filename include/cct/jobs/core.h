@@ -53,8 +53,9 @@ struct jobs {
  * the store for ST_OPENED on that queue; jobs reads the rest itself. jobs_free after
  * net_stop. */
 struct net_hooks;
-/* Where the account that these options lead to lives: "local", or the API's host. Rows
- * of other places stay in the store, out of sight. New string. */
+/* Where the account that these options lead to lives: "local", or the API's host and a
+ * mark of the key. Rows of other places stay in the store, out of sight, until a list of
+ * this place names them. New string. */
 char *jobs_place(const struct jobs_opts *o);
 struct jobs *jobs_new(const struct jobs_opts *o);
 struct net_hooks jobs_hooks(struct jobs *j);
