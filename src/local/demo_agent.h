@@ -9,7 +9,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define DEMO_OUTPUT_MAX 30000 /* bytes of a command's output that are shown */
+/* Bytes of a command's output that are shown: escaped they still fit one line. */
+#define DEMO_OUTPUT_MAX (1 << 20)
 
 /* demo_agent_out.c, its mouth: Claude's stream-json dialect, one line per event. */
 struct demo_out {
