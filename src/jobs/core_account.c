@@ -76,8 +76,7 @@ void core_link_err(struct jobs *j, const struct err *e)
 
     if (e->code == ERR_AUTH && a && !a->local) {
         st = LINK_AUTH;
-        text = xasprintf("the key %s (%s) was refused: %s; %s%s%s", a->mask, a->source, e->text,
-                         key_advice(a), j->priv->hidden ? "; it " : "",
+        text = xasprintf("%s; %s%s%s", e->text, key_advice(a), j->priv->hidden ? "; it " : "",
                          j->priv->hidden ? j->priv->hidden : "");
     } else if (e->code == ERR_BUSY || e->code == ERR_LIMIT) {
         st = LINK_LIMITED;

@@ -97,7 +97,9 @@ static void draw_empty(struct ui *ui, struct list *l, struct canvas *c, struct r
     const char *say = *inputline_text(&l->filter) ? "no sandbox matches the filter (Esc clears it)"
                       : !m->loaded                ? "loading"
                       : m->link == LINK_CONNECTING ? "asking for the list"
-                                                   : "no sandboxes: press n for a new one";
+                      : m->link != LINK_OK && m->link != LINK_SLOW
+                          ? "the list could not be had (^R asks again)"
+                          : "no sandboxes: press n for a new one";
     canvas_text(c, r.y + 1, r.x + 3, r.w - 4, ROLE_HINT, say);
 }
 

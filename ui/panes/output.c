@@ -2,6 +2,7 @@
  * new output comes, folding, search, raw view. Each sandbox keeps its own view. */
 #include "output_priv.h"
 
+#include <cct/ui/box.h>
 #include <cct/text/clean.h>
 #include <cct/text/width.h>
 #include <cct/util/arr.h>
@@ -98,6 +99,18 @@ static const char *empty_text(const struct sandbox *s)
     return "no output yet";
 }
 
+/* Without any sandbox there is room to say in full why. */
+static void draw_empty(struct ui *ui, struct canvas *c, struct rect r)
+{
+    const struct model *m = ui->model;
+    const struct sandbox *s = model_sandbox(m, ui->selected);
+    bool trouble = m->link == LINK_DOWN || m->link == LINK_AUTH || m->link == LINK_LIMITED;
+    if (!s && trouble && m->link_text)
+        box_text(c, (struct rect){r.y, r.x + 1, r.h, r.w - 2}, ROLE_ERROR, m->link_text);
+    else
+        canvas_text(c, r.y, r.x + 1, r.w - 2, ROLE_HINT, empty_text(s));
+}
+
 static void output_draw(struct ui *ui, void *state, struct canvas *c, struct rect r,
                         bool focused, int64_t now)
 {
@@ -115,8 +128,7 @@ static void output_draw(struct ui *ui, void *state, struct canvas *c, struct rec
     else if (v && t && t->n)
         draw_items(ui, o, v, t, c, body, focused);
     else
-        canvas_text(c, r.y, r.x + 1, r.w - 2, ROLE_HINT,
-                    empty_text(model_sandbox(ui->model, ui->selected)));
+        draw_empty(ui, c, body);
     if (o->searching)
         draw_search(o, c, r);
 }
