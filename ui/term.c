@@ -319,12 +319,6 @@ void term_resized(void)
         resizeterm(h, w);
 }
 
-void term_theme(const struct theme *t)
-{
-    T.theme = t;
-    T.full = true;
-}
-
 void term_redraw(void)
 {
     T.full = true;
@@ -512,13 +506,6 @@ bool term_is_utf8(void)
 int term_colors(void)
 {
     return T.color ? COLORS : 0;
-}
-
-void term_bell(void)
-{
-    ssize_t n = write(T.tty, "\007", 1);
-    if (n < 0 && errno == EIO)
-        T.gone = true;
 }
 
 void term_stats(struct term_stats *s)

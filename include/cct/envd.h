@@ -62,24 +62,15 @@ void envd_close(struct envd *c, uint64_t stream); /* the process lives on; no ca
 
 uint64_t envd_send_input(struct envd *c, int pid, const char *data, size_t len, envd_fn fn,
                          void *ctx);
-uint64_t envd_close_stdin(struct envd *c, int pid, envd_fn fn, void *ctx);
 uint64_t envd_signal(struct envd *c, int pid, bool kill, envd_fn fn, void *ctx);
 uint64_t envd_list(struct envd *c, envd_fn fn, void *ctx); /* body: the JSON */
 uint64_t envd_health(struct envd *c, envd_fn fn, void *ctx);
 /* GET /files with Range from `from` (max bytes, 0 = to the end). 416 gives len 0. */
 uint64_t envd_read(struct envd *c, const char *path, uint64_t from, uint64_t max, envd_fn fn,
                    void *ctx);
-/* Streaming form: pieces as they come; false stops. */
-uint64_t envd_read_stream(struct envd *c, const char *path, uint64_t from,
-                          bool (*on_data)(void *ctx, const char *data, size_t len), envd_fn fn,
-                          void *ctx);
 uint64_t envd_write(struct envd *c, const char *path, const void *data, size_t len, envd_fn fn,
                     void *ctx);
 uint64_t envd_move(struct envd *c, const char *from, const char *to, envd_fn fn, void *ctx);
-uint64_t envd_mkdir(struct envd *c, const char *path, envd_fn fn, void *ctx);
-/* body: {"entry":{...}} */
-uint64_t envd_stat(struct envd *c, const char *path, envd_fn fn, void *ctx);
-uint64_t envd_listdir(struct envd *c, const char *path, envd_fn fn, void *ctx);
 /* Run a short command to its end, output collected (bounded to 1 MiB). */
 struct envd_run_result {
     struct err err;

@@ -32,10 +32,6 @@ const char *agent_outcome_name(enum agent_outcome o)
 {
     return NAME_OF(outcome_names, o);
 }
-const char *agent_error_class_name(enum agent_error_class c)
-{
-    return NAME_OF(class_names, c);
-}
 const char *agent_tool_state_name(enum agent_tool_state s)
 {
     return NAME_OF(state_names, s);

@@ -1,4 +1,4 @@
-/* Files of a sandbox: ranged reads, whole writes, and the small calls on paths. A
+/* Files of a sandbox: ranged reads, whole writes, moves. A
  * server may ignore the range, so what comes is cut to what was asked here. */
 #include "envd_priv.h"
 #include <cct/util/limits.h>
@@ -20,7 +20,6 @@ struct reading {
     bool full;          /* all that was asked came: the rest is not wanted */
     struct buf got, refusal;
     struct err err;
-    bool (*on_data)(void *ctx, const char *data, size_t len);
     envd_fn fn;
     void *ctx;
 };
@@ -104,8 +103,6 @@ static bool on_body(void *ctx, const char *data, size_t len)
         more = false;
     }
     r->left -= r->max ? len : 0;
-    if (r->on_data)
-        return r->on_data(r->ctx, data, len) && more;
     if (buf_add(&r->got, data, len)) {
         err_set(&r->err, ERR_LIMIT, "cannot read a file of the sandbox: longer than %zu bytes",
                 r->got.max);
@@ -145,12 +142,18 @@ static char *file_path(const char *path)
     return buf_detach(&b, NULL);
 }
 
-static uint64_t start_read(struct envd *c, struct reading *r, const char *path)
+uint64_t envd_read(struct envd *c, const char *path, uint64_t from, uint64_t max, envd_fn fn,
+                   void *ctx)
 {
     char *where = file_path(path), range[64];
     struct net_req *q = envd_request(c, "GET", where);
+    struct reading *r = xcalloc(1, sizeof(*r));
 
     free(where);
+    r->from = from;
+    r->max = max;
+    r->fn = fn;
+    r->ctx = ctx;
     op_start(c, &r->op, reading_free);
     r->left = r->max;
     buf_init(&r->got, r->max && r->max < LIM_HTTP_BODY ? (size_t)r->max : LIM_HTTP_BODY);
@@ -163,39 +166,13 @@ static uint64_t start_read(struct envd *c, struct reading *r, const char *path)
         net_req_header(q, "Range", range);
     }
     q->idle_ms = READ_IDLE_MS;
-    q->total_ms = r->on_data ? 0 : READ_MS;
-    q->stream = r->on_data != NULL;
+    q->total_ms = READ_MS;
     q->on_head = on_head;
     q->on_body = on_body;
     q->on_done = on_done;
     q->ctx = r;
     r->op.request = net_submit(c->net, q);
     return r->op.id;
-}
-
-uint64_t envd_read(struct envd *c, const char *path, uint64_t from, uint64_t max, envd_fn fn,
-                   void *ctx)
-{
-    struct reading *r = xcalloc(1, sizeof(*r));
-
-    r->from = from;
-    r->max = max;
-    r->fn = fn;
-    r->ctx = ctx;
-    return start_read(c, r, path);
-}
-
-uint64_t envd_read_stream(struct envd *c, const char *path, uint64_t from,
-                          bool (*on_piece)(void *ctx, const char *data, size_t len), envd_fn fn,
-                          void *ctx)
-{
-    struct reading *r = xcalloc(1, sizeof(*r));
-
-    r->from = from;
-    r->on_data = on_piece;
-    r->fn = fn;
-    r->ctx = ctx;
-    return start_read(c, r, path);
 }
 
 struct writing {
@@ -245,35 +222,6 @@ uint64_t envd_write(struct envd *c, const char *path, const void *data, size_t l
     q->ctx = w;
     w->op.request = net_submit(c->net, q);
     return w->op.id;
-}
-
-static uint64_t path_call(struct envd *c, const char *method, const char *path, const char *what,
-                          envd_fn fn, void *ctx)
-{
-    struct buf b = BUF_INIT;
-
-    buf_adds(&b, "{\"path\":");
-    buf_add_json(&b, path, strlen(path));
-    buf_adds(&b, strcmp(method, "/filesystem.Filesystem/ListDir") == 0 ? ",\"depth\":1}" : "}");
-    return envd_unary(c, method, &b, true, what, fn, ctx);
-}
-
-uint64_t envd_mkdir(struct envd *c, const char *path, envd_fn fn, void *ctx)
-{
-    return path_call(c, "/filesystem.Filesystem/MakeDir", path, "make a folder in the sandbox", fn,
-                     ctx);
-}
-
-uint64_t envd_stat(struct envd *c, const char *path, envd_fn fn, void *ctx)
-{
-    return path_call(c, "/filesystem.Filesystem/Stat", path, "look at a file of the sandbox", fn,
-                     ctx);
-}
-
-uint64_t envd_listdir(struct envd *c, const char *path, envd_fn fn, void *ctx)
-{
-    return path_call(c, "/filesystem.Filesystem/ListDir", path, "list a folder of the sandbox", fn,
-                     ctx);
 }
 
 /* Not repeatable: the second of two would not find the source. */

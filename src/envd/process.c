@@ -283,15 +283,6 @@ uint64_t envd_send_input(struct envd *c, int pid, const char *data, size_t len, 
                       ctx);
 }
 
-uint64_t envd_close_stdin(struct envd *c, int pid, envd_fn fn, void *ctx)
-{
-    struct buf b = BUF_INIT;
-
-    put_pid(&b, pid, "}");
-    return envd_unary(c, "/process.Process/CloseStdin", &b, true, "close the input of the process",
-                      fn, ctx);
-}
-
 uint64_t envd_signal(struct envd *c, int pid, bool kill, envd_fn fn, void *ctx)
 {
     struct buf b = BUF_INIT;

@@ -53,14 +53,6 @@ struct sandbox *jobs_row(struct jobs *j, uint64_t id)
     return NULL;
 }
 
-struct sandbox *jobs_row_by_e2b(struct jobs *j, const char *sandbox_id)
-{
-    for (size_t i = 0; sandbox_id && i < j->table.n; i++)
-        if (str_eq(j->table.v[i].sandbox_id, sandbox_id))
-            return &j->table.v[i];
-    return NULL;
-}
-
 bool core_row_live(const struct sandbox *row)
 {
     return row->state == SB_RUNNING || row->state == SB_PAUSED || row->state == SB_CREATING ||

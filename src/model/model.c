@@ -220,17 +220,6 @@ static void apply_kill(struct model *m, struct ev_kill *ev)
     m->kill_rev++;
 }
 
-void model_forget_kill(struct model *m)
-{
-    THREAD_ASSERT(THREAD_MAIN);
-    if (!m->kill)
-        return;
-    msg_free(&m->kill->m);
-    m->kill = NULL;
-    m->kill_rev++;
-    m->rev++;
-}
-
 void model_apply(struct model *m, struct msg *ev)
 {
     THREAD_ASSERT(THREAD_MAIN);

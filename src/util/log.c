@@ -1,6 +1,5 @@
-/* The log's sinks: a ring for the log pane, a bounded private file, and stderr
- * for programs without a screen. The ring and the files have a lock each, so a
- * slow disk never holds up the pane that reads the ring. */
+/* The log's sinks: a ring in memory and a bounded private file, with a lock each, so a
+ * slow disk never holds up who reads the ring. */
 #include <cct/util/clock.h>
 #include <cct/util/err.h>
 #include <cct/util/limits.h>
@@ -37,7 +36,6 @@ static struct {
 } file = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
 
 static atomic_int min_level = LOG_INFO;
-static atomic_bool to_stderr;
 
 static const char *level_name(enum log_level level)
 {
@@ -212,12 +210,6 @@ static void add_line(enum log_level level, char *text, size_t len)
                  "and the free space");
         add_to_ring(&note);
     }
-    if (atomic_load(&to_stderr)) {
-        char *out =
-            xasprintf("%s: %s: %s\n", program_invocation_short_name, level_name(level), text);
-        write_all(STDERR_FILENO, out, strlen(out)); /* nowhere else to say that it failed */
-        free(out);
-    }
 }
 
 void log_add(enum log_level level, const char *fmt, ...)
@@ -275,11 +267,6 @@ void log_close(void)
     file.failing = false;
     memset(&file.last, 0, sizeof(file.last));
     pthread_mutex_unlock(&file.lock);
-}
-
-void log_to_stderr(bool on)
-{
-    atomic_store(&to_stderr, on);
 }
 
 size_t log_snapshot(struct log_line *dst, size_t n, uint64_t *rev)

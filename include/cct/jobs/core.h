@@ -63,7 +63,6 @@ void jobs_free(struct jobs *j);
 
 /* --- rows ------------------------------------------------------------------ */
 struct sandbox *jobs_row(struct jobs *j, uint64_t id);          /* NULL if unknown */
-struct sandbox *jobs_row_by_e2b(struct jobs *j, const char *sandbox_id);
 /* The row was changed in place: persist it and tell the main thread (coalesced to one
  * EV_SANDBOXES per turn of the loop). Text put into rows must be cleaned first. */
 void jobs_row_changed(struct jobs *j, struct sandbox *row);

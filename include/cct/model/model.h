@@ -46,6 +46,5 @@ void model_counts(const struct model *m, size_t by_state[SB_STATE_COUNT], size_t
                   size_t *working, size_t *idle);
 /* USD per hour of everything that runs. */
 double model_usd_per_hour(const struct model *m);
-void model_forget_kill(struct model *m); /* the dialog was closed */
 
 #endif

@@ -69,7 +69,5 @@ void overlay_kill_all(struct ui *ui);
 void overlay_details(struct ui *ui, uint64_t sandbox);
 void overlay_time(struct ui *ui, uint64_t sandbox);
 void overlay_rename(struct ui *ui, uint64_t sandbox);
-/* A message box: text of several lines, any key closes. */
-void overlay_message(struct ui *ui, const char *title, const char *text);
 
 #endif

@@ -20,7 +20,6 @@ void term_suspend(void); /* ^Z: restore, stop the process group, come back, redr
 void term_size(int *h, int *w);
 /* Ask the kernel for the size again (after SIGWINCH). */
 void term_resized(void);
-void term_theme(const struct theme *t);
 /* Show a canvas: only cells that changed go out, one write a frame, inside mode 2026 where
  * the terminal said it knows it. False: the tty is gone. */
 bool term_flush(const struct canvas *c);
@@ -35,7 +34,6 @@ key_code term_key(const char **paste, size_t *len);
 int term_key_wait(void);
 bool term_is_utf8(void);
 int term_colors(void);
-void term_bell(void);
 /* Colours by the description of $TERM alone; negative: there is none. For a terminal
  * that is not opened by us. */
 int term_probe_colors(struct err *e);

@@ -1,4 +1,4 @@
-/* The log: a ring in memory (log pane) and a bounded private file. Identical
+/* The log: a bounded private file, and its newest lines in memory. Identical
  * neighbouring lines are folded with a count. Text passes a redactor that
  * removes registered secrets (plain, base64, URL-encoded) and header values by
  * name. Any thread; nothing is ever written to stderr while curses is on. */
@@ -14,8 +14,6 @@ enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 /* Open (append, 0600, rotated once at LIM_LOG_FILE_BYTES); NULL = ring only. */
 int log_open(const char *path, enum log_level min);
 void log_close(void);
-/* Also write lines to stderr (headless, provider in foreground). */
-void log_to_stderr(bool on);
 void log_add(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 #define log_debug(...) log_add(LOG_DEBUG, __VA_ARGS__)
 #define log_info(...) log_add(LOG_INFO, __VA_ARGS__)

@@ -1,4 +1,4 @@
-/* A box with text; any key closes it. Also: details of a sandbox. */
+/* The details of a sandbox in a box; any key closes it. */
 #include <cct/ui/box.h>
 #include <cct/ui/ui.h>
 
@@ -8,36 +8,32 @@
 
 enum { BOX_CELLS = 72 };
 
-struct message_box {
-    char *title, *text;
-    uint64_t sandbox; /* details: made anew at each drawing; 0 = fixed text */
+struct details {
+    uint64_t sandbox; /* the text is made anew at each drawing */
     int scroll, page; /* page 0: all of it is seen */
 };
 
 static void box_close(void *state)
 {
-    struct message_box *b = state;
-    free(b->title);
-    free(b->text);
-    free(b);
+    free(state);
 }
 
 static void box_show(struct ui *ui, void *state, struct canvas *c, struct rect screen,
                      int64_t now)
 {
-    struct message_box *b = state;
+    struct details *b = state;
     struct buf text = BUF_INIT;
-    const struct sandbox *s = b->sandbox ? model_sandbox(ui->model, b->sandbox) : NULL;
+    const struct sandbox *s = model_sandbox(ui->model, b->sandbox);
     if (s)
         details_text(ui, s, &text, now);
     else
-        buf_adds(&text, b->text ? b->text : "it is gone");
+        buf_adds(&text, "it is gone");
     while (text.len && text.p[text.len - 1] == '\n')
         buf_truncate(&text, text.len - 1);
     int w = screen.w < BOX_CELLS ? screen.w : BOX_CELLS;
     int rows = box_text_rows(buf_str(&text), w - 4);
     bool all = rows + 2 <= screen.h;
-    struct rect in = box_draw(c, screen, rows + 4, w, b->title,
+    struct rect in = box_draw(c, screen, rows + 4, w, "details",
                               all ? "any key closes" : "j k scroll  Esc close");
     if (in.h >= rows + 2) { /* air above and below, where there is room */
         in.y++;
@@ -54,7 +50,7 @@ static void box_show(struct ui *ui, void *state, struct canvas *c, struct rect s
 
 static int box_key(struct ui *ui, void *state, key_code k, const char *paste, size_t len)
 {
-    struct message_box *b = state;
+    struct details *b = state;
     int by = k == 'j' || k == K_DOWN   ? 1
              : k == 'k' || k == K_UP   ? -1
              : k == K_PGDN || k == ' ' ? b->page
@@ -70,21 +66,12 @@ static int box_key(struct ui *ui, void *state, key_code k, const char *paste, si
 }
 
 static const struct overlay_ops box_ops = {
-    .name = "message", .scope = SCOPE_DIALOG, .close = box_close, .draw = box_show,
+    .name = "details", .scope = SCOPE_DIALOG, .close = box_close, .draw = box_show,
     .key = box_key};
-
-void overlay_message(struct ui *ui, const char *title, const char *text)
-{
-    struct message_box *b = xcalloc(1, sizeof(*b));
-    b->title = xstrdup(title);
-    b->text = xstrdup(text);
-    ui_overlay_push(ui, &box_ops, b);
-}
 
 void overlay_details(struct ui *ui, uint64_t sandbox)
 {
-    struct message_box *b = xcalloc(1, sizeof(*b));
-    b->title = xstrdup("details");
+    struct details *b = xcalloc(1, sizeof(*b));
     b->sandbox = sandbox;
     ui_overlay_push(ui, &box_ops, b);
 }
