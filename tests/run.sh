@@ -23,9 +23,10 @@ run_one() { # name, command...
         sed -E 's/^([[:space:]]*)not (ok [0-9]+.*# SKIP)/\1\2/' > "$log.tap"
     cat "$log.tap" >> "$out/all.tap"
     n=$(grep -cE '^[[:space:]]*ok ' "$log.tap"); f=$(grep -cE '^[[:space:]]*not ok ' "$log.tap")
-    if [ "$rc" -ne 0 ] && [ "$f" -eq 0 ] || [ "$((n + f))" -eq 0 ]; then
+    plan=$(sed -nE 's/^[[:space:]]*1\.\.([0-9]+).*/\1/p' "$log" | awk '{ s += $1 } END { print s + 0 }')
+    if [ "$rc" -ne 0 ] && [ "$f" -eq 0 ] || [ "$((n + f))" -ne "$plan" ] || [ "$plan" -eq 0 ]; then
         bad_programs=$((bad_programs + 1))
-        echo "FAIL $name: ended with status $rc after $n checks; see $log"
+        echo "FAIL $name: ended with status $rc after $((n + f)) of $plan checks; see $log"
         tail -n 25 "$log" | sed 's/^/    /'
     elif [ "$f" -ne 0 ]; then
         echo "FAIL $name: $f of $((n + f)); see $log"
