@@ -151,6 +151,8 @@ void store_messages(struct store *s, uint64_t sandbox, size_t limit, struct st_t
  * holds: marked as claimed by `owner` for ttl_ms. Answer ST_MESSAGE; got = it is ours. */
 void store_message_claim(struct store *s, uint64_t sandbox, const char *owner, int ttl_ms,
                          struct st_to to);
+/* The owner does not publish what it has claimed there: another one may, at once. */
+void store_message_unclaim(struct store *s, uint64_t sandbox, const char *owner);
 /* Compare-and-set of the state (only from `from`); error may be NULL. The answer has the
  * message as it stands now; got = it was changed. A message that somebody is publishing
  * (claimed) cannot be cancelled. FULL durable before the answer. */

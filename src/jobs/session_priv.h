@@ -171,6 +171,7 @@ struct relay {
     char name[96], id[80]; /* in the inbox */
     int attempt, checks;
     bool turn_seen; /* a turn began after it was published */
+    bool moving;    /* it may be in the inbox */
     uint64_t timer, call;
     uint64_t int_req, int_timer, int_call; /* interrupt under way */
     char int_id[24];
@@ -239,6 +240,7 @@ struct session {
     ARR(struct waiter) waiters;
     ARR(char *) echoes; /* whose messages are being looked up */
     char echo_key[80];
+    bool turn_echoed; /* the turn at hand took a message in */
     struct buf answer; /* text of the current turn */
     char *answer_id;
     struct show sh;

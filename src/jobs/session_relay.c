@@ -55,7 +55,17 @@ static void free_slot(struct session *s)
     message_release(&re->msg);
     re->step = RE_IDLE;
     re->attempt = re->checks = 0;
-    re->turn_seen = false;
+    re->turn_seen = re->moving = false;
+}
+
+/* We stop. What is claimed and surely not in the inbox is free for the next one; a Move
+ * on its way may arrive, so that its claim runs out by itself. */
+static void let_go(struct session *s)
+{
+    const struct relay *re = &s->re;
+
+    if (re->step == RE_CLAIM || (re->step == RE_PUBLISH && !re->moving))
+        store_message_unclaim(s->j->o.store, s->row, s->j->o.owner);
 }
 
 static void try_again(void *ctx)
@@ -169,6 +179,7 @@ static void on_uploaded(void *ctx, const struct envd_result *r)
     }
     tmp = tmp_path(s);
     to = xasprintf("%s/" SESSION_INBOX "/%s", s->dir, s->re.name);
+    s->re.moving = true;
     s->re.call = envd_move(s->envd, tmp, to, on_moved, s);
     free(tmp);
     free(to);
@@ -414,8 +425,9 @@ void session_relay_stop(struct session *s, bool gone, const char *why)
     err_set(&e, ERR_CONFLICT, "%s", why ? why : "the connection to the sandbox was lost");
     if (re->int_req)
         session_interrupt_done(s, &e);
+    let_go(s);
     if (re->step != RE_SENT || gone)
-        free_slot(s); /* a claim runs out by itself */
+        free_slot(s);
     if (re->call)
         envd_cancel(s->envd, re->call);
     re->call = 0;
@@ -431,6 +443,7 @@ void session_relay_stop(struct session *s, bool gone, const char *why)
 
 void session_relay_release(struct session *s)
 {
+    let_go(s);
     session_cancel_timer(s, &s->re.timer);
     session_cancel_timer(s, &s->re.int_timer);
     message_release(&s->re.msg);

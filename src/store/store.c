@@ -42,6 +42,7 @@ static const struct {
     [OP_MESSAGE_ADD] = {HOW_FULL, ST_MESSAGE, st_op_message_add},
     [OP_MESSAGES] = {HOW_READ, ST_MESSAGES, st_op_messages},
     [OP_MESSAGE_CLAIM] = {HOW_WRITE, ST_MESSAGE, st_op_message_claim},
+    [OP_MESSAGE_UNCLAIM] = {HOW_WRITE, ST_OK, st_op_message_unclaim},
     [OP_MESSAGE_STATE] = {HOW_FULL, ST_MESSAGE, st_op_message_state},
     [OP_LEASE] = {HOW_WRITE, ST_LEASE, st_op_lease},
     [OP_LEASE_DROP] = {HOW_WRITE, ST_OK, st_op_lease_drop},

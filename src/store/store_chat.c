@@ -107,6 +107,14 @@ int st_op_message_claim(struct store *s, const struct st_req *q, struct st_reply
     return rc < 0 ? rc : 0;
 }
 
+int st_op_message_unclaim(struct store *s, const struct st_req *q, struct st_reply *r)
+{
+    return st_run(s, &r->err,
+                  "UPDATE sandboxMessages SET claimOwner=NULL, claimUntil=0, claimTtl=0"
+                  " WHERE sandbox=? AND claimOwner=? AND state='queued'",
+                  "it", (int64_t)q->id, q->s1);
+}
+
 /* What is being published right now cannot be called off any more. */
 int st_op_message_state(struct store *s, const struct st_req *q, struct st_reply *r)
 {

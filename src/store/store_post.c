@@ -141,6 +141,13 @@ void store_message_claim(struct store *s, uint64_t sandbox, const char *owner, i
     post(s, q);
 }
 
+void store_message_unclaim(struct store *s, uint64_t sandbox, const char *owner)
+{
+    struct st_req *q = request(OP_MESSAGE_UNCLAIM, (struct st_to){NULL, 0}, sandbox);
+    q->s1 = xstrdup(owner);
+    post(s, q);
+}
+
 void store_message_state(struct store *s, uint64_t id, enum msg_state from,
                          enum msg_state to_state, const char *error, struct st_to to)
 {

@@ -202,6 +202,17 @@ static void test_messages(void **state)
     r = ok_wait();
     assert_true(!r->got && r->msg.id == 0);
     msg_free(&r->m);
+    /* given back by its owner alone, it is free at once */
+    store_message_unclaim(b.s, sb, "b");
+    store_message_claim(b.s, sb, "b", 60000, storebox_to(&b));
+    r = ok_wait();
+    assert_false(r->got);
+    msg_free(&r->m);
+    store_message_unclaim(b.s, sb, "a");
+    store_message_claim(b.s, sb, "b", 60000, storebox_to(&b));
+    r = ok_wait();
+    assert_true(r->got && r->msg.id == first);
+    msg_free(&r->m);
     /* claimed: it can no longer be called off; its owner may claim again */
     store_message_state(b.s, first, MSG_QUEUED, MSG_CANCELLED, NULL, storebox_to(&b));
     r = ok_wait();
