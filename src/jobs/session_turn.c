@@ -169,6 +169,19 @@ void session_turn_run(struct session *s, const char *id, uint64_t offset)
     take_in(s);
 }
 
+/* The CLI's own commands answer without an echo: the turn that a command began was its
+ * own, when nothing else was taken in. */
+static void take_unechoed(struct session *s)
+{
+    const struct relay *re = &s->re;
+
+    if (!s->ad->echoes || s->turn_echoed || !in_flight(s) || !re->turn_seen ||
+        *re->msg.text != '/')
+        return;
+    session_out_echo(s, agent_dec_turn_offset(s->out.dec), re->msg.text, re->msg.key);
+    take_in(s);
+}
+
 static const char *match_echo(struct session *s, const char *text)
 {
     if (in_flight(s) && session_same_text(s->re.msg.text, text))
@@ -220,9 +233,11 @@ const char *session_turn_event(struct session *s, const struct agent_event *ev)
     switch (ev->kind) {
     case AGENT_USER_ECHO:
         buf_clear(&s->answer);
+        s->turn_echoed = true;
         return ev->text ? match_echo(s, ev->text) : NULL;
     case AGENT_TURN_BEGIN:
         buf_clear(&s->answer);
+        s->turn_echoed = false;
         if (!s->ad->echoes && in_flight(s)) {
             session_out_echo(s, ev->offset, s->re.msg.text, s->re.msg.key);
             take_in(s);
@@ -233,6 +248,9 @@ const char *session_turn_event(struct session *s, const struct agent_event *ev)
         collect(s, ev);
         break;
     case AGENT_TURN_END:
+        take_unechoed(s);
+        end_turn(s, ev);
+        break;
     case AGENT_EXIT:
         end_turn(s, ev);
         break;

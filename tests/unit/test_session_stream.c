@@ -80,6 +80,7 @@ static int teardown(void **state)
 struct work {
     struct jobsbed *b;
     uint64_t row, from, len, id;
+    const char *text; /* of the message; NULL: "  do it\n" */
     size_t piece;
     bool opened;
     const struct agent_event *ev;
@@ -267,7 +268,7 @@ static void do_send(void *ctx)
 {
     struct work *w = ctx;
 
-    store_message_add(w->b->j.o.store, w->row, "  do it\n",
+    store_message_add(w->b->j.o.store, w->row, w->text ? w->text : "  do it\n",
                       jobs_store(&w->b->j, on_added, w, w));
 }
 
@@ -318,6 +319,30 @@ static void answer_of_the_turn_with_the_echo(void **state)
     assert_int_equal(d->err.code, 0);
     assert_int_equal(d->outcome, AGENT_OK);
     assert_string_equal(d->text, "done");
+    assert_true(jobsbed_wait(w.b, is_delivered, &w, WAIT_MS));
+    jobsbed_free(w.b);
+}
+
+/* A command of the CLI itself: answered at once, and never echoed. */
+static void a_command_without_an_echo(void **state)
+{
+    struct work w = turn_bed();
+    const struct jobsbed_done *d;
+    (void)state;
+
+    w.text = "/cost";
+    send(&w, 5);
+    say(&w, AGENT_TURN_BEGIN, NULL, NULL); /* another one's turn */
+    say(&w, AGENT_USER_ECHO, NULL, "something else");
+    say(&w, AGENT_TURN_END, NULL, "not for you");
+    assert_null(jobsbed_answer(w.b, 5, 50));
+    say(&w, AGENT_TURN_BEGIN, NULL, NULL);
+    say(&w, AGENT_TEXT, "result:1", "$0.28");
+    say(&w, AGENT_TURN_END, NULL, NULL);
+    d = jobsbed_answer(w.b, 5, WAIT_MS);
+    assert_non_null(d);
+    assert_int_equal(d->outcome, AGENT_OK);
+    assert_string_equal(d->text, "$0.28");
     assert_true(jobsbed_wait(w.b, is_delivered, &w, WAIT_MS));
     jobsbed_free(w.b);
 }
@@ -373,6 +398,7 @@ int main(void)
         cmocka_unit_test(resumed_at_any_byte),
         cmocka_unit_test(two_readers),
         cmocka_unit_test(answer_of_the_turn_with_the_echo),
+        cmocka_unit_test(a_command_without_an_echo),
         cmocka_unit_test(the_end_ends_the_wait),
         cmocka_unit_test(an_echo_finds_its_message),
     };
