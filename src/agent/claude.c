@@ -244,6 +244,32 @@ static void on_assistant(struct claude *c, struct agent_dec *d, const struct cJS
 
 /* --- what the user says, and tools answer -------------------------------------------- */
 
+/* What a command of the CLI itself put out comes as if the user had said it. */
+static bool on_command_output(struct claude *c, struct agent_dec *d, const struct cJSON *j,
+                              const char *text)
+{
+    static const char *const marks[] = {"<local-command-stdout>", "<local-command-stderr>"};
+    struct agent_event ev = AGENT_EVENT(AGENT_TEXT);
+    const char *end;
+    size_t i = 0;
+
+    while (i < 2 && !str_starts(text, marks[i]))
+        i++;
+    if (i == 2)
+        return false;
+    text += strlen(marks[i]);
+    end = strstr(text, "</local-command-std");
+    ev.text = xstrndup(text, end ? (size_t)(end - text) : strlen(text));
+    ev.id = xasprintf("command:%s", json_str(j, "uuid", ""));
+    ev.mode = AGENT_REPLACE;
+    ev.final = c->spoke = true;
+    if (*ev.text)
+        agent_dec_emit(d, &ev);
+    free(ev.text);
+    free(ev.id);
+    return true;
+}
+
 static void on_user_text(struct claude *c, struct agent_dec *d, const struct cJSON *j,
                          const char *text)
 {
@@ -254,6 +280,8 @@ static void on_user_text(struct claude *c, struct agent_dec *d, const struct cJS
         c->interrupted = true;
         return;
     }
+    if (on_command_output(c, d, j, text))
+        return;
     ev.text = (char *)text;
     agent_dec_emit(d, &ev);
 }

@@ -130,6 +130,26 @@ static void test_strange_lines(void **state)
     tape_release(&t);
 }
 
+/* Commands of the CLI itself answer in the user's name. */
+static void test_command_output(void **state)
+{
+    struct tape t;
+
+    (void)state;
+    run_text(&t,
+             "{\"type\":\"user\",\"uuid\":\"u1\",\"message\":{\"content\":"
+             "\"<local-command-stdout>Compacted </local-command-stdout>\"},"
+             "\"isReplay\":true}\n"
+             "{\"type\":\"user\",\"message\":{\"content\":"
+             "\"<local-command-stdout></local-command-stdout>\"},\"isReplay\":true}\n",
+             TAPE_NO_EXIT);
+    assert_int_equal(t.ev.n, 1);
+    assert_int_equal(t.ev.v[0].kind, AGENT_TEXT);
+    assert_string_equal(t.ev.v[0].text, "Compacted ");
+    assert_string_equal(t.ev.v[0].id, "command:u1");
+    tape_release(&t);
+}
+
 static void test_nul_in_plain_line(void **state)
 {
     struct tape t;
@@ -399,6 +419,7 @@ int main(void)
         cmocka_unit_test(test_surrogates_and_nul),
         cmocka_unit_test(test_block_ids),
         cmocka_unit_test(test_strange_lines),
+        cmocka_unit_test(test_command_output),
         cmocka_unit_test(test_nul_in_plain_line),
         cmocka_unit_test(test_long_lines),
         cmocka_unit_test(test_cost_growth),
