@@ -329,7 +329,10 @@ static void post(void *ctx)
     struct e2b_create q = {.template_id = c->q->template_id,
                            .timeout_s = c->q->timeout_s,
                            .auto_pause = c->q->pause_at_end,
-                           .meta = meta};
+                           .meta = meta,
+                           /* the user's own variables are the sandbox's: a restarted agent
+                            * has them too. Keys go to the agent alone. */
+                           .env = c->q->env};
 
     struct err e = {0};
 
