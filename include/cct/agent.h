@@ -32,7 +32,7 @@ const char *agent_tool_state_name(enum agent_tool_state s);
 
 /* --- adapters ------------------------------------------------------------- */
 
-/* How the keeper in the sandbox drives the CLI (DESIGN.md section 3). */
+/* How the keeper in the sandbox drives the CLI. */
 enum agent_mode { AGENT_PERSISTENT, AGENT_ONE_RUN, AGENT_RPC };
 
 struct agent_dec; /* a decoder with its state */

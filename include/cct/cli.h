@@ -1,6 +1,6 @@
 /* Commands without the screen. One table declares them, one the flags; parsing, help,
  * "did you mean" and shell completion come from the two. Data goes to stdout, talk to
- * stderr. Main thread only. (UX.md 1.4) */
+ * stderr. Main thread only. */
 #ifndef CCT_CLI_H
 #define CCT_CLI_H
 

@@ -1,4 +1,4 @@
-/* Which key is in force, and what it hides (UX.md 1.5, DESIGN.md 6). */
+/* Which key is in force, and what it hides. */
 #ifndef CCT_KEYS_H
 #define CCT_KEYS_H
 

@@ -1,7 +1,6 @@
 /* The net thread: curl multi with epoll and timers, a queue to wake it. libcurl is
  * opened (dlopen) and initialised inside the thread, so nothing is loaded before
- * net_start(); commands posted earlier wait in the queue. (STYLE.md 4,
- * PERFORMANCE.md, RELIABILITY T-12..T-14) */
+ * net_start(); commands posted earlier wait in the queue. */
 #ifndef CCT_NET_H
 #define CCT_NET_H
 

@@ -6,7 +6,7 @@
  * Several processes may use one database: transactions are short, rows are keyed so
  * that writing one twice changes nothing, and claims and leases are atomic updates.
  * A damaged file is copied aside and a new one begun; a newer schema opens
- * read-only; both are said in ST_OPENED. (DESIGN.md 3, RELIABILITY T-27..T-29) */
+ * read-only; both are said in ST_OPENED. */
 #ifndef CCT_STORE_H
 #define CCT_STORE_H
 
@@ -164,7 +164,7 @@ void store_lease(struct store *s, const char *name, const char *owner, int ttl_m
                  struct st_to to);
 void store_lease_drop(struct store *s, const char *name, const char *owner);
 
-/* Kill intents (DESIGN.md 5): committed before the first DELETE. add answers ST_INTENTS
+/* Kill intents: committed before the first DELETE. add answers ST_INTENTS
  * with the new one; done forgets it. */
 void store_intent_add(struct store *s, bool account, const char *project, const char *target,
                       struct st_to to);

@@ -1,4 +1,4 @@
-/* Kill all (DESIGN.md 5): the question with a fresh list behind it, the frozen set, the
+/* Kill all: the question with a fresh list behind it, the frozen set, the
  * intent, the report. The deletes themselves are in core_killrun.c. */
 #include "core_priv.h"
 

@@ -1,4 +1,4 @@
-/* The list: the truth about state (DESIGN.md 4). One call at a time, a pace that follows
+/* The list: the truth about state. One call at a time, a pace that follows
  * attention, back-off with jitter; whoever asked for a list, the answer is applied here. */
 #include "core_priv.h"
 

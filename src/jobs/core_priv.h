@@ -7,7 +7,7 @@
  *   core_poll.c      the list: pace, reconciliation, what follows from it
  *   core_create.c    provisioning, lost answers
  *   core_kill.c      one sandbox, open intents
- *   core_killall.c   everything (DESIGN.md 5); core_killrun.c its deletes and the proof
+ *   core_killall.c   everything; core_killrun.c its deletes and the proof
  *   core_actions.c   messages, time, pause, names, views */
 #ifndef CCT_JOBS_CORE_PRIV_H
 #define CCT_JOBS_CORE_PRIV_H

@@ -1,7 +1,7 @@
 /* Options of cc-tui.conf, declared once: name, type, default, range or choices, help.
  * The parser, `config show`, cc-tui.conf.example and the README's table come from here.
  * Order of force: flag, environment (CC_TUI_SECTION_NAME), project file, user file,
- * default. (UX.md 1.5) */
+ * default. */
 #ifndef CCT_CONFIG_OPTIONS_H
 #define CCT_CONFIG_OPTIONS_H
 

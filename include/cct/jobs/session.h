@@ -1,4 +1,4 @@
-/* A durable agent session of one sandbox (DESIGN.md 3): provision, follow, relay,
+/* A durable agent session of one sandbox: provision, follow, relay,
  * interrupt, restart. Net thread only. Reads and writes the session folder in the
  * sandbox as cct/jobs/session_layout.h says; never lets the agent wait for us. */
 #ifndef CCT_JOBS_SESSION_H
@@ -13,7 +13,7 @@ struct session *session_of(struct jobs *j, uint64_t row);
 /* Closes streams; the agent lives on. Not from inside a callback of the session. */
 void session_free(struct session *s);
 
-/* Provision step 4 (DESIGN.md 1): after the VM is up: upload runner, start it, send
+/* Provision step 4: after the VM is up: upload runner, start it, send
  * the first prompt (committed first, like any message). fn once: err NULL when the CLI
  * runs and the prompt lies in its inbox, else which step failed on what. fn may be NULL.
  * Env values may be secret: copied to locked memory until used, never written to the

@@ -59,7 +59,7 @@ struct ev_event {
     uint64_t sandbox; /* or 0 */
     char *text;
 };
-/* Kill-all (DESIGN.md 5). `phase` LISTING -> ARMED -> RUNNING -> VERIFYING -> REPORT. */
+/* Kill-all. `phase` LISTING -> ARMED -> RUNNING -> VERIFYING -> REPORT. */
 enum kill_phase { KILL_LISTING, KILL_ARMED, KILL_RUNNING, KILL_VERIFYING, KILL_REPORT,
                   KILL_CANNOT /* the list could not be had: text */ };
 struct kill_target {

@@ -1,5 +1,5 @@
 /* The provider's complete list against our records: what changed. Pure; the net
- * thread runs it, nobody else decides that a sandbox is gone. (DESIGN.md 4) */
+ * thread runs it, nobody else decides that a sandbox is gone. */
 #ifndef CCT_MODEL_RECONCILE_H
 #define CCT_MODEL_RECONCILE_H
 

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The five documented states (DESIGN.md 1, 4). */
+/* The five documented states. */
 enum sb_state { SB_CREATING, SB_RUNNING, SB_PAUSED, SB_KILLED, SB_ERROR, SB_STATE_COUNT };
 /* Why a killed one is gone. */
 enum sb_gone { GONE_NONE, GONE_HERE, GONE_TIMEOUT, GONE_ELSEWHERE, GONE_EARLY };

@@ -1,4 +1,4 @@
-/* Plain keys in memory: locked, not dumped, wiped. (DESIGN.md 6, STYLE.md 11)
+/* Plain keys in memory: locked, not dumped, wiped.
  * A `struct secret` has one owner and may be handed to another thread whole. */
 #ifndef CCT_SECRETS_SECRET_H
 #define CCT_SECRETS_SECRET_H

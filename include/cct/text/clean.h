@@ -1,7 +1,7 @@
 /* The one cleaner for foreign text: agent output, names, metadata, logs, error
  * bodies. What comes out is valid UTF-8 with no control byte but LF (or
  * none at all in the one-line form), no escape sequence, no bidi control; colours
- * survive as attribute runs, never as bytes. (UX.md 1.10, RELIABILITY T-01..T-05)
+ * survive as attribute runs, never as bytes.
  * Pure functions and a state that one owner feeds; any thread. */
 #ifndef CCT_TEXT_CLEAN_H
 #define CCT_TEXT_CLEAN_H

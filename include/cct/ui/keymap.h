@@ -1,6 +1,6 @@
 /* Actions and keys, declared once: enum, config names, default keys, scopes and help
  * texts come from ACTIONS; help screen, hint bar, palette and README are drawn from
- * it. (UX.md 1.2) */
+ * it. */
 #ifndef CCT_UI_KEYMAP_H
 #define CCT_UI_KEYMAP_H
 

@@ -84,7 +84,7 @@ void ui_await_new(struct ui *ui);
 bool ui_changes_things(enum action a);
 void ui_status(struct ui *ui, int level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* Where panes go at h x w (UX.md 2): fills r and visible of each. */
+/* Where panes go at h x w: fills r and visible of each. */
 void ui_layout(struct ui *ui, int h, int w);
 
 #endif

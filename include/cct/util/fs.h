@@ -1,5 +1,5 @@
 /* Private files and the places where they live. Owner and mode are checked on
- * the open descriptor, never by name first. (UX.md 1.5, RELIABILITY T-16) */
+ * the open descriptor, never by name first. */
 #ifndef CCT_UTIL_FS_H
 #define CCT_UTIL_FS_H
 
