@@ -1,7 +1,6 @@
 /* Agents: what the CLIs print becomes common events; what the user says becomes
  * the CLI's input. Decoders are pure functions of bytes: no clock, no socket,
  * no global; any slicing of the input gives the same events.
- * (spec/agents.md: 4 per tool, 5 usage, 6 outcomes, 9 traps, 10 event model)
  * One decoder belongs to one thread. */
 #ifndef CCT_AGENT_H
 #define CCT_AGENT_H
@@ -21,7 +20,7 @@
 void agent_event_release(struct agent_event *ev);
 /* Deep copy (strings duplicated). */
 void agent_event_copy(struct agent_event *dst, const struct agent_event *src);
-/* One JSON object, field names of spec/agents.md section 10, no newline; the
+/* One JSON object, with short field names, no newline; the
  * form `cc-tui decode` prints and the store keeps. */
 void agent_event_to_json(const struct agent_event *ev, struct buf *out);
 /* The reverse; 0 or ERR_INVALID. */

@@ -1,4 +1,4 @@
-/* E2B's control plane (spec/e2b-api.md 2-4): requests out, typed answers in. Net
+/* E2B's control plane: requests out, typed answers in. Net
  * thread only. Strings in answers are foreign and not cleaned. */
 #ifndef CCT_E2B_H
 #define CCT_E2B_H

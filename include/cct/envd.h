@@ -1,4 +1,4 @@
-/* The data plane of one sandbox (spec/e2b-api.md 7-10): processes, streams, files.
+/* The data plane of one sandbox: processes, streams, files.
  * Net thread only. */
 #ifndef CCT_ENVD_H
 #define CCT_ENVD_H

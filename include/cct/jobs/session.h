@@ -13,7 +13,7 @@ struct session *session_of(struct jobs *j, uint64_t row);
 /* Closes streams; the agent lives on. Not from inside a callback of the session. */
 void session_free(struct session *s);
 
-/* Provision step 4: after the VM is up: upload runner, start it, send
+/* Provision, after the VM is up: upload runner, start it, send
  * the first prompt (committed first, like any message). fn once: err NULL when the CLI
  * runs and the prompt lies in its inbox, else which step failed on what. fn may be NULL.
  * Env values may be secret: copied to locked memory until used, never written to the

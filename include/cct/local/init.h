@@ -3,14 +3,14 @@
  *     /run/cc/cc-tui-local sandbox-init SANDBOX_ID
  * with stdin/out/err on /dev/null (or the provider's log in debug), fd 3 = a pipe
  * or memfd holding one JSON object (then EOF), fd 4 = the listening unix socket.
- * Nothing secret is ever in argv or environ. (spec/local-provider.md 2)
+ * Nothing secret is ever in argv or environ.
  *
  * JSON on fd 3:
  *   sandboxID, token (X-Access-Token), envVars{}, user ("user"), uid, gid,
  *   home, workdir, isolated (bool), deadline (wall ms: when the init ends itself
  *   if the provider never speaks again: endAt + 5 min), logFd (absent or a fd)
  *
- * The init answers on the socket: envd's data plane (spec/e2b-api.md 7-10) and,
+ * The init answers on the socket: envd's data plane and,
  * only there and only with the header `X-CC-Control: <token>`:
  *   POST /cc/deadline {"deadline": ms}   -> 204, moves the dead-man timer
  *   POST /cc/pause  (no body)            -> 204, every process but PID 1 is stopped
@@ -27,12 +27,12 @@
 #define INIT_LISTEN_FD 4
 #define INIT_BINARY_DIR "/run/cc" /* bound read-only in the sandbox */
 #define INIT_BINARY INIT_BINARY_DIR "/cc-tui-local"
-#define INIT_ENVD_VERSION "0.6.13" /* spec/e2b-api.md 17 */
+#define INIT_ENVD_VERSION "0.6.13" /* of the service, as clients look at it */
 
 /* Subcommand `sandbox-init`; returns the exit status. Single-threaded. */
 int init_main(void);
 /* Subcommand `demo-agent`: the built-in agent that has no model behind it; speaks
- * Claude's stream-json on stdin/stdout (spec/agents.md 4.1). */
+ * Claude's stream-json on stdin/stdout. */
 int demo_agent_main(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* The common event model of all agents (spec/agents.md 10), as plain data. Adapters
+/* The common event model of all agents, as plain data. Adapters
  * make these (cct/agent.h); the model turns them into transcript items. */
 #ifndef CCT_MODEL_AGENT_EVENT_H
 #define CCT_MODEL_AGENT_EVENT_H

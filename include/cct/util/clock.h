@@ -10,7 +10,7 @@ int64_t clock_mono_ms(void); /* CLOCK_MONOTONIC */
 int64_t clock_boot_ms(void); /* CLOCK_BOOTTIME: goes on in suspend */
 int64_t clock_wall_ms(void); /* since 1970-01-01 UTC */
 /* RFC 3339 with 0..9 fraction digits, `Z` or an offset -> wall ms; 0 or
- * ERR_INVALID. (spec/e2b-api.md, trap 33) */
+ * ERR_INVALID. */
 int clock_parse_rfc3339(const char *s, int64_t *out_ms);
 /* "2026-08-22T10:00:00.123Z" into dst (>= 25 bytes). */
 void clock_format_rfc3339(char *dst, size_t size, int64_t ms);

@@ -3,8 +3,7 @@
  * json_parse() repairs what foreign writers do before cJSON sees it: a lone
  * surrogate escape and \u0000 become \ufffd, invalid UTF-8 becomes U+FFFD;
  * depth and size are bounded, trailing garbage is refused. The getters are
- * exact in case, type and range: a wrong type counts as absent.
- * (spec/agents.md section 9) Any thread. */
+ * exact in case, type and range: a wrong type counts as absent. Any thread. */
 #ifndef CCT_UTIL_JSON_H
 #define CCT_UTIL_JSON_H
 
