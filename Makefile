@@ -112,6 +112,8 @@ e2e: all $(E2E) $(FAULTD)
 	@B=$(B) MODE=$(MODE) tests/run.sh $(or $(T),cli e2e sdk)
 bench: all $(BENCH) $(FLOORS)
 	@B=$(B) MODE=$(MODE) RUNS=$(RUNS) tests/bench/run.sh $(SECTION)
+check: # the whole gate: both compilers, all tests, sanitizers, lint
+	@.ci/run
 lint:
 	@CC='$(CC)' tests/lint/lint.sh
 fmt:
