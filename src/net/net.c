@@ -72,6 +72,7 @@ int net_watch(struct net *n, int fd, void (*fn)(void *ctx, int fd), void *ctx)
                              .data.u64 = (uint64_t)TAG_WATCH << 32 | (uint32_t)fd};
     struct watch *w = xcalloc(1, sizeof(*w));
 
+    THREAD_ASSERT(THREAD_NET);
     *w = (struct watch){fd, fn, ctx};
     free(map_put_id(n->watches, (uint64_t)fd, w));
     if (epoll_ctl(n->epfd, EPOLL_CTL_ADD, fd, &ev) == 0 ||

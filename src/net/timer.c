@@ -2,6 +2,7 @@
 #include "net_priv.h"
 #include <cct/util/clock.h>
 #include <cct/util/str.h>
+#include <cct/util/thread.h>
 #include <cct/util/xalloc.h>
 #include <stdlib.h>
 
@@ -58,6 +59,7 @@ uint64_t net_timer(struct net *n, int64_t ms, void (*fn)(void *ctx), void *ctx)
 {
     struct timer *t = xcalloc(1, sizeof(*t));
 
+    THREAD_ASSERT(THREAD_NET);
     *t = (struct timer){clock_mono_ms() + (ms > 0 ? ms : 0), ++n->next_id, n->heap.n, fn, ctx};
     *ARR_PUSH(&n->heap) = t;
     sift_up(n, t->at);

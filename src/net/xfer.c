@@ -241,6 +241,7 @@ void net_pause(struct net *n, uint64_t id, bool pause)
 {
     struct xfer *x = map_get_id(n->xfers, id);
 
+    THREAD_ASSERT(THREAD_NET);
     if (!x || x->done || x->paused == pause)
         return;
     x->paused = pause;
