@@ -3,6 +3,7 @@
 
 #include <cct/agent.h>
 #include <cct/model/transcribe.h>
+#include <cct/util/buf.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@ struct out {
     const char *who; /* the agent's tool */
     bool open_line;  /* a piece of a line was printed last */
     char *tool;      /* call whose heading was printed last, or NULL */
+    struct buf part; /* of a text that is not whole yet */
 };
 
 /* Raw output, and lines of JSON, go out as they are. */
@@ -86,6 +88,26 @@ static void put_item(struct out *o, const struct item *it)
     }
 }
 
+/* Deltas are kept until the whole text comes; when it does not, they are all there is. */
+static void put_part(struct out *o)
+{
+    if (o->part.len)
+        put_block(o, "", buf_str(&o->part));
+    buf_clear(&o->part);
+}
+
+static void take_part(struct out *o, const struct ev_items *items, size_t i)
+{
+    const struct item *it = &items->v[i];
+
+    if (it->kind == ITEM_TEXT && it->streaming && items->op[i] == ITEM_APPEND)
+        buf_adds(&o->part, it->text ? it->text : "");
+    else if (it->kind == ITEM_TEXT)
+        buf_clear(&o->part);
+    else if (it->kind == ITEM_SYSTEM || it->kind == ITEM_USER || it->kind == ITEM_TURN_END)
+        put_part(o);
+}
+
 /* Blocks that grow are printed once they are whole. */
 static void put_event(struct out *o, const char *json, size_t len)
 {
@@ -97,6 +119,8 @@ static void put_event(struct out *o, const char *json, size_t len)
     transcribe(&ev, o->who, items);
     for (size_t i = 0; i < items->n; i++) {
         const struct item *it = &items->v[i];
+
+        take_part(o, items, i);
         if (items->op[i] == ITEM_PUT &&
             (!it->streaming || it->kind == ITEM_RAW || it->kind == ITEM_TOOL))
             put_item(o, it);
@@ -140,9 +164,11 @@ int cli_logs(struct cli *c)
             : app_events(a.app, id, follow, cli_json(c) ? put_bytes : put_events, &o);
     if (cli_app_wait(&a, req, &e) != 0)
         status = cli_app_fail(&a, &e);
+    put_part(&o);
     end_line(&o);
     cli_app_close(&a);
     free(tool);
     free(o.tool);
+    buf_release(&o.part);
     return status;
 }
