@@ -27,10 +27,12 @@ struct net *net_new(const struct net_opts *o);
 struct mq *net_mq(struct net *n);
 /* Start the thread. on_start runs on it once libcurl is up (err NULL) or cannot be
  * had (err set: requests then fail with it); on_msg gets each message (borrowed; net
- * frees it); on_stop runs last, before the thread ends. */
+ * frees it); on_stop runs last, before the thread ends. Before it on_leave may send
+ * last requests: the loop goes on, at most 300 ms, while it returns true. */
 struct net_hooks {
     void (*on_start)(void *ctx, struct net *n, const struct err *err);
     void (*on_msg)(void *ctx, struct msg *m);
+    bool (*on_leave)(void *ctx);
     void (*on_stop)(void *ctx);
     void *ctx;
 };

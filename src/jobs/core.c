@@ -284,6 +284,21 @@ static void free_session(struct jobs *j)
     }
 }
 
+/* What we started in the sandboxes for ourselves ends with us. */
+static bool on_leave(void *ctx)
+{
+    struct jobs *j = ctx;
+    struct session *s;
+    size_t it = 0;
+
+    if (!j->leaving) {
+        j->leaving = true;
+        while ((s = map_next(j->sessions, &it, NULL, NULL)))
+            session_leave(s);
+    }
+    return j->goodbyes > 0;
+}
+
 static void on_stop(void *ctx)
 {
     struct jobs *j = ctx;
@@ -319,7 +334,11 @@ struct jobs *jobs_new(const struct jobs_opts *o)
 
 struct net_hooks jobs_hooks(struct jobs *j)
 {
-    return (struct net_hooks){.on_start = on_start, .on_msg = on_msg, .on_stop = on_stop, .ctx = j};
+    return (struct net_hooks){.on_start = on_start,
+                              .on_msg = on_msg,
+                              .on_leave = on_leave,
+                              .on_stop = on_stop,
+                              .ctx = j};
 }
 
 void jobs_free(struct jobs *j)

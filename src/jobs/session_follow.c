@@ -320,11 +320,42 @@ void session_follow_read(struct session *s)
     free(path);
 }
 
+static void on_goodbye(void *ctx, const struct envd_result *r)
+{
+    (void)r;
+    ((struct session *)ctx)->j->goodbyes--;
+}
+
+static void goodbye(struct session *s, int pid)
+{
+    if (!pid || !s->envd)
+        return;
+    s->j->goodbyes++;
+    envd_signal(s->envd, pid, true, on_goodbye, s);
+}
+
+/* A tail that nobody reads would stay until its deadline, one for each command. */
+void session_leave(struct session *s)
+{
+    int tail_pid = s->fo.tail_pid, runs_pid = s->fo.runs_pid;
+
+    close_calls(s);
+    session_out_row_now(s);
+    s->out.caught_up = false;
+    s->fo.state = FO_STOPPED;
+    goodbye(s, tail_pid);
+    goodbye(s, runs_pid);
+}
+
 static void go(struct session *s)
 {
     const struct sandbox *r = session_row(s);
 
     close_calls(s);
+    if (s->j->leaving) {
+        s->fo.state = FO_STOPPED;
+        return;
+    }
     s->fo.again = false;
     if (!r || !r->sandbox_id || !s->j->e2b || r->state == SB_PAUSED || r->state == SB_KILLED ||
         (r->state == SB_ERROR && !r->vm_up)) {

@@ -93,6 +93,12 @@ static void row_now(void *ctx)
     jobs_row_changed(s->j, r);
 }
 
+void session_out_row_now(struct session *s)
+{
+    session_cancel_timer(s, &s->out.row_timer);
+    row_now(s);
+}
+
 void session_out_row(struct session *s)
 {
     s->out.row_dirty = true;

@@ -337,6 +337,7 @@ void session_out_echo(struct session *s, uint64_t at, const char *text, const ch
 bool session_out_lags(struct session *s);
 void session_out_put(struct session *s, struct item *it); /* local item; moved from */
 void session_out_row(struct session *s);                  /* row soon */
+void session_out_row_now(struct session *s); /* what is due, at once */
 void session_out_unshown(struct session *s);              /* drop the batch for the screen */
 void session_out_shown(struct session *s); /* the load is out: now what came meanwhile */
 void session_out_usage(struct session *s, const struct agent_event *ev);
@@ -365,6 +366,7 @@ void session_turn_run(struct session *s, const char *id, uint64_t offset);
 void session_turn_delivered(struct session *s, uint64_t message);
 void session_turn_fail(struct session *s, uint64_t message, const struct err *e);
 void session_turn_fail_all(struct session *s, const struct err *e);
+void session_turn_ended(struct session *s);
 void session_turn_look(struct session *s); /* a message may have been cancelled */
 
 /* --- session_show.c -------------------------------------------------------------- */

@@ -391,15 +391,12 @@ void session_relay_turn(struct session *s, const struct agent_event *ev)
 
 void session_relay_ended(struct session *s)
 {
-    struct err e = {0};
-
     if (s->re.int_req)
         session_interrupt_done(s, NULL);
     if (s->re.step == RE_SENT)
         session_timer(s, &s->re.timer, 0, check);
     session_provision_sent(s); /* nobody takes the first prompt any more */
-    err_set(&e, ERR_CONFLICT, "the agent has ended without an answer");
-    session_turn_fail_all(s, &e);
+    session_turn_ended(s);
 }
 
 static void on_gone_list(void *ctx, struct st_reply *r)

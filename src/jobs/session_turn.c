@@ -54,6 +54,22 @@ void session_turn_fail_all(struct session *s, const struct err *e)
         waiter_end(s, i, e, AGENT_FAILED, NULL, -1);
 }
 
+/* The agent has ended: what it took in has no answer, what still waits goes on waiting. */
+void session_turn_ended(struct session *s)
+{
+    struct err none = {0}, waits = {0};
+
+    err_set(&none, ERR_CONFLICT, "the agent has ended without an answer");
+    err_set(&waits, ERR_CONFLICT,
+            "the agent has ended: the message is queued and goes to it after a restart");
+    for (size_t i = s->waiters.n; i-- > 0;) {
+        const struct waiter *w = &s->waiters.v[i];
+        bool handed = w->in_turn || (s->re.step == RE_SENT && s->re.msg.id == w->message);
+
+        waiter_end(s, i, handed ? &none : &waits, AGENT_FAILED, NULL, -1);
+    }
+}
+
 void session_turn_delivered(struct session *s, uint64_t message)
 {
     for (size_t i = 0; i < s->waiters.n; i++)
@@ -200,11 +216,14 @@ static void collect(struct session *s, const struct agent_event *ev)
 {
     if (ev->parent || !ev->text || (ev->kind == AGENT_RAW && !s->waiters.n))
         return;
-    s->answer.max = ANSWER_BYTES;
     if (ev->kind == AGENT_RAW) {
+        if (s->answer.len > ANSWER_BYTES)
+            return;
         buf_adds(&s->answer, ev->text);
         if (ev->final)
             buf_addc(&s->answer, '\n');
+        if (s->answer.len > ANSWER_BYTES)
+            buf_adds(&s->answer, "[the answer goes on: see the logs]\n");
         return;
     }
     if (ev->mode == AGENT_REPLACE || !str_eq(ev->id, s->answer_id)) {
@@ -212,7 +231,8 @@ static void collect(struct session *s, const struct agent_event *ev)
         free(s->answer_id);
         s->answer_id = ev->id ? xstrdup(ev->id) : NULL;
     }
-    buf_adds(&s->answer, ev->text);
+    if (s->answer.len <= ANSWER_BYTES)
+        buf_adds(&s->answer, ev->text);
 }
 
 static void end_turn(struct session *s, const struct agent_event *ev)

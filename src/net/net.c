@@ -13,7 +13,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-enum { TAG_MQ = LANE_COUNT, TAG_WATCH, EVENTS = 64, STOP_MS = 1000, LOOK_UP_MS = 2 };
+enum { TAG_MQ = LANE_COUNT, TAG_WATCH, EVENTS = 64, STOP_MS = 1000, LEAVE_MS = 300, LOOK_UP_MS = 2 };
 
 static char *env_dup(const char *name)
 {
@@ -157,6 +157,29 @@ static void one_turn(struct net *n)
     lanes_run(n, LANE_URGENT, LANE_STREAM_PLAIN);
 }
 
+static void too_late(void *ctx)
+{
+    *(bool *)ctx = true;
+}
+
+/* Last requests on their way out, for a short while. */
+static void leave(struct net *n)
+{
+    bool late = false;
+    uint64_t timer;
+
+    if (!n->hooks.on_leave)
+        return;
+    epoll_ctl(n->epfd, EPOLL_CTL_DEL, mq_fd(n->mq), NULL);
+    timer = net_timer(n, LEAVE_MS, too_late, &late);
+    while (n->hooks.on_leave(n->hooks.ctx) && !late) {
+        xfers_settle(n);
+        one_turn(n);
+    }
+    if (!late)
+        net_timer_cancel(n, timer);
+}
+
 static void thread_main(void *arg)
 {
     struct net *n = arg;
@@ -177,6 +200,7 @@ static void thread_main(void *arg)
     epoll_ctl(n->epfd, EPOLL_CTL_ADD, mq_fd(n->mq), &ev);
     while (!n->stopping)
         one_turn(n);
+    leave(n);
     if (n->hooks.on_stop)
         n->hooks.on_stop(n->hooks.ctx);
     xfers_drop(n);

@@ -284,10 +284,18 @@ run "$c" resume box
 check "resume" is 0
 run "$c" --readonly kill box --yes
 check "kill with --readonly: 2" is 2
-run "$c" new --tool shell --name sh2
+run "$c" new --tool shell --name sh2 --env "WORD=kept-7"
 check "new: a shell" is 0
 run "$c" send sh2 "exit 3" --wait --json
 check "send: failure is 1, the status in JSON" both is 1 out '"exitCode":3'
+run "$c" send sh2 true --wait
+check "send: to a dead agent it waits" both is 1 err "goes to it after a restart"
+run "$c" restart sh2
+check "restart" is 0
+run "$c" send sh2 'echo "word: $WORD"' --wait
+check "restart: the variables are there" both is 0 out "word: kept-7"
+run "$c" send sh2 'cat /proc/[0-9]*/comm | grep -cx tail' --wait
+check "no follower of an earlier command is left" both is 0 out "1"
 run "$c" new --name fleeting -- sh -c 'echo "two  words"; cat /dev/null'
 check "new: a command" is 0
 "$c" new --tool shell --name slow > /dev/null 2>&1

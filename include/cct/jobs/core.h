@@ -43,6 +43,8 @@ struct jobs {
     struct map *waiting;   /* req_id of a store call -> struct jobs_wait */
     uint64_t next_req;     /* for store calls of our own */
     int64_t server_offset_ms;
+    bool leaving;          /* no stream is opened any more */
+    int goodbyes;          /* last requests without an answer yet */
     struct jobs_priv *priv; /* core.c's: poll, kill-all, account */
 };
 

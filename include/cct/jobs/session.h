@@ -12,6 +12,9 @@
 struct session *session_of(struct jobs *j, uint64_t row);
 /* Closes streams; the agent lives on. Not from inside a callback of the session. */
 void session_free(struct session *s);
+/* We stop: end what follows the session in the sandbox. Its answers count down
+ * jobs.goodbyes. */
+void session_leave(struct session *s);
 
 /* Provision, after the VM is up: upload runner, start it, send
  * the first prompt (committed first, like any message). fn once: err NULL when the CLI
