@@ -5,6 +5,7 @@
 #include <cct/util/buf.h>
 #include <cct/util/limits.h>
 #include <cct/util/str.h>
+#include <cct/util/utf8.h>
 #include <cct/util/xalloc.h>
 #include <ctype.h>
 #include <stdlib.h>
@@ -163,6 +164,8 @@ int app_check_create(struct app *a, const struct app_create *c, const char **fie
     if (len > LIM_MESSAGE_BYTES)
         return err_set(e, ERR_INVALID, "the prompt is too long: %zu bytes, at most %u", len,
                        LIM_MESSAGE_BYTES);
+    if (len && !utf8_valid(c->prompt, len))
+        return err_set(e, ERR_INVALID, "the prompt is not text in UTF-8");
     *field = "env";
     rc = check_env(c->env, e);
     if (rc == 0)

@@ -205,10 +205,11 @@ static const struct message *newest(struct cli_app *a)
     return best;
 }
 
+/* Taken in by the agent: whoever sends sees to it that its place in the log is known. */
 static bool has_left(struct cli_app *a)
 {
     const struct message *m = newest(a);
-    return m && m->state != MSG_QUEUED;
+    return m && m->state != MSG_QUEUED && m->state != MSG_SENT;
 }
 
 int cli_app_hand_over(struct cli_app *a, uint64_t sandbox, bool *queued, struct err *e)
@@ -216,12 +217,14 @@ int cli_app_hand_over(struct cli_app *a, uint64_t sandbox, bool *queued, struct 
     a->sandbox = sandbox;
     app_follow(a->app, sandbox);
     int rc = cli_app_until(a, has_left, HAND_OVER_MS, e);
-    *queued = rc == ERR_TIMEOUT;
-    if (*queued) {
+    const struct message *m = newest(a);
+    *queued = rc == ERR_TIMEOUT && (!m || m->state == MSG_QUEUED);
+    if (rc == ERR_TIMEOUT) {
         err_clear(e);
         return 0;
     }
-    const struct message *m = rc == 0 ? newest(a) : NULL;
+    if (rc != 0)
+        return rc;
     if (m && (m->state == MSG_FAILED || m->state == MSG_UNCONFIRMED))
         rc = err_set(e, ERR_CONFLICT, "the message did not reach the agent: %s",
                      m->error ? m->error : msg_state_name(m->state));

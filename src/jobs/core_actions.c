@@ -6,6 +6,7 @@
 #include <cct/text/clean.h>
 #include <cct/util/limits.h>
 #include <cct/util/str.h>
+#include <cct/util/utf8.h>
 #include <cct/util/xalloc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,6 +105,8 @@ static bool may_send(struct jobs *j, const struct cmd *c, const struct sandbox *
     else if (len > LIM_MESSAGE_BYTES)
         core_done_err(j, req, row->id, ERR_INVALID, "the message is too long: %zu bytes, at most "
                       "%u; put it into a file in the sandbox", len, LIM_MESSAGE_BYTES);
+    else if (!utf8_valid(c->text, len)) /* its echo would be another text */
+        core_done_err(j, req, row->id, ERR_INVALID, "the message is not text in UTF-8");
     else if (row->state == SB_PAUSED)
         core_done_err(j, req, row->id, ERR_CONFLICT, "\"%s\" is paused: resume it first",
                       name_of(row));

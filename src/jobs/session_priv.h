@@ -364,6 +364,8 @@ void session_turn_old_echo(struct session *s, const char *text);
 /* A run began with this message as its input. */
 void session_turn_run(struct session *s, const char *id, uint64_t offset);
 void session_turn_delivered(struct session *s, uint64_t message);
+/* Taken in without an echo that we knew: its turn may be over. */
+void session_turn_missed(struct session *s, uint64_t message);
 void session_turn_fail(struct session *s, uint64_t message, const struct err *e);
 void session_turn_fail_all(struct session *s, const struct err *e);
 void session_turn_ended(struct session *s);

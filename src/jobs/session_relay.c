@@ -352,9 +352,12 @@ static void on_check(void *ctx, const struct envd_run_result *r)
 
         if (!echoes)
             session_out_echo(s, s->out.pos, re->msg.text, re->msg.key);
+        if (echoes) { /* its echo went by unseen, and perhaps the turn too */
+            session_turn_missed(s, re->msg.id);
+            if (s->sh.on)
+                session_show(s, true);
+        }
         session_relay_delivered(s, re->msg.id);
-        if (echoes && s->sh.on)
-            session_show(s, true); /* its echo went by unseen */
     } else if (r->err.code == 0 && ended) {
         unconfirmed(s, "the agent ended before it was taken in");
     } else {

@@ -77,6 +77,16 @@ void session_turn_delivered(struct session *s, uint64_t message)
             s->waiters.v[i].in_turn = true;
 }
 
+void session_turn_missed(struct session *s, uint64_t message)
+{
+    session_turn_delivered(s, message);
+    if (!s->out.caught_up || s->out.agent != AG_IDLE)
+        return; /* its end is still to come */
+    for (size_t i = s->waiters.n; i-- > 0;)
+        if (s->waiters.v[i].message == message)
+            waiter_end(s, i, NULL, AGENT_OK, buf_str(&s->answer), -1);
+}
+
 /* The state the message has now; it may have changed before anybody waited. */
 static void use_state(struct session *s, size_t i, const struct message *m)
 {

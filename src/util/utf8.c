@@ -50,6 +50,18 @@ size_t utf8_decode(const char *s, size_t len, uint32_t *cp)
     return n;
 }
 
+bool utf8_valid(const char *s, size_t len)
+{
+    for (size_t at = 0, n; at < len; at += n) {
+        uint32_t cp;
+
+        n = utf8_decode(s + at, len - at, &cp);
+        if (!n || cp == UTF8_BAD)
+            return false;
+    }
+    return true;
+}
+
 size_t utf8_encode(char *dst, uint32_t cp)
 {
     if (cp > 0x10FFFF || (cp >= 0xD800 && cp <= 0xDFFF))

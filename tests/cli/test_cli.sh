@@ -253,6 +253,16 @@ until "$c" logs asked 2> /dev/null | grep -q '^asked' || [ $i -ge 50 ]; do i=$((
 check "new: the prompt was handed over" [ $i -lt 50 ]
 run "$c" send nobody hello
 check "send: unknown sandbox: 5" both is 5 err "nobody"
+printf 'run echo \377' > "$T/bad"
+timeout 20 "$c" send box - --wait < "$T/bad" > "$T/out" 2> "$T/err"
+rc=$?
+check "send: no UTF-8: 2, and no waiting" both is 2 err "UTF-8"
+run "$c" new --tool shell --name sh
+run "$c" send sh "echo answer-here"
+run "$c" logs sh
+check "send: what was sent stands before its answer" sh -c \
+    "[ \"\$(grep -n answer-here '$T/out' | sed q)\" = '1:> echo answer-here' ]"
+run "$c" kill sh --yes
 run "$c" send box ""
 check "send: empty: 2" is 2
 run "$c" logs box

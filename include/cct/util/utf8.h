@@ -2,6 +2,7 @@
 #ifndef CCT_UTIL_UTF8_H
 #define CCT_UTIL_UTF8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,6 +12,7 @@
  * invalid byte (1 byte used). Returns 0 when the bytes end inside a sequence
  * that may still become valid. Surrogates, overlongs and > U+10FFFF are bad. */
 size_t utf8_decode(const char *s, size_t len, uint32_t *cp);
+bool utf8_valid(const char *s, size_t len);
 /* Encode into dst (room for 4); bytes written. Bad code points give U+FFFD. */
 size_t utf8_encode(char *dst, uint32_t cp);
 
