@@ -184,6 +184,18 @@ static void one_changed(struct jobs *j, const struct change *c)
     if (row->state == SB_KILLED && row->gone == GONE_EARLY)
         jobs_say(j, 1, row->id, "%s is gone although its time had not ended; nobody here killed it",
                  row->name ? row->name : row->sandbox_id);
+    else if (row->state == SB_KILLED && row->gone == GONE_TIMEOUT)
+        jobs_say(j, 1, row->id, "%s has ended: its time was up",
+                 row->name ? row->name : row->sandbox_id);
+}
+
+/* Rows of an earlier run of the program that the list only confirms are no change; the
+ * first list still says that they live, and their streams are opened. */
+static void first_list(struct jobs *j)
+{
+    for (size_t i = 0; i < j->table.n; i++)
+        if (j->table.v[i].id)
+            core_row_state(j, &j->table.v[i]);
 }
 
 /* "ends in 5 min" when that line is crossed while we look on. */
@@ -250,6 +262,8 @@ void core_poll_apply(struct jobs *j, const struct e2b_result *r)
         one_changed(j, &ch.v.v[i]);
     if (ch.v.n)
         p->changed_at = mono;
+    if (!p->listed)
+        first_list(j);
     p->listed = true;
     ARR_RELEASE(&ch.v);
     ARR_RELEASE(&l);

@@ -265,6 +265,36 @@ static void test_two_of_us(void **state)
     appbed_close(b);
 }
 
+static bool last_line_says(struct appbed *b, const void *arg)
+{
+    const struct sandbox *s = first(b);
+
+    return s && s->last_line && strstr(s->last_line, arg) != NULL;
+}
+
+/* A row that the list of the next run of the program only confirms: its stream is opened
+ * all the same, though nobody looks at it. */
+static void test_comes_back(void **state)
+{
+    struct appbed *b = *state, twin = {0};
+    struct app_create c = {.tool = "demo", .name = "kept"};
+
+    open_app(b, false);
+    appbed_must(b, app_create(b->app, &c, true));
+    appbed_close(b);
+    open_app(b, false);
+    assert_true(appbed_wait(b, runs_idle, NULL));
+    memcpy(twin.root, b->root, sizeof(twin.root));
+    open_app(&twin, false);
+    assert_true(appbed_wait(&twin, runs_idle, NULL));
+    appbed_must(&twin, app_send(twin.app, first(&twin)->id, "write far.txt: from afar", true));
+    assert_true(appbed_wait(b, last_line_says, "wrote 9 bytes"));
+    appbed_close(&twin);
+    free(twin.text);
+    kill_everything(b, 1);
+    appbed_close(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -272,6 +302,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_provider_restarts, setup, teardown),
         cmocka_unit_test_setup_teardown(test_time_and_pause, setup, teardown),
         cmocka_unit_test_setup_teardown(test_two_of_us, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_comes_back, setup, teardown),
     };
 
     appbed_main();
