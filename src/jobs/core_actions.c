@@ -282,6 +282,7 @@ static void on_paused(void *ctx, const struct e2b_result *r)
         row->end_at = jobs_now(a->j);
         jobs_row_changed(a->j, row);
         core_row_state(a->j, row);
+        jobs_say(a->j, 0, row->id, "%s is paused", row->name ? row->name : row->sandbox_id);
     }
     act_end(a, NULL);
 }
@@ -303,6 +304,7 @@ static void on_resumed(void *ctx, const struct e2b_result *r)
         row->end_at = row->started_at + a->seconds * 1000LL;
         jobs_row_changed(a->j, row);
         core_row_state(a->j, row);
+        jobs_say(a->j, 0, row->id, "%s runs again", row->name ? row->name : row->sandbox_id);
     }
     act_end(a, NULL);
 }

@@ -69,6 +69,14 @@ void core_kill_release(struct jobs *j)
     ARR_RELEASE(&j->priv->kills);
 }
 
+static void say_killed(const struct kill *k)
+{
+    const struct sandbox *row = jobs_row(k->j, k->row);
+
+    if (row)
+        jobs_say(k->j, 0, k->row, "%s was killed", row->name ? row->name : k->sandbox_id);
+}
+
 static void on_deleted(void *ctx, const struct e2b_result *r)
 {
     struct kill *k = ctx;
@@ -81,6 +89,7 @@ static void on_deleted(void *ctx, const struct e2b_result *r)
         return;
     }
     core_kill_gone(k->j, k->row);
+    say_killed(k);
     core_poll_soon(k->j, 500); /* a 204 is a promise, the list is the proof */
     end(k, NULL);
 }
