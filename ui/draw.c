@@ -171,6 +171,8 @@ static void draw_hints(struct ui *ui, int y)
                                       ACT_NEXT_ASKING, ACT_QUIT};
     static const enum action out[] = {ACT_INPUT, ACT_FOLD, ACT_FOLLOW, ACT_SEARCH, ACT_ZOOM,
                                       ACT_KILL, ACT_KILL_ALL, ACT_QUIT};
+    static const enum action other[] = {ACT_PANE_LIST, ACT_PANE_OUTPUT, ACT_INPUT, ACT_KILL,
+                                        ACT_KILL_ALL, ACT_ZOOM, ACT_QUIT};
     static const enum action in[] = {ACT_SEND, ACT_NEWLINE, ACT_LEAVE};
     static const enum action form[] = {ACT_FIELD_NEXT, ACT_SUBMIT, ACT_FORM_CANCEL};
     static const enum action none[] = {ACT_NEW, ACT_REFRESH, ACT_QUIT};
@@ -183,10 +185,11 @@ static void draw_hints(struct ui *ui, int y)
     enum key_scope scope = ui->n_overlays ? ui->overlays[ui->n_overlays - 1].ops->scope
                                           : ui->panes[ui->focus].ops->scope;
     const enum action *v = scope == SCOPE_INPUT ? in : scope == SCOPE_FORM ? form
-                           : scope == SCOPE_OUTPUT ? out : nav;
+                           : scope == SCOPE_OUTPUT ? out : scope == SCOPE_NAV ? other : nav;
     size_t n = scope == SCOPE_INPUT    ? sizeof(in) / sizeof(in[0])
                : scope == SCOPE_FORM   ? sizeof(form) / sizeof(form[0])
                : scope == SCOPE_OUTPUT ? sizeof(out) / sizeof(out[0])
+               : scope == SCOPE_NAV    ? sizeof(other) / sizeof(other[0])
                                        : sizeof(nav) / sizeof(nav[0]);
     if (scope == SCOPE_DIALOG)
         n = 0;
@@ -245,6 +248,8 @@ static void draw_status(struct ui *ui, int y)
     char text[256];
     enum theme_role role = ROLE_STATUS;
     const char *say = ui->status;
+    if (!ui->status_since)
+        ui->status_since = ui->now;
     if (*say) {
         role = ui->status_level == 2   ? ROLE_STATUS_BAD
                : ui->status_level == 1 ? ROLE_STATUS_WARN

@@ -167,7 +167,7 @@ static void turn(struct loop *l)
         l->dirty |= ui_update(l->ui);
     l->dirty |= l->ui->said;
     l->ui->said = false;
-    if (clock_wall_ms() / 60000 != minute)
+    if (clock_wall_ms() / 60000 != minute || ui_status_ages(l->ui, clock_wall_ms()))
         l->dirty = true;
     int64_t now = clock_mono_ms();
     if (l->resize_at && now - l->resize_at >= RESIZE_MS)
@@ -210,10 +210,14 @@ static void say_goodbye(const struct model *m)
     size_t st[SB_STATE_COUNT], asks, working, idle;
     model_counts(m, st, &asks, &working, &idle);
     size_t up = st[SB_RUNNING] + st[SB_CREATING];
+    char money[32];
+    snprintf(money, sizeof(money), "$%.2f per hour", model_usd_per_hour(m));
     if (up)
-        printf("%zu sandbox%s still running ($%.2f/h); 'cc-tui' shows them again, "
-               "'cc-tui kill --all --yes' ends them\n",
-               up, up == 1 ? " is" : "es are", m->local ? 0.0 : model_usd_per_hour(m));
+        printf("%zu sandbox%s still running (%s)\n"
+               "'cc-tui%s' shows %s again, 'cc-tui kill --all%s' ends %s\n",
+               up, up == 1 ? " is" : "es are", m->local ? "on this machine, free" : money,
+               m->local ? " --local" : "", up == 1 ? "it" : "them", m->local ? " --local" : "",
+               up == 1 ? "it" : "them");
 }
 
 int ui_run(struct app *app, const struct ui_opts *o)

@@ -68,6 +68,7 @@ void ui_status(struct ui *ui, int level, const char *fmt, ...)
     vsnprintf(ui->status, sizeof(ui->status), fmt, ap);
     va_end(ap);
     ui->status_level = level;
+    ui->status_since = 0;
 }
 
 void ui_overlay_push(struct ui *ui, const struct overlay_ops *ops, void *state)
@@ -196,6 +197,22 @@ static int refuse_readonly(struct ui *ui)
     return UI_HANDLED | UI_REDRAW;
 }
 
+static void interrupt(struct ui *ui, const struct sandbox *s)
+{
+    ui_status(ui, 0, "interrupting the agent of %s", s->name);
+    app_interrupt(ui->app, s->id);
+}
+
+/* Also where nobody listens: text meant for the input must never act as keys. */
+static void open_input(struct ui *ui, const struct sandbox *s)
+{
+    ui_focus(ui, PANE_INPUT);
+    if (s->state == SB_KILLED)
+        ui_status(ui, 1, "%s has ended: nobody reads what you type here", s->name);
+    else if (s->state == SB_PAUSED)
+        ui_status(ui, 1, "%s is paused: Esc, then r resumes it", s->name);
+}
+
 static int with_selected(struct ui *ui, enum action a)
 {
     const struct sandbox *s = model_sandbox(ui->model, ui->selected);
@@ -206,9 +223,9 @@ static int with_selected(struct ui *ui, enum action a)
     if (a == ACT_KILL)
         overlay_kill_one(ui, s->id);
     else if (a == ACT_INTERRUPT)
-        app_interrupt(ui->app, s->id);
+        interrupt(ui, s);
     else
-        ui_focus(ui, PANE_INPUT);
+        open_input(ui, s);
     return UI_HANDLED | UI_REDRAW;
 }
 
@@ -217,6 +234,22 @@ bool ui_changes_things(enum action a)
     return a == ACT_NEW || a == ACT_NEW_PROMPT || a == ACT_INPUT || a == ACT_INTERRUPT ||
            a == ACT_KILL || a == ACT_KILL_ALL || a == ACT_SET_TIME || a == ACT_PAUSE ||
            a == ACT_RESUME || a == ACT_PROTECT || a == ACT_RENAME || a == ACT_FORGET;
+}
+
+/* The newest of what can still be called off. */
+static void undo(struct ui *ui)
+{
+    const struct ev_kill *k = ui->model->kill;
+    const struct message *m = ui_queued(ui);
+    if (k && k->phase == KILL_RUNNING && k->text) {
+        app_kill_all_cancel(ui->app);
+        ui_status(ui, 0, "calling off the kill-all");
+    } else if (m) {
+        app_message_cancel(ui->app, m->id);
+        ui_status(ui, 0, "calling off the queued message");
+    } else {
+        ui_status(ui, 0, "nothing waits that could be called off");
+    }
 }
 
 static int global_action(struct ui *ui, enum action a, key_code k)
@@ -249,6 +282,8 @@ static int global_action(struct ui *ui, enum action a, key_code k)
     case ACT_LAST_SANDBOX:
         if (model_sandbox(ui->model, ui->previous))
             ui_select(ui, ui->previous);
+        else
+            ui_status(ui, 0, "there is no sandbox to go back to");
         break;
     case ACT_HELP:
         overlay_help(ui);
@@ -275,7 +310,7 @@ static int global_action(struct ui *ui, enum action a, key_code k)
         overlay_kill_all(ui);
         break;
     case ACT_UNDO:
-        app_kill_all_cancel(ui->app);
+        undo(ui);
         break;
     case ACT_KILL:
     case ACT_INTERRUPT:
@@ -395,8 +430,21 @@ void ui_observe(void *ctx, const struct msg *ev)
     ui->said = true;
 }
 
+bool ui_status_ages(struct ui *ui, int64_t now)
+{
+    if (!ui->status[0] || ui->status_level || !ui->status_since ||
+        now - ui->status_since < UI_SAID_MS)
+        return false;
+    ui->status[0] = 0;
+    return true;
+}
+
 int64_t ui_next_change(struct ui *ui, int64_t now)
 {
     /* every row shows an age, those that run the time left too */
-    return ui->model->n_sandboxes ? (now / MINUTE_MS + 1) * MINUTE_MS : 0;
+    int64_t next = ui->model->n_sandboxes ? (now / MINUTE_MS + 1) * MINUTE_MS : 0;
+    if (!ui->status[0] || ui->status_level || !ui->status_since)
+        return next;
+    int64_t old = ui->status_since + UI_SAID_MS;
+    return next && next < old ? next : old;
 }

@@ -13,6 +13,7 @@ enum { ASK_CELLS = 60 };
 
 struct ask {
     const char *title, *label, *hint;
+    const char *suggested; /* taken when the field is empty, or NULL */
     uint64_t sandbox;
     struct inputline line;
     char error[160];
@@ -37,6 +38,8 @@ static void ask_draw(struct ui *ui, void *state, struct canvas *c, struct rect s
     struct rect in = box_draw(c, screen, 6, w, a->title, "Enter do it  Esc cancel");
     int n = canvas_text(c, in.y + 1, in.x, in.w, ROLE_PROMPT, a->label) + 1;
     inputline_draw(&a->line, c, (struct rect){in.y + 1, in.x + n, 1, in.w - n}, ROLE_FIELD, true);
+    if (a->suggested && !a->line.text.len)
+        canvas_text(c, in.y + 1, in.x + n, in.w - n, ROLE_HINT, a->suggested);
     bool bad = *a->error;
     canvas_text(c, in.y + 3, in.x, in.w, bad ? ROLE_STATUS_BAD : ROLE_HINT,
                 bad ? a->error : a->hint);
@@ -49,7 +52,8 @@ static int ask_key(struct ui *ui, void *state, key_code k, const char *paste, si
     if (k == K_ESC || k == ('C' & 0x1F))
         return UI_CLOSE;
     if (k == K_ENTER) {
-        if (a->done(ui, a->sandbox, inputline_text(&a->line), &e) == 0)
+        const char *text = inputline_text(&a->line);
+        if (a->done(ui, a->sandbox, !*text && a->suggested ? a->suggested : text, &e) == 0)
             return UI_CLOSE;
         str_copy(a->error, sizeof(a->error), e.text);
         return UI_HANDLED;
@@ -96,9 +100,10 @@ void overlay_time(struct ui *ui, uint64_t sandbox)
         ui_status(ui, 0, "only a running sandbox has time left to set");
         return;
     }
-    struct ask *a = ask_open(ui, sandbox, "15m");
+    struct ask *a = ask_open(ui, sandbox, "");
     a->title = "time left";
     a->label = "ends in";
+    a->suggested = "15m";
     a->hint = "counted from now; also shortens";
     a->done = time_done;
 }

@@ -13,6 +13,7 @@
 
 enum field { F_NAME, F_TOOL, F_TEMPLATE, F_TIMEOUT, F_END, F_ENV, F_PROMPT, F_CREATE, F_COUNT };
 enum { FORM_CELLS = 74, LABEL_CELLS = 10, PROMPT_ROWS = 3 };
+enum { TIMEOUT_CELLS = 10, TIMEOUT_BYTES = TIMEOUT_CELLS - 1 }; /* one for the cursor */
 
 static const char *const labels[F_COUNT] = {"Name",   "Agent",       "Template", "Timeout",
                                             "At end", "Environment", "Prompt",   ""};
@@ -29,12 +30,13 @@ struct form {
     bool sent;
 };
 
-/* The last choices, for the next form. */
+/* The last choices, for the next form; before the first one the configuration's. */
 static struct {
+    bool known;
     char tool[32];
-    char timeout[16];
+    char timeout[TIMEOUT_BYTES + 1];
     bool pause;
-} last = {"", "15m", false};
+} last;
 
 static bool is_text(enum field f)
 {
@@ -84,6 +86,13 @@ static const char *text_of(struct form *f, enum field id)
     return *s ? s : NULL;
 }
 
+/* An empty field takes what it suggests. */
+static const char *timeout_of(struct form *f)
+{
+    const char *s = text_of(f, F_TIMEOUT);
+    return s ? s : last.timeout;
+}
+
 static int to_spec(struct ui *ui, struct form *f, struct app_create *q, char **env_text,
                    struct kv **env, const char **field, struct err *e)
 {
@@ -95,7 +104,7 @@ static int to_spec(struct ui *ui, struct form *f, struct app_create *q, char **e
     q->prompt = text_of(f, F_PROMPT);
     q->pause_at_end = f->pause;
     *field = "timeout";
-    if (!str_to_seconds(inputline_text(&f->lines[F_TIMEOUT]), &seconds) || seconds < 1 ||
+    if (!str_to_seconds(timeout_of(f), &seconds) || seconds < 1 ||
         seconds > LIM_TIMEOUT_MAX_S)
         return err_set(e, ERR_INVALID, "timeout: write 900, 15m or 1h30m, at most 24h");
     q->timeout_s = (int)seconds;
@@ -128,7 +137,7 @@ static bool check(struct ui *ui, struct form *f, bool go)
             f->bad = F_TOOL;
     } else if (go) {
         str_copy(last.tool, sizeof(last.tool), q.tool);
-        str_copy(last.timeout, sizeof(last.timeout), inputline_text(&f->lines[F_TIMEOUT]));
+        str_copy(last.timeout, sizeof(last.timeout), timeout_of(f));
         last.pause = f->pause;
         app_create(ui->app, &q, true);
     }
@@ -173,12 +182,13 @@ static void draw_field(struct ui *ui, struct form *f, enum field id, struct canv
         canvas_text(c, y, x, w, here ? ROLE_FIELD_FOCUS : ROLE_TITLE, "[ Create ]");
     } else {
         if (id == F_TIMEOUT)
-            w = 10;
+            w = TIMEOUT_CELLS;
         enum theme_role role = f->bad == id ? ROLE_FIELD_BAD : ROLE_FIELD;
         struct rect r = {y, x, rows_of(id), w};
         inputline_draw(&f->lines[id], c, r, role, here);
         const char *hint = id == F_NAME       ? "(empty: a name is made)"
                            : id == F_TEMPLATE ? tool_of(ui, f)->template_id
+                           : id == F_TIMEOUT  ? last.timeout
                            : id == F_ENV      ? "NAME=value, one a line (^J)"
                            : id == F_PROMPT   ? "first message to the agent (^J: new line)"
                                               : NULL;
@@ -312,6 +322,22 @@ static const struct overlay_ops form_ops = {.name = "new sandbox",
                                             .key = form_key,
                                             .takes_paste = true};
 
+/* In the largest unit that says it exactly. */
+static void span_text(char *dst, size_t size, int s)
+{
+    bool hours = s % 3600 == 0, minutes = s % 60 == 0;
+    snprintf(dst, size, "%d%s", hours ? s / 3600 : minutes ? s / 60 : s,
+             hours ? "h" : minutes ? "m" : "s");
+}
+
+static void first_choices(struct ui *ui)
+{
+    last.known = true;
+    str_copy(last.tool, sizeof(last.tool), ui->opts.tool ? ui->opts.tool : "");
+    span_text(last.timeout, sizeof(last.timeout), ui->opts.timeout_s ? ui->opts.timeout_s : 900);
+    last.pause = ui->opts.pause_at_end;
+}
+
 void overlay_create(struct ui *ui, bool prompt_first)
 {
     const struct app_tool *t = app_tools(ui->app);
@@ -319,15 +345,16 @@ void overlay_create(struct ui *ui, bool prompt_first)
         ui_status(ui, 2, "no agent can be chosen: see 'cc-tui doctor'");
         return;
     }
+    if (!last.known)
+        first_choices(ui);
     struct form *f = xcalloc(1, sizeof(*f));
     f->bad = F_COUNT;
     f->at = prompt_first ? F_PROMPT : F_NAME;
     inputline_init(&f->lines[F_NAME], false, 64);
     inputline_init(&f->lines[F_TEMPLATE], false, LIM_NAME_BYTES);
-    inputline_init(&f->lines[F_TIMEOUT], false, 12);
+    inputline_init(&f->lines[F_TIMEOUT], false, TIMEOUT_BYTES);
     inputline_init(&f->lines[F_ENV], true, LIM_MESSAGE_BYTES);
     inputline_init(&f->lines[F_PROMPT], true, LIM_MESSAGE_BYTES);
-    inputline_set(&f->lines[F_TIMEOUT], last.timeout);
     f->pause = last.pause;
     for (size_t i = 0; t[i].name; i++)
         if (str_eq(t[i].name, last.tool) || (!*last.tool && ui->model->local && t[i].local_only))

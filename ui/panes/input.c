@@ -119,8 +119,7 @@ static int send(struct ui *ui, struct inputline *l)
     return UI_HANDLED | UI_REDRAW | UI_LAYOUT;
 }
 
-/* Newest message of this sandbox that is still queued. */
-static const struct message *queued(struct ui *ui)
+const struct message *ui_queued(const struct ui *ui)
 {
     for (size_t i = ui->model->n_messages; i-- > 0;) {
         const struct message *m = &ui->model->messages[i];
@@ -132,7 +131,7 @@ static const struct message *queued(struct ui *ui)
 
 static int take_back(struct ui *ui, struct inputline *l, bool edit)
 {
-    const struct message *m = queued(ui);
+    const struct message *m = ui_queued(ui);
     if (!m) {
         ui_status(ui, 0, "no message is queued");
         return UI_HANDLED | UI_REDRAW;

@@ -192,8 +192,12 @@ static int on_row(struct ui *ui, enum action a, const struct sandbox *s)
             app_resume(ui->app, s->id, 0);
         else
             app_restart_agent(ui->app, s->id);
+        ui_status(ui, 0, s->state == SB_PAUSED ? "resuming %s" : "starting the agent of %s again",
+                  s->name);
         break;
     case ACT_PROTECT:
+        ui_status(ui, 0, s->protect ? "%s is no longer protected: kill all takes it"
+                                    : "%s is protected: kill all leaves it", s->name);
         app_protect(ui->app, s->id, !s->protect);
         break;
     case ACT_RENAME:

@@ -24,8 +24,8 @@ enum key_scope { SCOPE_NAV, SCOPE_LIST, SCOPE_OUTPUT, SCOPE_INPUT, SCOPE_FORM, S
     X(HALF_UP, "half-up", SCOPE_NAV, "^U", "", "half a page up")                               \
     X(PAGE_DOWN, "page-down", SCOPE_NAV, "PgDn ^F", "", "page down")                           \
     X(PAGE_UP, "page-up", SCOPE_NAV, "PgUp ^B", "", "page up")                                 \
-    X(PANE_LIST, "pane-list", SCOPE_NAV, "1", "", "go to the list")                            \
-    X(PANE_OUTPUT, "pane-output", SCOPE_NAV, "2", "", "go to the output")                      \
+    X(PANE_LIST, "pane-list", SCOPE_NAV, "1", "list", "go to the list")                        \
+    X(PANE_OUTPUT, "pane-output", SCOPE_NAV, "2", "output", "go to the output")                \
     X(PANE_EVENTS, "pane-events", SCOPE_NAV, "5", "", "go to the events")                      \
     X(NEXT_PANE, "next-pane", SCOPE_NAV, "Tab", "", "next pane")                               \
     X(PREV_PANE, "prev-pane", SCOPE_NAV, "BackTab", "", "previous pane")                       \

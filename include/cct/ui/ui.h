@@ -15,6 +15,9 @@ struct ui_opts {
     int64_t warn_left_ms; /* time left that is marked; 0 = 5 min */
     bool time_stamps, wrap;
     const char *kill_all_confirm; /* "always" "count" "never" */
+    const char *tool;     /* of a new sandbox; NULL or "" = the first that fits */
+    int timeout_s;        /* of a new sandbox; 0 = 15 min */
+    bool pause_at_end;
     const char *bench_frames;     /* file for counters at exit, or NULL */
     const struct key_line *keys;  /* [keys] of the configuration; bad ones are left out */
     size_t n_keys;
@@ -41,18 +44,19 @@ struct ui {
     uint64_t previous;    /* for "-" */
     bool awaits_new;      /* a sandbox was asked for: the cursor goes to its row */
     uint64_t newer_than;  /* which has a greater id than this */
-    char status[256];     /* one line; cleared by the next key */
+    char status[256];     /* one line; cleared by the next key, an info by time too */
     int status_level;     /* 0 info 1 warn 2 bad */
+    int64_t status_since; /* wall ms of its first frame, 0 = not drawn yet */
     int64_t now;          /* wall ms of this frame, set by the loop or a test */
     enum pane_id before_input; /* focus to go back to */
     int64_t last_ctrl_c;
     bool unseen;          /* the line is stuck: what is drawn is not on the screen yet */
     bool tiny;            /* too small to draw anything but a request for room */
-    const char *quit_note;/* said after the screen is closed, or NULL */
     bool redraw, suspend; /* asked for by a key; the loop does it */
     bool said;            /* the status line changed without a key */
 };
 
+enum { UI_SAID_MS = 10000 }; /* an info in the status line is shown so long */
 enum { UI_MIN_H = 10, UI_MIN_W = 40, UI_LIST_ONLY_W = 60, UI_COLUMNS_W = 100, UI_WIDE_W = 160 };
 
 /* Without a terminal, for tests: give sizes, keys and times, look at the canvas. */
@@ -67,6 +71,10 @@ bool ui_update(struct ui *ui);
 void ui_observe(void *ui, const struct msg *ev);
 /* Draw everything on ui->canvas for time `now`. */
 void ui_draw(struct ui *ui, int64_t now);
+/* Takes an info off the status line when its time is over; true if it did. */
+bool ui_status_ages(struct ui *ui, int64_t now);
+/* Newest message to the selected sandbox that is still queued, or NULL. */
+const struct message *ui_queued(const struct ui *ui);
 /* Wall ms when the picture changes by itself (a minute of a countdown), 0 = never. */
 int64_t ui_next_change(struct ui *ui, int64_t now);
 
