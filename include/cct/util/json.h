@@ -26,8 +26,8 @@ const struct cJSON *json_path(const struct cJSON *j, const char *path);
 const char *json_str(const struct cJSON *j, const char *name, const char *def);
 const char *json_str_of(const struct cJSON *item);
 /* Number member that is finite and within range, else def. Numbers from 2^53
- * up are refused for i64, as a double no longer tells them apart. A decimal string is accepted
- * where `or_string` says so (protobuf's 64-bit integers). */
+ * up are refused for i64, as a double no longer tells them apart. The form with an s takes
+ * a decimal string too (protobuf's 64-bit integers). */
 int64_t json_i64(const struct cJSON *j, const char *name, int64_t def);
 int64_t json_i64s(const struct cJSON *j, const char *name, int64_t def);
 double json_num(const struct cJSON *j, const char *name, double def);
