@@ -240,7 +240,6 @@ static void on_inserted(void *ctx, struct st_reply *r)
     if (row && ok && jobs_row(j, id)) { /* another instance's row of it came first */
         sandbox_release(row);
         ARR_REMOVE(&j->table, row - j->table.v);
-        row = jobs_row(j, id);
     } else if (row) {
         bool changed = row->rev != in->row.rev;
 

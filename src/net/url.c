@@ -33,7 +33,6 @@ static bool split_host(const char *at, size_t len, char *dst, size_t size)
         if (!end)
             end = at + len;
         at = end;
-        len -= (size_t)(end - host);
     }
     n = (size_t)(end - host);
     if (n == 0 || n >= size)
