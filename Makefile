@@ -15,7 +15,9 @@ endif
 SETUP_GOALS := all run test e2e bench lint check
 ifneq ($(filter $(SETUP_GOALS),$(or $(MAKECMDGOALS),all)),)
 ifeq ($(CCT_SETUP),)
-$(info $(shell tests/setup.sh $(filter test e2e bench lint check,$(MAKECMDGOALS)) 1>&2 || echo setup-failed))
+ifneq ($(shell tests/setup.sh $(filter test e2e bench lint check,$(MAKECMDGOALS)) 1>&2 && echo done),done)
+$(error the set-up failed: what is missing is said above)
+endif
 endif
 endif
 
