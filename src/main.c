@@ -213,6 +213,12 @@ static int run_screen(const struct cli *c, const char *config_dir)
     }
     for (size_t i = 0; i < cfg->n_notes; i++)
         app_event_add(app, 1, 0, cfg->notes[i]);
+    char note[200];
+    if (cfg->n_notes == 1)
+        str_copy(note, sizeof(note), cfg->notes[0]);
+    else
+        snprintf(note, sizeof(note), "%zu mistakes in the configuration: 5 shows them",
+                 cfg->n_notes);
     struct ui_opts uo = {
         .ascii = o->ascii,
         .no_color = cli_has(c, CLI_NO_COLOR) || (no_color && *no_color),
@@ -229,7 +235,7 @@ static int run_screen(const struct cli *c, const char *config_dir)
         .bench_frames = c->value[CLI_BENCH_FRAMES],
         .keys = cfg->keys,
         .n_keys = cfg->n_keys,
-        .note = cfg->n_notes ? cfg->notes[0] : NULL,
+        .note = cfg->n_notes ? note : NULL,
     };
     int status = ui_run(app, &uo);
     app_stop(app);

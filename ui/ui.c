@@ -406,6 +406,9 @@ bool ui_update(struct ui *ui)
         ui->awaits_new = false;
         ui_select(ui, newest_of_ours(ui->model));
     }
+    if (ui->seen_events != ui->model->events_rev && ui->status_level == 0)
+        ui->status[0] = 0; /* "pausing x" ends with "x is paused" */
+    ui->seen_events = ui->model->events_rev;
     for (int i = 0; i < PANE_COUNT; i++) {
         struct pane *p = &ui->panes[i];
         if (p->seen_rev == ui->model->rev)

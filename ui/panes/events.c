@@ -1,4 +1,5 @@
 /* The events pane: what happened to sandboxes, newest last. */
+#include <cct/ui/box.h>
 #include <cct/ui/ui.h>
 
 #include <cct/util/clock.h>
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 
 struct events {
-    size_t back; /* rows scrolled up from the newest */
+    size_t back; /* events scrolled up from the newest */
     int page;
     uint64_t seen;
     char title[64];
@@ -25,29 +26,60 @@ static void events_close(void *state)
     free(state);
 }
 
+enum { TEXT_AT = 7 }; /* behind the time */
+
+/* What an event says: most name their sandbox themselves. */
+static void event_text(const struct model *m, const struct model_event *ev, char *dst, size_t size)
+{
+    const struct sandbox *s = ev->sandbox ? model_sandbox(m, ev->sandbox) : NULL;
+    const char *text = ev->text ? ev->text : "";
+    bool named = !s || str_starts(text, s->name);
+    snprintf(dst, size, "%s%s%s", named ? "" : s->name, named ? "" : " ", text);
+}
+
+static int event_rows(const struct model *m, size_t i, int w)
+{
+    char text[1024];
+    event_text(m, &m->events[i], text, sizeof(text));
+    return box_text_rows(text, w);
+}
+
+static void draw_event(const struct model *m, size_t i, struct canvas *c, struct rect r)
+{
+    const struct model_event *ev = &m->events[i];
+    char text[1024], hm[16];
+    event_text(m, ev, text, sizeof(text));
+    clock_format_hm(hm, sizeof(hm), ev->time_ms);
+    canvas_text(c, r.y, r.x + 1, 5, ROLE_HINT, hm);
+    box_text(c, (struct rect){r.y, r.x + TEXT_AT, r.h, r.w - TEXT_AT - 1},
+             ev->level == 2   ? ROLE_ERROR
+             : ev->level == 1 ? ROLE_NOTICE
+                              : ROLE_TEXT,
+             text);
+}
+
 static void events_draw(struct ui *ui, void *state, struct canvas *c, struct rect r,
                         bool focused, int64_t now)
 {
     struct events *e = state;
     const struct model *m = ui->model;
+    int w = r.w - TEXT_AT - 1, rows = 0;
+    size_t oldest = 0, first;
     (void)focused;
     (void)now;
     e->page = r.h;
-    size_t most = m->n_events > (size_t)r.h ? m->n_events - (size_t)r.h : 0;
-    if (e->back > most)
-        e->back = most;
-    size_t first = most - e->back;
-    for (int y = 0; y < r.h && first + (size_t)y < m->n_events; y++) {
-        const struct model_event *ev = &m->events[first + (size_t)y];
-        const struct sandbox *s = ev->sandbox ? model_sandbox(m, ev->sandbox) : NULL;
-        char hm[16];
-        clock_format_hm(hm, sizeof(hm), ev->time_ms);
-        enum theme_role role = ev->level == 2 ? ROLE_ERROR : ev->level == 1 ? ROLE_NOTICE : ROLE_TEXT;
-        canvas_text(c, r.y + y, r.x + 1, 5, ROLE_HINT, hm);
-        const char *text = ev->text ? ev->text : "";
-        bool named = !s || str_starts(text, s->name); /* most say it themselves */
-        canvas_textf(c, r.y + y, r.x + 7, r.w - 8, role, "%s%s%s", named ? "" : s->name,
-                     named ? "" : " ", text);
+    while (oldest < m->n_events && (rows += event_rows(m, oldest, w)) <= r.h)
+        oldest++; /* as many as fill the pane when the oldest one is on top */
+    if (e->back > m->n_events - oldest)
+        e->back = m->n_events - oldest;
+    first = m->n_events - e->back;
+    for (rows = 0; first > 0 && (rows += event_rows(m, first - 1, w)) <= r.h;)
+        first--;
+    if (first == m->n_events - e->back && first > 0)
+        first--; /* longer than the pane: its begin */
+    for (int y = 0; y < r.h && first < m->n_events; first++) {
+        draw_event(m, first, c, (struct rect){r.y + y, r.x, r.h - y, r.w});
+        y += event_rows(m, first, w);
     }
     if (!m->n_events)
         canvas_text(c, r.y, r.x + 1, r.w - 2, ROLE_HINT, "nothing happened yet");

@@ -73,8 +73,11 @@ static void input_draw(struct ui *ui, void *state, struct canvas *c, struct rect
     canvas_text(c, r.y, r.x, indent - 2, ROLE_PROMPT, s->name);
     canvas_text(c, r.y, r.x + indent - 2, 1, ROLE_PROMPT, ">");
     struct rect field = {r.y, r.x + indent, r.h, r.w - indent};
-    if (!focused && !l->text.len && s->state == SB_RUNNING && s->agent != AG_NONE)
-        canvas_text(c, r.y, field.x, field.w, ROLE_HINT, "press i to type");
+    const char *keys = keymap_keys(ui->keys, ACT_INPUT);
+    int first = (int)strcspn(keys, " ");
+    if (!focused && !l->text.len && s->state == SB_RUNNING && s->agent != AG_NONE && first &&
+        !ui->opts.readonly)
+        canvas_textf(c, r.y, field.x, field.w, ROLE_HINT, "press %.*s to type", first, keys);
     else
         inputline_draw(l, c, field, ROLE_INPUT, focused);
 }
