@@ -47,8 +47,10 @@ static void put_message(struct session *s, const struct message *m)
         s->sh.keys = map_new();
     mark = map_get(s->sh.keys, m->key);
     if (m->state == MSG_DELIVERED) {
-        /* its echo takes its place */
+        /* its echo takes its place; one that another instance sent has no key of ours */
         map_put(s->sh.keys, m->key, &is_delivered);
+        if (mark == &is_shown)
+            session_show(s, true);
         return;
     }
     if (mark == &is_delivered || (m->state == MSG_CANCELLED && !mark))

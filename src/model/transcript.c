@@ -50,6 +50,27 @@ static bool is_local(const struct item *it)
     return it->kind == ITEM_USER || it->kind == ITEM_SYSTEM;
 }
 
+/* A message that the agent has not taken in: it stands after all that came. */
+static bool is_waiting(const struct item *it)
+{
+    return it->kind == ITEM_USER && !it->offset && !it->index &&
+           (it->state == MSG_QUEUED || it->state == MSG_SENT);
+}
+
+/* The place before the waiting messages. */
+static size_t end_of_stream(const struct transcript *t)
+{
+    size_t i = t->n;
+    while (i > 0 && is_waiting(&t->v[i - 1]))
+        i--;
+    return i;
+}
+
+static void changed(struct transcript *t, struct item *o)
+{
+    o->rev = ++t->item_rev;
+}
+
 /* --- items by id ------------------------------------------------------------------ */
 
 /* FNV-1a. Two ids that meet in it cost a search, no more. */
@@ -146,7 +167,6 @@ static struct item *find_by_key(struct transcript *t, const struct item *it)
  * on the screen does. */
 static void replace_item(struct transcript *t, struct item *o, struct item *n)
 {
-    uint32_t rev = o->rev + 1;
     uint64_t offset = o->offset;
     uint32_t index = o->index;
     int64_t time_ms = o->time_ms ? o->time_ms : n->time_ms;
@@ -169,7 +189,7 @@ static void replace_item(struct transcript *t, struct item *o, struct item *n)
     item_release(o);
     *o = *n;
     memset(n, 0, sizeof(*n));
-    o->rev = rev;
+    changed(t, o);
     if (!is_local(o) || offset || index)
         o->offset = offset, o->index = index;
     if (!is_local(o))
@@ -181,7 +201,7 @@ static void replace_item(struct transcript *t, struct item *o, struct item *n)
 /* Items arrive in stream order but for late ones (a load racing the live part). */
 static size_t place_of(const struct transcript *t, const struct item *it)
 {
-    size_t i = t->n;
+    size_t i = is_waiting(it) ? t->n : end_of_stream(t);
     if (is_local(it))
         return i;
     while (i > 0 && !is_local(&t->v[i - 1]) &&
@@ -204,14 +224,15 @@ static void add_text(struct transcript *t, struct item *o, const struct item *it
     }
     o->text_len += it->text_len;
     set_last(o, it);
-    o->rev++;
+    changed(t, o);
     t->bytes += it->text_len + it->n_runs * sizeof(*o->runs);
 }
 
 /* A line without its end goes on in the next raw event. */
 static bool go_on(struct transcript *t, const struct item *it)
 {
-    struct item *o = t->n ? &t->v[t->n - 1] : NULL;
+    size_t end = end_of_stream(t);
+    struct item *o = end ? &t->v[end - 1] : NULL;
     if (it->kind != ITEM_RAW || !o || o->kind != ITEM_RAW || !o->streaming ||
         cmp_last(it, o) <= 0)
         return false;
@@ -219,7 +240,7 @@ static bool go_on(struct transcript *t, const struct item *it)
         add_text(t, o, it);
     set_last(o, it);
     o->streaming = it->streaming;
-    o->rev++;
+    changed(t, o);
     return true;
 }
 
@@ -238,9 +259,21 @@ static bool is_replay(const struct item *it, const struct item *o)
     }
 }
 
+static void take_out(struct transcript *t, struct item *o)
+{
+    t->bytes -= item_bytes(o);
+    item_release(o);
+    ARR_REMOVE(t, (size_t)(o - t->v));
+    forget_index(t);
+}
+
 static void put_item(struct transcript *t, struct item *it)
 {
     struct item *o = it->kind == ITEM_NOTICE ? NULL : find_by_id(t, it->kind, it->id);
+    if (o && is_waiting(o) && !is_waiting(it)) {
+        take_out(t, o); /* the echo has a place of its own */
+        o = NULL;
+    }
     if (!o)
         o = find_by_key(t, it);
     if (o) {
@@ -255,6 +288,7 @@ static void put_item(struct transcript *t, struct item *it)
     if (at < t->n)
         forget_index(t);
     *ARR_INSERT(t, at) = *it;
+    changed(t, &t->v[at]);
     index_item(t, at);
     memset(it, 0, sizeof(*it));
 }
@@ -298,14 +332,15 @@ static void apply_one(struct transcript *t, struct item *it, uint8_t op)
 static void fill_in(struct transcript *t, struct item *held, struct item *old)
 {
     size_t before = item_bytes(held);
-    bool changed = false;
+    bool more = false;
     if (!held->who && old->who)
-        held->who = old->who, old->who = NULL, changed = true;
+        held->who = old->who, old->who = NULL, more = true;
     if (!held->title && old->title)
-        held->title = old->title, old->title = NULL, changed = true;
+        held->title = old->title, old->title = NULL, more = true;
     if (!held->input && old->input)
-        held->input = old->input, old->input = NULL, changed = true;
-    held->rev += changed;
+        held->input = old->input, old->input = NULL, more = true;
+    if (more)
+        changed(t, held);
     t->bytes += item_bytes(held) - before;
 }
 
@@ -316,8 +351,10 @@ static bool prepend(struct transcript *t, struct ev_items *ev)
     struct transcript older;
     size_t n = 0, skip = 0;
     transcript_init(&older);
+    older.item_rev = t->item_rev;
     for (size_t i = 0; i < ev->n; i++)
         apply_one(&older, &ev->v[i], ev->op ? ev->op[i] : ITEM_PUT);
+    t->item_rev = older.item_rev;
     for (size_t i = 0; i < older.n; i++) {
         struct item *it = &older.v[i];
         struct item *held = it->kind == ITEM_NOTICE ? NULL : find_by_id(t, it->kind, it->id);
@@ -356,8 +393,10 @@ void transcript_apply(struct transcript *t, struct ev_items *ev)
 {
     if (ev->reset) {
         uint64_t rev = t->rev;
+        uint32_t item_rev = t->item_rev;
         transcript_release(t);
         t->rev = rev;
+        t->item_rev = item_rev;
     }
     bool cut = false;
     if (ev->prepend) {

@@ -350,6 +350,54 @@ static void test_order(void **state)
     check_shown("4|||1|0;4|||2|0;4|||3|0;4|||4|0;4|||5|0;");
 }
 
+static void put_user(const char *key, uint64_t offset, enum msg_state st)
+{
+    struct ev_items *ev = ev_new(EV_ITEMS);
+    struct item *it = ev_items_add(ev, ITEM_PUT);
+    ev->sandbox = 1;
+    it->kind = ITEM_USER;
+    it->id = xstrdup(key);
+    it->text = xstrdup(key);
+    it->text_len = strlen(key);
+    it->offset = offset;
+    it->state = (int)st;
+    it->exit_code = -1;
+    model_apply(m, &ev->m);
+    msg_free(&ev->m);
+}
+
+static void check_order(const char *want)
+{
+    const struct transcript *t = model_transcript(m, 1);
+    char got[64] = "";
+    for (size_t i = 0; i < t->n; i++)
+        strncat(got, t->v[i].text, sizeof(got) - strlen(got) - 1);
+    assert_string_equal(got, want);
+    for (size_t i = 1; i < t->n; i++)
+        assert_true(t->v[i].rev != t->v[i - 1].rev);
+}
+
+/* What waits stands below the turn at hand, and moves up when it is taken in. */
+static void test_waiting_messages(void **state)
+{
+    (void)state;
+    static const struct agent_event one[] = {EVENT(AGENT_NOTICE, 10, .text = LIT("1"))};
+    static const struct agent_event two[] = {EVENT(AGENT_NOTICE, 20, .text = LIT("2"))};
+    static const struct agent_event four[] = {EVENT(AGENT_NOTICE, 40, .text = LIT("4"))};
+    SEND(one);
+    put_user("q", 0, MSG_QUEUED);
+    put_user("r", 0, MSG_QUEUED);
+    SEND(two);
+    check_order("12qr");
+    put_user("q", 0, MSG_SENT);
+    check_order("12qr");
+    put_user("q", 30, MSG_DELIVERED);
+    SEND(four);
+    check_order("12q4r");
+    put_user("r", 0, MSG_FAILED);
+    check_order("12q4r");
+}
+
 /* Blocks are found by id wherever late and older ones moved them. */
 static void test_found_by_id(void **state)
 {
@@ -595,6 +643,7 @@ int main(void)
         M(test_prepend),      M(test_order),      M(test_bounded),    M(test_cleaned),
         M(test_agent_state),  M(test_last_line),  M(test_rows),       M(test_messages),
         M(test_price),        M(test_found_by_id),
+        M(test_waiting_messages),
     };
     return cmocka_run_group_tests_name("model", tests, NULL, NULL);
 }

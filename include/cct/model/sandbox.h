@@ -127,6 +127,7 @@ struct transcript {
     uint64_t base;     /* number of items dropped in front: item i is base + i */
     size_t bytes;      /* text held */
     uint64_t rev;
+    uint32_t item_rev;    /* last one given to an item: no two items have the same */
     uint64_t last_offset; /* newest event key applied */
     bool more_before;     /* the store has older items */
     struct map *by_id;    /* places by kind and id; NULL: to be made anew */
