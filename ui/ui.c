@@ -243,7 +243,7 @@ static void undo(struct ui *ui)
     const struct message *m = ui_queued(ui);
     if (k && k->phase == KILL_RUNNING && k->text) {
         app_kill_all_cancel(ui->app);
-        ui_status(ui, 0, "calling off the kill-all");
+        ui_status(ui, 0, "the kill-all is called off: nothing is killed");
     } else if (m) {
         app_message_cancel(ui->app, m->id);
         ui_status(ui, 0, "calling off the queued message");

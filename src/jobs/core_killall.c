@@ -352,6 +352,8 @@ void core_killall_cancel(struct jobs *j)
 
     if (!k || k->committed)
         return; /* it runs: what was confirmed is done */
+    if (k->frozen) /* who sees it count down sees that it stopped */
+        phase(k, KILL_CANNOT, "it was called off");
     err_set(&e, ERR_CANCELLED, "kill all was called off, nothing was killed");
     opened(k, &e);
     jobs_done(j, k->req, &e, 0);
