@@ -54,7 +54,7 @@ static void add_target(struct killall *k, const struct sandbox *row)
     t->t.state = row->state;
     if (row->protect) {
         t->t.result = 5;
-        t->t.reason = xstrdup("protected, left alone");
+        t->t.reason = xstrdup("protected");
     }
     *ARR_PUSH(&k->targets) = t;
 }

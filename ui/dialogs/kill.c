@@ -141,14 +141,19 @@ static void question_text(struct ui *ui, const struct kill_all *a, const struct 
                           struct buf *b)
 {
     size_t n = targets(a, k);
-    buf_addf(b, "This ends %zu sandbox%s and cannot be undone:\n", n, n == 1 ? "" : "es");
-    buf_addf(b, "   %zu running  %zu paused  %zu creating  %zu error\n", k->by_state[SB_RUNNING],
-             k->by_state[SB_PAUSED], k->by_state[SB_CREATING], k->by_state[SB_ERROR]);
+    if (n) {
+        buf_addf(b, "This ends %zu sandbox%s and cannot be undone:\n", n, n == 1 ? "" : "es");
+        buf_addf(b, "   %zu running  %zu paused  %zu creating  %zu error\n",
+                 k->by_state[SB_RUNNING], k->by_state[SB_PAUSED], k->by_state[SB_CREATING],
+                 k->by_state[SB_ERROR]);
+    } else {
+        buf_adds(b, "There is nothing to kill in this scope.\n");
+    }
     if (k->n_protected)
         buf_addf(b, "   %zu protected %s left\n", k->n_protected, k->n_protected == 1 ? "is" : "are");
-    if (!ui->model->local)
+    if (!ui->model->local && n)
         buf_addf(b, "stops $%.2f per hour.  ", k->usd_per_hour);
-    buf_adds(b, "Transcripts stay on this machine.\n\n");
+    buf_adds(b, n ? "Transcripts stay on this machine.\n\n" : "\n");
     buf_addf(b, "account  %s\n", k->account ? k->account : "-");
     buf_addf(b, "scope    %sproject %s: %zu%s   %severything: %zu%s   (Tab)\n",
              a->account ? " " : "[", k->project ? k->project : "-", k->n_project,
@@ -158,8 +163,8 @@ static void question_text(struct ui *ui, const struct kill_all *a, const struct 
 static const char *result_word(int r)
 {
     static const char *const words[] = {"waiting", "gone", "already gone", "failed",
-                                        "still alive"};
-    return r >= 0 && r < 5 ? words[r] : "?";
+                                        "still alive", "left"};
+    return r >= 0 && r < 6 ? words[r] : "?";
 }
 
 /* Text in so many cells, and a space. */
@@ -225,7 +230,6 @@ static const char *all_text(struct ui *ui, const struct kill_all *a, const struc
     }
     if (k->phase == KILL_ARMED && targets(a, k) == 0) {
         question_text(ui, a, k, b);
-        buf_adds(b, "\nthere is nothing to kill in this scope");
         return "Tab  other scope      Esc  close";
     }
     if (k->phase == KILL_ARMED) {
