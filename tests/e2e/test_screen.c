@@ -6,10 +6,12 @@
 #include "../lib/screenscript.h"
 
 #include <cct/model/transcribe.h>
+#include <cct/util/clock.h>
 #include <cct/util/thread.h>
 #include <cct/util/xalloc.h>
 #include <dirent.h>
 #include <locale.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -202,7 +204,9 @@ static void test_crash(void **state)
     for (size_t i = 0; i < 3; i++) {
         struct ptyrig r;
         start(&r, 24, 80);
-        pid_t tid = thread_named(r.pid, "worker");
+        pid_t tid = 0; /* it names itself once it runs */
+        for (int64_t end = clock_mono_ms() + SOON; !tid && clock_mono_ms() < end; sched_yield())
+            tid = thread_named(r.pid, "worker");
         assert_true(tid > 0);
         syscall(SYS_tgkill, r.pid, tid, sigs[i]);
         must_end(&r, SOON);
