@@ -309,8 +309,11 @@ void session_out_event(void *ctx, const struct agent_event *from)
     }
     if (!noise)
         keep_event(s, &ev);
-    if (!session_key_newer(&s->out.seen, &ev))
-        return; /* read once more to be kept */
+    if (!session_key_newer(&s->out.seen, &ev)) { /* read once more to be kept */
+        if (!noise)
+            show_event(s, &ev, NULL); /* the screen was loaded anew from what is kept */
+        return;
+    }
     if (ev.kind == AGENT_USAGE)
         session_out_usage(s, &ev);
     follow_state(s, &ev); /* first: an echo must not find the agent idle */

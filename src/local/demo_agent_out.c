@@ -174,7 +174,7 @@ void demo_out_message_begin(struct demo_out *o)
     if (o->nmessages++ > 0)
         status(o);
     o->block = 0;
-    snprintf(o->message, sizeof(o->message), "msg_demo%06u", ++o->serial);
+    snprintf(o->message, sizeof(o->message), "msg_demo%.8s%06u", o->session, ++o->serial);
     event_begin(&w, &b, "message_start");
     jw_obj(&w, "message");
     jw_str(&w, "id", o->message);
@@ -306,7 +306,7 @@ static char *tool_block(const char *id, const char *name, const char *input)
 
 void demo_out_tool(struct demo_out *o, char *id, const char *name, const char *input)
 {
-    snprintf(id, 40, "toolu_demo%06u", ++o->serial);
+    snprintf(id, 40, "toolu_demo%.8s%06u", o->session, ++o->serial);
     char *empty = tool_block(id, name, "{}"), *full = tool_block(id, name, input);
     block_start(o, empty);
     deltas(o, "input_json_delta", "partial_json", input);

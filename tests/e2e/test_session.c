@@ -407,6 +407,7 @@ static void test_death_and_restart(void **state)
 {
     struct jobsbed *b = open_bed("a");
     uint64_t row = start(b, "demo", NULL, "run echo before"), id;
+    struct look l = {.b = b, .row = row};
     const struct jobsbed_done *d;
     (void)state;
 
@@ -431,6 +432,9 @@ static void test_death_and_restart(void **state)
         fail_msg("%s", d->err.text);
     assert_true(wait_message(b, id, MSG_DELIVERED));
     assert_true(wait_text(b, row, "after"));
+    /* what the dead one said stays where it was */
+    assert_int_equal(count_items(&l, ITEM_TOOL, "before"), 1);
+    assert_true(find_item(&l, ITEM_TOOL, "before") < find_item(&l, ITEM_TOOL, "after"));
     assert_true(wait_agent(b, row, AG_IDLE));
     assert_true(wait_state(b, row, SB_RUNNING));
     jobsbed_free(b);
