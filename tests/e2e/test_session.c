@@ -403,6 +403,13 @@ static void test_no_such_program(void **state)
     jobsbed_free(b);
 }
 
+static bool has_tool(void *ctx)
+{
+    struct look *l = ctx;
+
+    return find_item(l, ITEM_TOOL, l->text) != NULL;
+}
+
 static void test_death_and_restart(void **state)
 {
     struct jobsbed *b = open_bed("a");
@@ -432,11 +439,14 @@ static void test_death_and_restart(void **state)
         fail_msg("%s", d->err.text);
     assert_true(wait_message(b, id, MSG_DELIVERED));
     assert_true(wait_text(b, row, "after"));
-    /* what the dead one said stays where it was */
-    assert_int_equal(count_items(&l, ITEM_TOOL, "before"), 1);
-    assert_true(find_item(&l, ITEM_TOOL, "before") < find_item(&l, ITEM_TOOL, "after"));
     assert_true(wait_agent(b, row, AG_IDLE));
     assert_true(wait_state(b, row, SB_RUNNING));
+    /* what the dead one said stays where it was, what waited stands where it was taken in */
+    l.text = "after\n";
+    assert_true(jobsbed_wait(b, has_tool, &l, LONG_MS));
+    assert_int_equal(count_items(&l, ITEM_TOOL, "before"), 1);
+    assert_true(find_item(&l, ITEM_TOOL, "before") < find_item(&l, ITEM_USER, "after"));
+    assert_int_equal(find_item(&l, ITEM_TOOL, "after\n") - find_item(&l, ITEM_USER, "after"), 1);
     jobsbed_free(b);
 }
 
