@@ -182,7 +182,7 @@ static void one_changed(struct jobs *j, const struct change *c)
     jobs_row_changed(j, row);
     core_row_state(j, row);
     if (row->state == SB_KILLED && row->gone == GONE_EARLY)
-        jobs_say(j, 1, row->id, "%s is gone although its time had not ended; nobody here killed it",
+        jobs_say(j, 1, row->id, "%s ended before its time; it was not killed from here",
                  row->name ? row->name : row->sandbox_id);
     else if (row->state == SB_KILLED && row->gone == GONE_TIMEOUT)
         jobs_say(j, 1, row->id, "%s has ended: its time was up",
