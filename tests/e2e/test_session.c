@@ -775,6 +775,32 @@ static void test_provider_dies(void **state)
     jobsbed_free(b);
 }
 
+/* A message of the time when nobody answered is carried out once. */
+static void test_sent_in_the_dark(void **state)
+{
+    struct jobsbed *b = open_bed("a");
+    uint64_t row = start(b, "demo", NULL, NULL), id;
+    struct look l = {.b = b, .row = row, .text = "once 1\n"};
+    struct e2b_account a;
+    (void)state;
+
+    assert_true(wait_agent(b, row, AG_IDLE));
+    localbed_kill(local);
+    id = jobsbed_send(b, row, "run echo x >>~/got; echo once $(wc -l <~/got)", 0);
+    jobsbed_wait(b, NULL, NULL, 500); /* tried meanwhile, in vain */
+    assert_true(localbed_start(local));
+    localbed_account(local, &a);
+    jobsbed_account(b, &a);
+    e2b_account_release(&a);
+    assert_true(wait_message(b, id, MSG_DELIVERED));
+    assert_true(jobsbed_wait(b, has_tool, &l, LONG_MS));
+    jobsbed_send(b, row, "run echo lines $(wc -l <~/got)", 70);
+    assert_non_null(jobsbed_answer(b, 70, LONG_MS));
+    l.text = "lines 1\n";
+    assert_true(jobsbed_wait(b, has_tool, &l, LONG_MS));
+    jobsbed_free(b);
+}
+
 /* A process of its own that follows until it is killed. */
 static pid_t follower(void)
 {
@@ -864,6 +890,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_pause_and_kill, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_lag, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_provider_dies, new_db, drop_db),
+        cmocka_unit_test_setup_teardown(test_sent_in_the_dark, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_we_die, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_sender_dies, new_db, drop_db),
     };
