@@ -118,7 +118,8 @@ static void ready(struct session *s)
     s->fo.buried = s->fo.said_missing = false;
     if (p->restart)
         row_lives(s);
-    session_agent(s, p->prompt_waits ? AG_STARTING : AG_IDLE);
+    /* a command of the user's own works until it ends; a CLI waits for messages */
+    session_agent(s, p->prompt_waits ? AG_STARTING : p->command ? AG_WORKING : AG_IDLE);
     if (!p->prompt_waits)
         done(s, NULL);
     if (s->fo.state == FO_ENDED || s->fo.state == FO_WAIT)

@@ -149,6 +149,22 @@ static int take_back(struct ui *ui, struct inputline *l, bool edit)
     return UI_HANDLED | UI_REDRAW | UI_LAYOUT;
 }
 
+/* A message that failed, or that the agent may not have seen: the user decides. */
+static int send_again(struct ui *ui)
+{
+    for (size_t i = ui->model->n_messages; i-- > 0;) {
+        const struct message *m = &ui->model->messages[i];
+        if (m->sandbox != ui->selected ||
+            (m->state != MSG_FAILED && m->state != MSG_UNCONFIRMED))
+            continue;
+        app_message_retry(ui->app, m->id);
+        ui_status(ui, 0, "sending it again");
+        return UI_HANDLED | UI_REDRAW;
+    }
+    ui_status(ui, 0, "no message here failed or is unconfirmed");
+    return UI_HANDLED | UI_REDRAW;
+}
+
 static int scroll_output(struct ui *ui, enum action a)
 {
     struct pane *out = &ui->panes[PANE_OUTPUT];
@@ -188,6 +204,8 @@ static int input_action(struct ui *ui, void *state, enum action a)
         return take_back(ui, l, true);
     case ACT_CANCEL_QUEUED:
         return take_back(ui, l, false);
+    case ACT_RESEND:
+        return send_again(ui);
     default:
         return UI_IGNORED;
     }

@@ -219,9 +219,9 @@ static const char *user_note(const struct item *it)
     case MSG_SENT:
         return " (sent)";
     case MSG_FAILED:
-        return " (not sent)";
+        return " (not sent; Alt-r in the input sends it again)";
     case MSG_UNCONFIRMED:
-        return " (unconfirmed: the agent died before it showed this)";
+        return " (unconfirmed: the agent died; Alt-r in the input sends it again)";
     default:
         return "";
     }

@@ -79,6 +79,8 @@ enum key_scope { SCOPE_NAV, SCOPE_LIST, SCOPE_OUTPUT, SCOPE_INPUT, SCOPE_FORM, S
     X(INPUT_PGDN, "input-page-down", SCOPE_INPUT, "PgDn", "", "scroll the output down")        \
     X(EDIT_QUEUED, "edit-queued", SCOPE_INPUT, "Alt-q", "", "edit the queued message")         \
     X(CANCEL_QUEUED, "cancel-queued", SCOPE_INPUT, "Alt-x", "", "cancel the queued message")   \
+    X(RESEND, "resend", SCOPE_INPUT, "Alt-r", "",                                              \
+      "send a message again that failed or is unconfirmed")                                    \
     X(INPUT_ASKING, "input-next-asking", SCOPE_INPUT, "Alt-a", "",                             \
       "next sandbox that asks you")                                                            \
     X(FIELD_NEXT, "field-next", SCOPE_FORM, "Tab Enter Down", "next", "next field")            \
