@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include <utmp.h>
 
 int64_t rig_now_ms(void)
 {
@@ -52,16 +53,21 @@ void rig_start(struct ptyrig *r, int h, int w, char *const argv[], const char *c
     r->screen = vterm_obtain_screen(r->vt);
     vterm_screen_enable_altscreen(r->screen, 1);
     vterm_screen_reset(r->screen, 1);
-    r->pid = forkpty(&r->fd, NULL, NULL, &ws);
-    if (r->pid < 0) {
-        perror("forkpty");
+    int slave;
+    /* the modes are read before the program can have changed them */
+    if (openpty(&r->fd, &slave, NULL, NULL, &ws) != 0 ||
+        tcgetattr(r->fd, &r->before) != 0 || (r->pid = fork()) < 0) {
+        perror("openpty");
         exit(1);
     }
-    if (r->pid == 0)
+    if (r->pid == 0) {
+        close(r->fd);
+        login_tty(slave);
         child(argv, env);
+    }
+    close(slave);
     fcntl(r->fd, F_SETFD, FD_CLOEXEC);
     fcntl(r->fd, F_SETFL, O_NONBLOCK);
-    tcgetattr(r->fd, &r->before);
 }
 
 static void look_for_question(struct ptyrig *r, const char *s, size_t len)
