@@ -17,12 +17,19 @@
 struct ns_spec {
     const char *id;   /* host name inside */
     const char *exe;  /* this binary, absolute */
-    const char *home; /* host folder that becomes /home/user */
-    int config_fd;    /* becomes fd 3 of the init */
-    int listen_fd;    /* becomes fd 4 */
-    bool isolated;    /* false: no namespaces at all */
-    bool internet;    /* false: only a loopback interface of its own */
-    bool probe;       /* do everything, then run `--version` inside */
+    const char *home; /* host folder that becomes /home/user; not used with layers */
+    /* Root made of layers: NULL layers_dir for a small root of our own. Below
+     * layers_dir each layer is a folder NAME/root; lowest first. Writes go to
+     * the folders `root` and `work` below `upper`, which may itself be a layer. */
+    const char *layers_dir;
+    const char *const *layers;
+    size_t n_layers;
+    const char *upper;
+    int config_fd; /* becomes fd 3 of the init */
+    int listen_fd; /* becomes fd 4 */
+    bool isolated; /* false: no namespaces at all */
+    bool internet; /* false: only a loopback interface of its own */
+    bool probe;    /* do everything, then run `--version` inside */
 };
 
 struct ns_child {

@@ -59,8 +59,19 @@ struct sbox {
     char why[256]; /* text of a failed set-up */
 };
 
+/* What a finished template build gives to the sandboxes made from it. */
+struct tpl_image {
+    char **layers; /* names below STATE/layers, lowest first; none: built-in */
+    size_t n_layers;
+    struct cJSON *env;                            /* object of strings, or NULL */
+    char *workdir, *user, *start_cmd, *ready_cmd; /* each may be NULL */
+};
+
 /* What a create asks for; everything is borrowed during the call. */
 struct sbox_new {
+    const struct tpl_image *image; /* NULL: host programs and an empty home */
+    const char *build_layer;       /* layer that takes all writes, or NULL: its own */
+    bool hidden;                   /* of a build: in no list, not counted */
     const char *template_id, *alias;
     int64_t timeout_s;
     bool auto_pause, auto_resume, internet;
