@@ -1,14 +1,13 @@
 /* The control port's HTTP/1.1 server on libevent's bufferevents. */
 #include <cct/local/http_srv.h>
+#include <cct/local/listener.h>
 #include <cct/util/json.h>
 #include <cct/util/log.h>
 #include <cct/util/xalloc.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>
-#include <event2/listener.h>
 
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,8 +37,7 @@ struct http_conn {
 
 struct http_srv {
     struct event_base *base;
-    struct evconnlistener *listener;
-    struct event *accept_again;
+    struct listener *listener;
     struct http_conn *conns;
     size_t n_conns;
     unsigned port;
@@ -370,12 +368,8 @@ static bool drop_idle(struct http_srv *s)
     return oldest != NULL;
 }
 
-static void on_accept(struct evconnlistener *l, evutil_socket_t fd, struct sockaddr *sa,
-                      int salen, void *arg)
+static void on_accept(void *arg, int fd)
 {
-    (void)l;
-    (void)sa;
-    (void)salen;
     struct http_srv *s = arg;
     if (s->n_conns >= HTTP_SRV_CONNS_MAX && !drop_idle(s)) {
         close(fd);
@@ -398,58 +392,18 @@ static void on_accept(struct evconnlistener *l, evutil_socket_t fd, struct socka
     conn_set_state(c, CONN_IDLE);
 }
 
-/* Out of descriptors: accepting again at once would only spin. */
-static void on_accept_error(struct evconnlistener *l, void *arg)
-{
-    struct timeval tv = {0, 100000};
-    evconnlistener_disable(l);
-    event_add(((struct http_srv *)arg)->accept_again, &tv);
-}
-
-static void on_accept_again(evutil_socket_t fd, short what, void *arg)
-{
-    (void)fd;
-    (void)what;
-    evconnlistener_enable(((struct http_srv *)arg)->listener);
-}
-
-int http_listen(unsigned *port, struct err *e)
-{
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return err_sys(e, 0, "cannot make a socket"), -1;
-    struct sockaddr_in sa = {.sin_family = AF_INET};
-    sa.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t len = sizeof(sa);
-    if (bind(fd, (struct sockaddr *)&sa, len) != 0 || listen(fd, 512) != 0 ||
-        getsockname(fd, (struct sockaddr *)&sa, &len) != 0) {
-        err_sys(e, 0, "cannot listen on 127.0.0.1");
-        close(fd);
-        return -1;
-    }
-    *port = ntohs(sa.sin_port);
-    return fd;
-}
-
 struct http_srv *http_srv_new(struct event_base *base, http_handler fn, void *arg,
                               struct err *e)
 {
-    unsigned port;
-    int fd = http_listen(&port, e);
-    if (fd < 0)
-        return NULL;
     struct http_srv *s = xcalloc(1, sizeof(*s));
     s->base = base;
     s->fn = fn;
     s->arg = arg;
-    s->port = port;
-    s->listener = evconnlistener_new(base, on_accept, s,
-                                     LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
-    s->accept_again = evtimer_new(base, on_accept_again, s);
-    if (!s->listener || !s->accept_again)
-        die("libevent is out of memory");
-    evconnlistener_set_error_cb(s->listener, on_accept_error);
-    return s;
+    s->listener = listener_new_loopback(base, on_accept, s, &s->port, e);
+    if (s->listener)
+        return s;
+    free(s);
+    return NULL;
 }
 
 void http_srv_gate(struct http_srv *s, http_gate fn)
@@ -463,8 +417,7 @@ void http_srv_free(struct http_srv *s)
         return;
     while (s->conns)
         conn_free(s->conns);
-    evconnlistener_free(s->listener);
-    event_free(s->accept_again);
+    listener_free(s->listener);
     free(s);
 }
 

@@ -4,6 +4,7 @@
 #include <cct/local/files_parse.h>
 #include <cct/local/http_head.h>
 #include <cct/local/http_srv.h>
+#include <cct/local/listener.h>
 #include <cct/local/provider.h>
 #include <cct/local/tunnel.h>
 #include <cct/secrets/digest.h>
@@ -15,7 +16,6 @@
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>
-#include <event2/listener.h>
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -50,8 +50,7 @@ struct pipe_conn {
 
 struct tunnel {
     struct provider *p;
-    struct evconnlistener *listener;
-    struct event *accept_again;
+    struct listener *listener;
     struct pipe_conn *conns;
     size_t n_conns, max_conns;
     uint64_t next_serial;
@@ -435,12 +434,8 @@ static bool drop_idle(struct tunnel *t)
     return oldest != NULL;
 }
 
-static void on_accept(struct evconnlistener *l, evutil_socket_t fd, struct sockaddr *sa,
-                      int salen, void *arg)
+static void on_accept(void *arg, int fd)
 {
-    (void)l;
-    (void)sa;
-    (void)salen;
     struct tunnel *t = arg;
     if (t->n_conns >= t->max_conns && !drop_idle(t)) {
         close(fd);
@@ -468,22 +463,6 @@ static void on_accept(struct evconnlistener *l, evutil_socket_t fd, struct socka
     event_add(c->timer, &tv);
 }
 
-/* Out of descriptors: accepting again at once would only spin. */
-static void on_accept_error(struct evconnlistener *l, void *arg)
-{
-    struct tunnel *t = arg;
-    struct timeval tv = {0, 100000};
-    evconnlistener_disable(l);
-    event_add(t->accept_again, &tv);
-}
-
-static void on_accept_again(evutil_socket_t fd, short what, void *arg)
-{
-    (void)fd;
-    (void)what;
-    evconnlistener_enable(((struct tunnel *)arg)->listener);
-}
-
 /* Each connection needs two descriptors; some must be left for everything else. */
 static size_t conns_limit(void)
 {
@@ -495,21 +474,14 @@ static size_t conns_limit(void)
 
 struct tunnel *tunnel_new(struct provider *p, struct err *e)
 {
-    unsigned port;
-    int fd = http_listen(&port, e);
-    if (fd < 0)
-        return NULL;
     struct tunnel *t = xcalloc(1, sizeof(*t));
     t->p = p;
-    t->port = port;
     t->max_conns = conns_limit();
-    t->listener = evconnlistener_new(p->base, on_accept, t,
-                                     LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
-    t->accept_again = evtimer_new(p->base, on_accept_again, t);
-    if (!t->listener || !t->accept_again)
-        die("libevent is out of memory");
-    evconnlistener_set_error_cb(t->listener, on_accept_error);
-    return t;
+    t->listener = listener_new_loopback(p->base, on_accept, t, &t->port, e);
+    if (t->listener)
+        return t;
+    free(t);
+    return NULL;
 }
 
 void tunnel_free(struct tunnel *t)
@@ -518,8 +490,7 @@ void tunnel_free(struct tunnel *t)
         return;
     while (t->conns)
         conn_free(t->conns);
-    evconnlistener_free(t->listener);
-    event_free(t->accept_again);
+    listener_free(t->listener);
     free(t);
 }
 

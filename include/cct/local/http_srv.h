@@ -55,7 +55,4 @@ void http_error_text(struct buf *b, int status, const char *json, size_t len);
 /* {"code":...,"message":...} into b. */
 void http_error_json(struct buf *b, int status, const char *message);
 
-/* Shared with the traffic port: a non-blocking listening socket, or -1. */
-int http_listen(unsigned *port, struct err *e);
-
 #endif
