@@ -17,7 +17,7 @@ static int hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-void ctl_unescape(char *s)
+static void unescape(char *s, char plus)
 {
     char *to = s;
     for (; *s; s++) {
@@ -27,10 +27,20 @@ void ctl_unescape(char *s)
             *to++ = (char)(hi * 16 + lo);
             s += 2;
         } else {
-            *to++ = *s == '+' ? ' ' : *s;
+            *to++ = *s == '+' ? plus : *s;
         }
     }
     *to = '\0';
+}
+
+void ctl_unescape(char *s)
+{
+    unescape(s, ' ');
+}
+
+void ctl_unescape_path(char *s)
+{
+    unescape(s, '+');
 }
 
 char *ctl_query_get(const char *query, const char *name)

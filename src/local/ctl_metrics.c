@@ -1,6 +1,6 @@
 /* Metrics on demand: each init measures its own sandbox; the answer goes out when
  * the last one spoke or its deadline passed. Those that did not are missing. */
-#include <cct/local/ctl.h>
+#include "ctl_priv.h"
 #include <cct/local/http_srv.h>
 #include <cct/local/initcall.h>
 #include <cct/local/provider.h>
@@ -98,32 +98,39 @@ static void ask_init(struct gather *g, const struct sbox *b)
                    on_answer, a);
 }
 
-void ctl_metrics_one(struct http_req *r, struct sbox *b)
+void ctl_metrics_one(struct ctl_call *c)
 {
-    struct gather *g = gather_new(r, false);
-    ask_init(g, b);
+    struct gather *g = gather_new(c->r, false);
+    ask_init(g, c->b);
     one_less(g);
 }
 
-void ctl_metrics_many(struct http_req *r, struct provider *p, const char *ids)
+/* The ids are checked: answer when all of them spoke. */
+static void ask_all(struct ctl_call *c, const char *ids)
 {
-    size_t n = 1;
-    for (const char *c = ids; *c; c++)
-        n += *c == ',';
-    if (!*ids || n > IDS_MAX) {
-        http_reply_error(r, 400, "sandbox_ids must name 1 to %u sandboxes", IDS_MAX);
-        return;
-    }
-    struct gather *g = gather_new(r, true);
-    for (const char *c = ids; *c;) {
-        size_t len = strcspn(c, ",");
-        char *id = xstrndup(c, len);
-        const struct sbox *b = sbox_find(p, id);
+    struct gather *g = gather_new(c->r, true);
+    while (*ids) {
+        size_t len = strcspn(ids, ",");
+        char *id = xstrndup(ids, len);
+        const struct sbox *b = sbox_find(c->p, id);
         free(id);
         if (b)
             ask_init(g, b);
-        c += len;
-        c += *c == ',';
+        ids += len;
+        ids += *ids == ',';
     }
     one_less(g);
+}
+
+void ctl_metrics_many(struct ctl_call *c)
+{
+    char *ids = ctl_query_get(c->r->query, "sandbox_ids");
+    size_t n = 1;
+    for (const char *p = ids ? ids : ""; *p; p++)
+        n += *p == ',';
+    if (!ids || !*ids || n > IDS_MAX)
+        http_reply_error(c->r, 400, "sandbox_ids must name 1 to %u sandboxes", IDS_MAX);
+    else
+        ask_all(c, ids);
+    free(ids);
 }

@@ -10,9 +10,7 @@
 #include <stdint.h>
 
 struct http_req;
-struct jw;
 struct provider;
-struct sbox;
 
 /* Handler of the control port (http_srv.h); `arg` is the provider. */
 void ctl_handle(struct http_req *r, void *arg);
@@ -25,6 +23,8 @@ bool ctl_may_send(const struct http_req *r, void *arg);
 char *ctl_query_get(const char *query, const char *name);
 /* Undo one level of query encoding in place. */
 void ctl_unescape(char *s);
+/* The same for a piece of a path, where '+' is itself. */
+void ctl_unescape_path(char *s);
 
 #define CTL_META_MAX 16u
 struct ctl_list {
@@ -57,9 +57,5 @@ struct ctl_template {
 const struct ctl_template *ctl_template_find(const char *ref);
 void ctl_templates_json(struct buf *b);
 void ctl_template_json(struct buf *b, const struct ctl_template *t);
-
-/* --- metrics (ctl_metrics.c): ask the inits, answer when all did ------------- */
-void ctl_metrics_one(struct http_req *r, struct sbox *b);
-void ctl_metrics_many(struct http_req *r, struct provider *p, const char *ids);
 
 #endif
