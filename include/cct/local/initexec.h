@@ -17,6 +17,8 @@ struct initexec_spec {
     const struct cJSON *env; /* object of strings, or NULL */
     const char *tag;         /* or NULL */
     int64_t timeout_ms;      /* the process is killed after it; 0: never */
+    /* The process runs: from here on it outlives initexec_cancel(). May be NULL. */
+    void (*begun)(void *arg, int pid);
 };
 
 enum initexec_stream { INITEXEC_STDOUT = 1, INITEXEC_STDERR = 2 };
