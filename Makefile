@@ -47,7 +47,7 @@ FUZZ := $(patsubst tests/fuzz/%.c,$(B)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*
 GOLDEN := $(patsubst tests/golden/%.c,$(B)/tests/golden/%,$(wildcard tests/golden/test_*.c))
 E2E := $(patsubst tests/e2e/%.c,$(B)/tests/e2e/%,$(wildcard tests/e2e/test_*.c))
 BENCH := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/bench/bench_*.c))
-FLOORS := $(B)/tests/bench/ncmin $(B)/tests/bench/multi
+FLOORS := $(B)/tests/bench/ncmin $(B)/tests/bench/multi $(B)/tests/bench/evfloor
 FAULTD := $(if $(wildcard tests/faultd/*.c),$(B)/faultd)
 BINS := $(if $(wildcard src/main.c),$(B)/cc-tui) $(if $(wildcard src/local/main.c),$(B)/cc-tui-local)
 HELP_SRC := $(filter-out %/fakeapp.c,$(wildcard tests/lib/*.c))
@@ -94,6 +94,7 @@ $(patsubst tests/%.c,$(B)/tests/%,$(shell grep -lsE 'screenscript|fakeapp' tests
 # floors stand alone: each is linked with the one library that it measures
 $(B)/tests/bench/ncmin: LDLIBS = $(shell $(PKG) --libs ncursesw)
 $(B)/tests/bench/multi: LDLIBS = $(shell $(PKG) --libs libcurl)
+$(B)/tests/bench/evfloor: LDLIBS = $(shell $(PKG) --libs libevent)
 $(FLOORS): %: %.o
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LDLIBS)
 $(B)/faultd: $(call o,$(wildcard tests/faultd/*.c)) $(B)/libcct.a
