@@ -173,12 +173,17 @@ static const char *enter_namespaces(const struct ns_spec *s)
 {
     /* sources that only our own account may reach are cloned before the ids
      * change; they are mounted later through their descriptors */
-    int home_fd = s->probe ? -1 : ns_clone_tree(s->home);
-    if (!s->probe && home_fd < 0)
+    bool layered = s->layers_dir != NULL, home = !s->probe && !layered;
+    struct ns_sources from = {.home = home ? ns_clone_tree(s->home) : -1,
+                              .exe = ns_clone_tree(s->exe),
+                              .layers = layered ? ns_clone_tree(s->layers_dir) : -1,
+                              .upper = layered ? ns_clone_tree(s->upper) : -1};
+    if (home && from.home < 0)
         return "clone of the home folder's mount";
-    int exe_fd = ns_clone_tree(s->exe);
-    if (exe_fd < 0)
+    if (from.exe < 0)
         return "clone of the program's mount";
+    if (layered && (from.layers < 0 || from.upper < 0))
+        return "clone of the layers' mount";
     if (geteuid() != NS_USER_ID) { /* our own id has no name in there */
         id_t first = ns_ids()->full ? 0 : NS_USER_ID;
         if (setresgid(first, first, first) != 0 || setresuid(first, first, first) != 0)
@@ -191,7 +196,7 @@ static const char *enter_namespaces(const struct ns_spec *s)
     }
     if (sethostname(s->id, strlen(s->id)) != 0)
         return "host name";
-    const char *step = ns_mount_all(s, home_fd, exe_fd);
+    const char *step = ns_mount_all(s, &from);
     return step ? step : ns_seal();
 }
 

@@ -34,6 +34,32 @@ int ns_clone_tree(const char *path)
                         OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 }
 
+/* The host's programs. */
+const char *const ns_host_dirs[] = {"/usr",   "/bin",    "/sbin", "/lib", "/lib32",
+                                    "/lib64", "/libx32", "/nix",  "/gnu", NULL};
+/* Certificates, the resolver, the loader's cache and tool settings. */
+const char *const ns_host_etc[] = {
+    "/etc/ssl",
+    "/etc/pki",
+    "/etc/ca-certificates",
+    "/etc/resolv.conf",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/alternatives",
+    "/etc/nsswitch.conf",
+    "/etc/npmrc",
+    "/etc/pip.conf",
+    "/etc/gitconfig",
+    "/etc/localtime",
+    "/etc/mime.types",
+    "/etc/protocols",
+    "/etc/services",
+    "/etc/crypto-policies",
+    "/etc/inputrc",
+    NULL,
+};
+
 static int restrict_mount(const char *path, unsigned long long attr)
 {
     struct mount_attr ma = {.attr_set = attr};
@@ -93,40 +119,17 @@ static int bind_ro(const char *path)
     return restrict_mount(to, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 }
 
-static const char *bind_host(void)
+static const char *bind_all(const char *const *paths)
 {
-    static const char *const dirs[] = {"/usr",   "/bin",    "/sbin", "/lib", "/lib32",
-                                       "/lib64", "/libx32", "/opt",  "/nix", "/gnu"};
-    for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++)
-        if (bind_ro(dirs[i]) != 0)
-            return dirs[i];
+    for (; *paths; paths++)
+        if (bind_ro(*paths) != 0)
+            return *paths;
     return NULL;
 }
 
-/* What programs look up in /etc: names of our own, and from the host only
- * certificates, the resolver, the loader's cache and tool settings. */
+/* What programs look up in /etc: names of our own, and little from the host. */
 static const char *make_etc(const char *host)
 {
-    static const char *const from_host[] = {
-        "/etc/ssl",
-        "/etc/pki",
-        "/etc/ca-certificates",
-        "/etc/resolv.conf",
-        "/etc/ld.so.cache",
-        "/etc/ld.so.conf",
-        "/etc/ld.so.conf.d",
-        "/etc/alternatives",
-        "/etc/nsswitch.conf",
-        "/etc/npmrc",
-        "/etc/pip.conf",
-        "/etc/gitconfig",
-        "/etc/localtime",
-        "/etc/mime.types",
-        "/etc/protocols",
-        "/etc/services",
-        "/etc/crypto-policies",
-        "/etc/inputrc",
-    };
     char hosts[160], name[80];
     snprintf(hosts, sizeof(hosts), "127.0.0.1 localhost %s\n::1 localhost\n", host);
     snprintf(name, sizeof(name), "%s\n", host);
@@ -140,10 +143,7 @@ static const char *make_etc(const char *host)
         put("etc/profile", "case :$PATH: in\n*:/run/cc/bin:*) ;;\n"
                            "*) PATH=/run/cc/bin:$PATH; export PATH ;;\nesac\n") != 0)
         return "/etc";
-    for (size_t i = 0; i < sizeof(from_host) / sizeof(from_host[0]); i++)
-        if (bind_ro(from_host[i]) != 0)
-            return from_host[i];
-    return NULL;
+    return bind_all(ns_host_etc);
 }
 
 static const char *make_dev(void)
@@ -172,7 +172,7 @@ static const char *make_dev(void)
     return NULL;
 }
 
-static int attach(int tree_fd, const char *to, unsigned long long attr)
+int ns_attach(int tree_fd, const char *to, unsigned long long attr)
 {
     if (syscall(SYS_move_mount, tree_fd, "", AT_FDCWD, to, MOVE_MOUNT_F_EMPTY_PATH) != 0)
         return -1;
@@ -185,8 +185,8 @@ static const char *make_run(int exe_fd)
         mkdir("run/cc/bin", 0755) != 0 || touch("run/cc/cc-tui-local") != 0 ||
         symlink(INIT_BINARY, "run/cc/bin/demo-agent") != 0)
         return "/run/cc";
-    if (attach(exe_fd, "run/cc/cc-tui-local",
-               MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) != 0)
+    if (ns_attach(exe_fd, "run/cc/cc-tui-local",
+                  MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) != 0)
         return "bind of the program";
     return NULL;
 }
@@ -202,19 +202,22 @@ static const char *make_writable(int home_fd)
         return "/var";
     if (mount("tmpfs", "tmp", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777,size=1g") != 0)
         return "/tmp";
-    if (home_fd >= 0 && attach(home_fd, "home/user", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) != 0)
+    if (home_fd >= 0 &&
+        ns_attach(home_fd, "home/user", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) != 0)
         return "/home/user";
     if (mount("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) != 0)
         return "mount of /proc";
     return NULL;
 }
 
-static const char *change_root(void)
+static const char *change_root(bool writable)
 {
     if (syscall(SYS_pivot_root, ".", ".") != 0)
         return "change of the root";
     if (umount2(".", NS_MNT_DETACH) != 0 || chdir("/") != 0)
         return "release of the old root";
+    if (writable)
+        return NULL;
     struct mount_attr ma = {.attr_set = MOUNT_ATTR_RDONLY};
     if (syscall(SYS_mount_setattr, AT_FDCWD, "/", 0, &ma, sizeof(ma)) != 0 &&
         mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV, NULL) !=
@@ -223,22 +226,29 @@ static const char *change_root(void)
     return NULL;
 }
 
-const char *ns_mount_all(const struct ns_spec *s, int home_fd, int exe_fd)
+const char *ns_mount_all(const struct ns_spec *s, const struct ns_sources *from)
 {
+    bool layered = s->layers_dir != NULL;
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
         return "private mounts";
     if (mount("tmpfs", BASE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=16m") != 0)
         return "mount of a tmpfs";
     if (chdir(BASE) != 0)
         return "change into the new root";
-    const char *step = bind_host();
+    const char *step = layered ? ns_layers_begin(from) : NULL;
+    if (!step)
+        step = bind_all(ns_host_dirs);
+    if (!step && !layered && bind_ro("/opt") != 0)
+        step = "/opt";
     if (!step)
         step = make_etc(s->id);
     if (!step)
         step = make_dev();
     if (!step)
-        step = make_run(exe_fd);
+        step = make_run(from->exe);
     if (!step)
-        step = make_writable(home_fd);
-    return step ? step : change_root();
+        step = make_writable(from->home);
+    if (!step && layered)
+        step = ns_layers_finish(s);
+    return step ? step : change_root(layered);
 }

@@ -53,16 +53,31 @@ int ns_start(const struct ns_spec *s, struct ns_child *out, struct err *e);
 /* Try the whole sequence; 0 or ERR_UNSUPPORTED with the sentence. Blocks up to
  * some seconds. `net` also tries a network namespace. */
 int ns_probe(const char *exe, struct err *e);
+/* The same for a root of layers whose files are below `state_dir`: 0, or
+ * ERR_UNSUPPORTED with the step that failed and what to do. Blocks as above. */
+int ns_layers_probe(const char *state_dir, struct err *e);
+/* Make the folders `root` and `work` of a layer, for the sandbox's user. */
+int ns_layer_make(const char *path, struct err *e);
 /* The lines of an AppArmor profile that allows user namespaces for this path. */
 void ns_apparmor_profile(struct buf *b, const char *exe);
 /* Path of this binary; new string. */
 char *ns_own_path(void);
 
 /* --- used between ns*.c only ---------------------------------------------- */
+/* Detached mounts of what only our own account can reach; -1 where not used. */
+struct ns_sources {
+    int home, exe, layers, upper;
+};
 /* Build the file system and change root. NULL, or the step that failed (errno
- * says why). `home_fd` and `exe_fd` are detached mounts. */
-const char *ns_mount_all(const struct ns_spec *s, int home_fd, int exe_fd);
+ * says why). */
+const char *ns_mount_all(const struct ns_spec *s, const struct ns_sources *from);
 int ns_clone_tree(const char *path);
+int ns_attach(int tree_fd, const char *to, unsigned long long attr);
+extern const char *const ns_host_dirs[], *const ns_host_etc[]; /* end with NULL */
+/* ns_layers.c: before and after the plain root is made in the current folder,
+ * which both change. */
+const char *ns_layers_begin(const struct ns_sources *from);
+const char *ns_layers_finish(const struct ns_spec *s);
 /* Give up every right: bounding set, ids, capabilities, seccomp, limits. */
 const char *ns_seal(void);
 
