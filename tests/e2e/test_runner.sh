@@ -96,6 +96,11 @@ procs() { # every process that works in the session directory
 }
 none_left() { [ -z "$(procs)" ]; }
 gone() { ! kill -0 "$1"; }
+dead() { # pid; whether or not somebody has looked at its status yet
+    { read -r x <"/proc/$1/stat"; } || return 0
+    case ${x##*\)} in ' Z'* | ' X'*) return 0 ;; esac
+    return 1
+}
 finish() { # what every case ends with: a clean end
     ended || end
     within 8 ended && within 4 none_left
@@ -280,7 +285,9 @@ two' && [ "$(grep -c start "$d/runs")" -eq 2 ] && grep -q '^run 1 exit lost' "$d
     session 'echo "$$" >>started; exec cat'
     start
     ready
-    kill -9 "$r" "$(keeper)"
+    k1=$(keeper)
+    kill -9 "$r" "$k1"
+    within 3 dead "$k1" # runners that still meet it only bury it
     for i in 1 2 3 4; do start; done
     # before that the old CLI, still alive, may be given the message
     within 8 grep -q '^run 1 exit lost' "$d/runs"
