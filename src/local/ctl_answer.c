@@ -3,6 +3,9 @@
 #include <cct/local/http_srv.h>
 #include <cct/util/clock.h>
 #include <cct/util/limits.h>
+#include <cct/util/str.h>
+
+#include <stdlib.h>
 
 void ctl_reply_err(struct http_req *r, const struct err *e)
 {
@@ -52,4 +55,42 @@ bool ctl_take_seconds(const struct ctl_call *c, const char *name, int64_t def, i
     http_reply_error(c->r, 400, "%s must be a number of seconds from %d to %d", name, (int)min,
                      LIM_TIMEOUT_MAX_S);
     return false;
+}
+
+bool ctl_take_number(const struct ctl_call *c, const char *name, int64_t def, int64_t min,
+                     int64_t max, int64_t *out)
+{
+    char *v = ctl_query_get(c->r->query, name);
+    *out = def;
+    bool ok = !v || str_to_i64(v, min, max, out);
+    free(v);
+    if (!ok)
+        http_reply_error(c->r, 400, "%s must be a whole number from %lld to %lld", name,
+                         (long long)min, (long long)max);
+    return ok;
+}
+
+bool ctl_take_span(const struct ctl_call *c, int64_t start_def, struct ctl_span *out)
+{
+    int64_t now = clock_wall_ms() / 1000;
+    if (!ctl_take_number(c, "start", start_def, 0, CTL_SECONDS_MAX, &out->start) ||
+        !ctl_take_number(c, "end", now, 0, CTL_SECONDS_MAX, &out->end))
+        return false;
+    if (out->end < out->start) {
+        http_reply_error(c->r, 400, "end must not be before start");
+        return false;
+    }
+    return true;
+}
+
+int64_t ctl_span_step(const struct ctl_span *s)
+{
+    static const struct {
+        int64_t below_s, step_s;
+    } steps[] = {
+        {3600, 5}, {6 * 3600, 30}, {12 * 3600, 60}, {24 * 3600, 120}, {7 * 86400, 300}};
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
+        if (s->end - s->start < steps[i].below_s)
+            return steps[i].step_s;
+    return 900;
 }

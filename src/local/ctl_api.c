@@ -10,11 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void route_never(struct ctl_call *c)
-{
-    http_reply_error(c->r, 501, "the local provider has no snapshots, forks and volumes");
-}
-
 static void route_health(struct ctl_call *c)
 {
     http_reply(c->r, 204, NULL, 0);
@@ -43,11 +38,10 @@ static const struct route {
     {"GET", "/sandboxes/{}/metrics", ctl_metrics_one, false},
     {"GET", "/sandboxes/{}/logs", ctl_logs, false},
     {"GET", "/v2/sandboxes/{}/logs", ctl_logs, true},
-    {"POST", "/sandboxes/{}/snapshots", route_never, false},
-    {"POST", "/sandboxes/{}/fork", route_never, false},
-    {"GET", "/snapshots", route_never, false},
-    {"GET", "/volumes", route_never, false},
-    {"POST", "/volumes", route_never, false},
+    {"GET", "/events/sandboxes", ctl_events_all, false},
+    {"GET", "/events/sandboxes/*", ctl_events_one, false},
+    {"GET", "/teams/*/metrics", ctl_team_metrics, false},
+    {"GET", "/teams/*/metrics/max", ctl_team_max, false},
     {"GET", "/templates", ctl_tpl_list, false},
     {"GET", "/v2/templates", ctl_tpl_list, true},
     {"GET", "/templates/aliases/*", ctl_tpl_alias, false},
@@ -55,6 +49,33 @@ static const struct route {
     {"POST", "/v3/templates", ctl_tpl_build, false},
     {"POST", "/v2/templates", ctl_tpl_build, false},
     {"POST", "/templates", ctl_tpl_build, false},
+};
+
+/* What the cloud has and this provider has not, with any method; a pattern that
+ * ends in '/' is for everything below it. */
+static const struct lack {
+    const char *pattern;
+    int status;
+    const char *why;
+} lacks[] = {
+    {"/sandboxes/{}/fork", 501, "the local provider cannot fork sandboxes; make another one"},
+    {"/sandboxes/{}/snapshots", 501,
+     "the local provider makes no snapshots; pause the sandbox, or build a template"},
+    {"/snapshots", 501, "the local provider makes no snapshots"},
+    {"/volumes", 501, "the local provider has no volumes; upload files instead"},
+    {"/volumes/", 501, "the local provider has no volumes; upload files instead"},
+    {"/secrets", 501, "the local provider keeps no secrets; pass them as envVars"},
+    {"/secrets/", 501, "the local provider keeps no secrets; pass them as envVars"},
+    {"/events/webhooks", 501, "the local provider sends no webhooks; ask /events/sandboxes"},
+    {"/events/webhooks/", 501, "the local provider sends no webhooks; ask /events/sandboxes"},
+    {"/teams", 401, "teams are listed for a bearer token, and a local provider has one team"},
+    {"/api-keys", 401, "keys are managed with a bearer token; the local key is in local.json"},
+    {"/api-keys/", 401, "keys are managed with a bearer token; the local key is in local.json"},
+    {"/access-tokens", 401, "a local provider knows no access tokens, only its API key"},
+    {"/access-tokens/", 401, "a local provider knows no access tokens, only its API key"},
+    {"/nodes", 501, "a local provider has no nodes: it is one machine"},
+    {"/nodes/", 501, "a local provider has no nodes: it is one machine"},
+    {"/admin/", 501, "a local provider has no operators' interface"},
 };
 
 /* The pieces of a path that a pattern leaves free. */
@@ -154,6 +175,23 @@ static void run_route(const struct route *route, struct ctl_call *c, const struc
         free(c->part[i]);
 }
 
+/* Answer for what is deliberately missing; false when the path is not among it. */
+static bool reply_lack(struct ctl_call *c)
+{
+    struct match m;
+    for (size_t i = 0; i < sizeof(lacks) / sizeof(lacks[0]); i++) {
+        size_t len = strlen(lacks[i].pattern);
+        bool below = lacks[i].pattern[len - 1] == '/';
+        if (below ? strncmp(c->r->path, lacks[i].pattern, len) != 0
+                  : !path_matches(lacks[i].pattern, c->r->path, &m))
+            continue;
+        if (below || m.box.len == 0 || take_sandbox(c, &m.box))
+            http_reply_error(c->r, lacks[i].status, "%s", lacks[i].why);
+        return true;
+    }
+    return false;
+}
+
 /* The path is served, but not with this method: say with which. */
 static void reply_wrong_method(struct http_req *r, const char *allow)
 {
@@ -182,6 +220,8 @@ void ctl_handle(struct http_req *r, void *arg)
         }
         buf_addf(&allow, "%s%s", allow.len ? ", " : "", routes[i].method);
     }
+    if (allow.len == 0 && reply_lack(&c))
+        return;
     if (allow.len > 0)
         reply_wrong_method(r, buf_str(&allow));
     else

@@ -29,6 +29,18 @@ void ctl_write_time(struct jw *w, const char *name, int64_t ms);
 /* A whole number of seconds of the body; false after an answer of 400. */
 bool ctl_take_seconds(const struct ctl_call *c, const char *name, int64_t def, int64_t min,
                       int64_t *out);
+/* The same of the query string; `def` when it is not there. */
+bool ctl_take_number(const struct ctl_call *c, const char *name, int64_t def, int64_t min,
+                     int64_t max, int64_t *out);
+
+/* start and end of the query in unix seconds, end included; false after a 400. */
+#define CTL_SECONDS_MAX 99999999999LL
+struct ctl_span {
+    int64_t start, end;
+};
+bool ctl_take_span(const struct ctl_call *c, int64_t start_def, struct ctl_span *out);
+/* Seconds between two samples of a series that is this long. */
+int64_t ctl_span_step(const struct ctl_span *s);
 
 /* --- handlers ----------------------------------------------------------------- */
 void ctl_sandbox_create(struct ctl_call *c);
@@ -45,6 +57,10 @@ void ctl_sandbox_refreshes(struct ctl_call *c);
 void ctl_metrics_one(struct ctl_call *c);
 void ctl_metrics_many(struct ctl_call *c);
 void ctl_logs(struct ctl_call *c);
+void ctl_events_all(struct ctl_call *c);
+void ctl_events_one(struct ctl_call *c);
+void ctl_team_metrics(struct ctl_call *c);
+void ctl_team_max(struct ctl_call *c);
 
 void ctl_tpl_list(struct ctl_call *c);
 void ctl_tpl_get(struct ctl_call *c);

@@ -248,7 +248,7 @@ void ctl_sandbox_connect(struct ctl_call *c)
     }
     int64_t end = clock_wall_ms() + s * 1000;
     if (end > c->b->rec.end_ms)
-        sbox_set_end(c->b, end);
+        sbox_move_end(c->b, end);
     reply_created(c->r, 200, c->b);
 }
 
@@ -265,7 +265,7 @@ void ctl_sandbox_timeout(struct ctl_call *c)
     int64_t s;
     if (!is_running(c) || !ctl_take_seconds(c, "timeout", -1, 0, &s))
         return;
-    sbox_set_end(c->b, clock_wall_ms() + s * 1000);
+    sbox_move_end(c->b, clock_wall_ms() + s * 1000);
     http_reply(c->r, 204, NULL, 0);
 }
 
@@ -280,6 +280,6 @@ void ctl_sandbox_refreshes(struct ctl_call *c)
     }
     int64_t end = clock_wall_ms() + (s < 15 ? 15 : s) * 1000;
     if (end > c->b->rec.end_ms)
-        sbox_set_end(c->b, end);
+        sbox_move_end(c->b, end);
     http_reply(c->r, 204, NULL, 0);
 }

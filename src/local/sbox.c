@@ -2,6 +2,7 @@
  * `phase` says which operation is under way, and there is at most one. */
 #include <cct/local/init.h>
 #include <cct/local/initcall.h>
+#include <cct/local/lifelog.h>
 #include <cct/local/ns.h>
 #include <cct/local/provider.h>
 #include <cct/util/buf.h>
@@ -53,6 +54,16 @@ static void save(struct sbox *b)
     struct err e = {0};
     if (boxstore_save(b->p->state_dir, &b->rec, &e) != 0)
         log_error("sandbox %s: %s", b->rec.id, e.text);
+}
+
+/* The one place where changes of a sandbox become events. */
+static void tell(struct sbox *b, enum life what, const char *why)
+{
+    if (!b->is_told || !b->p->life)
+        return;
+    lifelog_add(b->p->life, &b->rec, what, why, clock_wall_ms());
+    if (what == LIFE_KILLED)
+        b->is_told = false;
 }
 
 static void operation_done(struct sbox *b, const struct err *e)
@@ -116,6 +127,7 @@ static void bury(struct sbox *b)
 {
     struct provider *p = b->p;
     struct err e = {0};
+    tell(b, LIFE_KILLED, "ended"); /* when it was killed, that is told already */
     if (b->phase != SBOX_KILLING)
         log_warn("sandbox %s ended by itself %s", b->rec.id, b->why);
     if (b->phase == SBOX_CREATING)
@@ -197,6 +209,7 @@ static void on_kill_timer(evutil_socket_t fd, short what, void *arg)
 void sbox_kill(struct sbox *b, sbox_done done, void *arg)
 {
     b->phase = SBOX_KILLING;
+    tell(b, LIFE_KILLED, b->reason ? b->reason : "request");
     b->killed = done;
     b->killed_arg = arg;
     initcall_cancel(b->call);
@@ -225,8 +238,10 @@ void sbox_kill_all(struct provider *p)
     size_t it = 0;
     struct sbox *b;
     while ((b = map_next(p->boxes, &it, NULL, NULL)) != NULL)
-        if (b->phase != SBOX_KILLING)
+        if (b->phase != SBOX_KILLING) {
+            b->reason = "stop";
             sbox_kill(b, NULL, NULL);
+        }
 }
 
 void sbox_free_all(struct provider *p)
@@ -255,6 +270,8 @@ static void on_paused(void *arg, int status, const char *body, size_t len)
         b->rec.end_ms = clock_wall_ms();
         save(b);
         send_deadline(b);
+        tell(b, LIFE_PAUSED, b->reason ? b->reason : "request");
+        b->reason = NULL;
     }
     operation_done(b, &e);
     if (e.code != 0 && b->phase == SBOX_LIVE && b->rec.end_ms <= clock_wall_ms())
@@ -298,6 +315,8 @@ static void on_resumed(void *arg, int status, const char *body, size_t len)
     }
     save(b);
     send_deadline(b);
+    if (e.code == 0)
+        tell(b, LIFE_RESUMED, NULL);
     provider_touch(b->p);
     operation_done(b, &e);
 }
@@ -328,6 +347,12 @@ void sbox_set_end(struct sbox *b, int64_t end_ms)
     provider_touch(b->p);
 }
 
+void sbox_move_end(struct sbox *b, int64_t end_ms)
+{
+    sbox_set_end(b, end_ms);
+    tell(b, LIFE_UPDATED, NULL);
+}
+
 void sbox_renew_paused(struct provider *p)
 {
     size_t it = 0;
@@ -351,6 +376,7 @@ int64_t sbox_expire(struct provider *p)
             continue;
         }
         log_info("sandbox %s expired", b->rec.id);
+        b->reason = "timeout";
         if (b->rec.auto_pause)
             sbox_pause(b, NULL, NULL, NULL); /* live and running: cannot refuse */
         else
@@ -369,6 +395,10 @@ static void on_health(void *arg, int status, const char *body, size_t len)
     b->call = NULL;
     if (status == 204) {
         b->phase = SBOX_LIVE;
+        if (b->is_new) {
+            b->is_told = true;
+            tell(b, LIFE_CREATED, NULL);
+        }
         provider_touch(b->p);
         operation_done(b, NULL);
         return;

@@ -1,5 +1,6 @@
 /* How sandboxes come to be: a new one, or one that an earlier provider left. */
 #include <cct/local/init.h>
+#include <cct/local/lifelog.h>
 #include <cct/local/ns.h>
 #include <cct/local/provider.h>
 #include <cct/local/tunnel.h>
@@ -206,6 +207,7 @@ int sbox_create(struct provider *p, const struct sbox_new *n, sbox_done done, vo
     rc = boxstore_save(p->state_dir, &r, e);
     struct sbox *b =
         sbox_make(p, &r, child.pidfd, child.status_fd, CREATE_MS, rc == 0 ? done : NULL, arg);
+    b->is_new = !n->hidden;
     if (rc != 0) { /* without a record a restart would lose sight of it */
         sbox_kill(b, NULL, NULL);
         e->code = ERR_SERVER;
@@ -255,12 +257,14 @@ static void adopt_one(void *arg, const char *id)
     int pidfd = proc_open_checked(r.pid, r.start_ticks);
     if (pidfd < 0) {
         log_info("sandbox %s has ended meanwhile", id);
+        if (p->life)
+            lifelog_add(p->life, &r, LIFE_KILLED, "ended", clock_wall_ms());
         sbox_remove_files(p, id, r.sock);
         sbox_rec_clear(&r);
         return;
     }
     p->adopting++;
-    sbox_make(p, &r, pidfd, -1, ADOPT_MS, adopted, a);
+    sbox_make(p, &r, pidfd, -1, ADOPT_MS, adopted, a)->is_told = true;
 }
 
 void sbox_adopt_all(struct provider *p, void (*ready)(struct provider *p))

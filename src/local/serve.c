@@ -2,6 +2,7 @@
  * appears, by rename, only when both ports answer. */
 #include <cct/local/ctl.h>
 #include <cct/local/http_srv.h>
+#include <cct/local/lifelog.h>
 #include <cct/local/ns.h>
 #include <cct/local/provider.h>
 #include <cct/local/serve.h>
@@ -249,6 +250,7 @@ static void run_loop(struct serve *s)
     tunnel_free(p->tunnel);
     sbox_free_all(p);
     map_free(p->boxes, NULL);
+    lifelog_free(p->life);
     event_free(p->tick);
     for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
         event_free(signals[i]);
@@ -271,6 +273,17 @@ static int take_locks(struct serve *s, struct err *e)
     free(paths[0]);
     free(paths[1]);
     return rc;
+}
+
+/* Without it the provider serves all the same, and says that nothing is kept. */
+static void open_lifelog(struct provider *p)
+{
+    struct err e = {0};
+    char *path = fs_join(p->state_dir, "events.jsonl");
+    p->life = lifelog_open(path, clock_wall_ms(), &e);
+    if (!p->life)
+        log_warn("events are not kept: %s", e.text);
+    free(path);
 }
 
 /* Everything that can fail before the loop; the sentence goes to the user. */
@@ -298,6 +311,7 @@ static int prepare(struct serve *s, struct err *e)
     log_open(path, LOG_INFO);
     free(path);
     link_agent(p);
+    open_lifelog(p);
     return 0;
 }
 

@@ -29,11 +29,12 @@ struct provider {
     struct map *boxes; /* id -> struct sbox, in every phase */
     struct http_srv *ctl;
     struct tunnel *tunnel;
-    struct event *tick; /* next expiry, renewal, idle exit */
-    size_t adopting;    /* records still being looked at */
-    int64_t used_ms;    /* monotonic: last time somebody was here */
-    int64_t renewed_ms; /* monotonic: dead-man timers of paused ones moved */
-    bool stopping;      /* all sandboxes are being ended, then the loop */
+    struct lifelog *life; /* what happened to sandboxes; NULL: is not kept */
+    struct event *tick;   /* next expiry, renewal, idle exit */
+    size_t adopting;      /* records still being looked at */
+    int64_t used_ms;      /* monotonic: last time somebody was here */
+    int64_t renewed_ms;   /* monotonic: dead-man timers of paused ones moved */
+    bool stopping;        /* all sandboxes are being ended, then the loop */
 };
 
 enum sbox_phase { SBOX_CREATING, SBOX_LIVE, SBOX_CHANGING, SBOX_KILLING };
@@ -56,7 +57,10 @@ struct sbox {
     void *done_arg;
     sbox_done killed; /* of a kill */
     void *killed_arg;
-    char why[256]; /* text of a failed set-up */
+    char why[256];      /* text of a failed set-up */
+    bool is_new;        /* made by us, and clients may see it */
+    bool is_told;       /* its making is in the provider's lifelog */
+    const char *reason; /* of the pause or kill under way: "timeout", "stop"; or NULL */
 };
 
 /* What a finished template build gives to the sandboxes made from it. */
@@ -93,8 +97,10 @@ void sbox_kill(struct sbox *b, sbox_done done, void *arg); /* done may be NULL *
  * Moves rec's metadata and both descriptors in (status_fd may be -1). */
 struct sbox *sbox_make(struct provider *p, const struct sbox_rec *take, int pidfd,
                        int status_fd, int timeout_ms, sbox_done done, void *arg);
-/* Move the end (wall ms) of a running sandbox. */
+/* Move the end (wall ms) of a running sandbox; the second form because a client
+ * asked for it. */
 void sbox_set_end(struct sbox *b, int64_t end_ms);
+void sbox_move_end(struct sbox *b, int64_t end_ms);
 /* Take over or clean up what an earlier provider left; `adopting` counts down. */
 void sbox_adopt_all(struct provider *p, void (*ready)(struct provider *p));
 /* Expire what is due; returns ms until the next one is (at most 15 s). */
