@@ -22,7 +22,7 @@ endif
 endif
 
 LIBS := ncursesw libcjson libsodium sqlite3
-LOCAL_LIBS := libcjson libsodium libevent libseccomp zlib
+LOCAL_LIBS := libcjson libsodium libevent_core libseccomp zlib
 PKG := pkg-config
 OPT_release := -O2 -D_FORTIFY_SOURCE=2
 OPT_debug := -O0

@@ -115,9 +115,10 @@ static bool is_authorized(const struct provider *p, const struct http_req *r)
     return r->key && digest_equal(r->key, strlen(r->key), p->key, strlen(p->key));
 }
 
-bool ctl_may_send(const struct http_req *r, void *arg)
+void ctl_head(struct http_req *r, void *arg)
 {
-    return is_authorized(arg, r);
+    if (r->has_body && !is_authorized(arg, r))
+        http_reply_error(r, 401, "the API key is missing or not the one of this provider");
 }
 
 /* The body as an object; false after an answer. */

@@ -4,18 +4,21 @@
 #define LOCAL_ENVD_H
 
 #include <cct/local/connect_json.h>
+#include <cct/local/http_srv.h>
 #include <cct/util/json.h>
 #include <event2/event.h>
-#include <event2/http.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#define ENVD_BODY_MAX (256u << 20)  /* one request body; evhttp holds it whole */
+#define ENVD_BODY_MAX (8u << 20)    /* of one message in memory: input of 4 MiB as base64 */
+#define ENVD_UPLOAD_MAX (8ll << 30) /* one body or file; a full disk comes first */
+#define ENVD_CONNS_MAX 8192u        /* connections to one sandbox */
 #define ENVD_UNSENT_MAX (1u << 20)  /* waiting for one reader: stop producing */
 #define ENVD_PIPE_CHUNK (32u << 10) /* most of one stdout or stderr event */
 #define ENVD_PTY_CHUNK (16u << 10)  /* most of one pty event */
 #define ENVD_STDIN_MAX (4u << 20)   /* input waiting for one process */
+#define ENVD_STREAM_TYPE "application/connect+json"
 #define ENVD_PATH "/run/cc/bin:/usr/local/bin:/usr/local/sbin:/usr/bin:/usr/sbin:/bin:/sbin"
 
 struct proc;
@@ -23,7 +26,7 @@ struct cJSON;
 
 struct envd {
     struct event_base *base;
-    struct evhttp *http;
+    struct http_srv *http;
     char *sandbox_id, *token, *user, *home, *workdir;
     struct cJSON *config; /* owner of env */
     const struct cJSON *env;
@@ -31,6 +34,7 @@ struct envd {
     int log_fd;          /* -1: no log */
     int64_t started_ms;  /* wall */
     int64_t deadline_ms; /* wall; 0 = none */
+    uint64_t upload_max; /* bytes of one uploaded body or file */
     int64_t paused_mono; /* 0 = running */
     struct event *dead_man;
     struct proc *procs;          /* newest first */
@@ -40,26 +44,29 @@ struct envd {
 };
 
 /* init_http.c: answers. Each ends the request. */
-void envd_reply_json(struct evhttp_request *req, int status, struct buf *body);
-void envd_reply_empty(struct evhttp_request *req, int status);
+void envd_reply_json(struct http_req *req, int status, struct buf *body);
+void envd_reply_empty(struct http_req *req, int status);
 /* {"code":status,"message":...}: the form of the REST part and of the 401. */
-void envd_reply_error(struct evhttp_request *req, int status, const char *fmt, ...)
+void envd_reply_error(struct http_req *req, int status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-void envd_rpc_error(struct evhttp_request *req, enum connect_code code, const char *fmt, ...)
+void envd_rpc_error(struct http_req *req, enum connect_code code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* A server stream that fails before its first message. */
-void envd_stream_error(struct evhttp_request *req, enum connect_code code, const char *fmt, ...)
+void envd_stream_error(struct http_req *req, enum connect_code code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-const char *envd_header(struct evhttp_request *req, const char *name);
+const char *envd_header(struct http_req *req, const char *name);
 /* Decoded query parameter as new memory; NULL when absent. *bad is set for a
  * NUL byte inside it. */
-char *envd_query(struct evhttp_request *req, const char *name, bool *bad);
+char *envd_query(struct http_req *req, const char *name, bool *bad);
 /* The user a request is for: query `username`, else Basic auth, else the
  * sandbox's own. False when nobody here has that name. */
-bool envd_user(struct envd *e, struct evhttp_request *req, char *dst, size_t size);
+bool envd_user(struct envd *e, struct http_req *req, char *dst, size_t size);
 bool envd_user_known(const struct envd *e, const char *name);
-/* The route table's entry; also checks token, content type and time-out. */
-void envd_route(struct evhttp_request *req, void *envd);
+/* Before a body is read: is there something at that path, and may this client use
+ * it? Answers if not. */
+void envd_admit(struct http_req *req, void *envd);
+/* The request is whole: run what it asks for. */
+void envd_route(struct http_req *req, void *envd);
 /* A line for the provider's log, when there is one. */
 void envd_log(struct envd *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
@@ -72,18 +79,18 @@ size_t envd_tree_signal(struct envd *e, int sig);
 void envd_tree_usage(struct envd *e, int64_t *ticks, int64_t *rss, size_t *n);
 
 /* init_metrics.c */
-void envd_metrics(struct envd *e, struct evhttp_request *req);
-void envd_stats(struct envd *e, struct evhttp_request *req);
+void envd_metrics(struct envd *e, struct http_req *req);
+void envd_stats(struct envd *e, struct http_req *req);
 
 /* envd_process*.c: `in` is the parsed message; handlers answer the request.
  * timeout_ms < 0 means none. */
-void envd_process_rpc(struct envd *e, struct evhttp_request *req, const char *method,
+void envd_process_rpc(struct envd *e, struct http_req *req, const char *method,
                       const struct cJSON *in);
-void envd_process_start(struct envd *e, struct evhttp_request *req, const struct cJSON *in,
+void envd_process_start(struct envd *e, struct http_req *req, const struct cJSON *in,
                         int64_t timeout_ms);
-void envd_process_connect(struct envd *e, struct evhttp_request *req, const struct cJSON *in,
+void envd_process_connect(struct envd *e, struct http_req *req, const struct cJSON *in,
                           int64_t timeout_ms);
-void envd_process_stream_input(struct envd *e, struct evhttp_request *req, const char *body,
+void envd_process_stream_input(struct envd *e, struct http_req *req, const char *body,
                                size_t len);
 /* A child was reaped. */
 void envd_process_reaped(struct envd *e, pid_t pid, int status);
@@ -92,7 +99,7 @@ void envd_process_shift(struct envd *e, int64_t pause_ms);
 void envd_process_free_all(struct envd *e);
 
 /* envd_fs*.c */
-void envd_fs_rpc(struct envd *e, struct evhttp_request *req, const char *method,
+void envd_fs_rpc(struct envd *e, struct http_req *req, const char *method,
                  const struct cJSON *in);
 /* Absolute form of a request's path: absolute as it is, "~/x" and "x" below the
  * home. `.` and `..` are resolved by name. NULL for an empty one. */
@@ -103,9 +110,10 @@ int envd_fs_make_parents(const char *path);
 int envd_fs_entry(struct envd *e, struct jw *w, const char *name, const char *path);
 
 /* envd_files*.c */
-void envd_files_get(struct envd *e, struct evhttp_request *req);
-void envd_files_post(struct envd *e, struct evhttp_request *req);
+void envd_files_get(struct envd *e, struct http_req *req);
+/* When the head is there: takes the body. */
+void envd_files_post(struct envd *e, struct http_req *req);
 /* True when the query carries a signature that allows `op` on `path`. */
-bool envd_files_signed(struct envd *e, struct evhttp_request *req, const char *op);
+bool envd_files_signed(struct envd *e, struct http_req *req, const char *op);
 
 #endif

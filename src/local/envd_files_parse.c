@@ -4,7 +4,6 @@
 #include <cct/util/buf.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
-#include <event2/http.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -165,20 +164,45 @@ char *files_signature(const char *path, const char *op, const char *user, const 
     return buf_detach(&out, NULL);
 }
 
+static int hex_digit(char c)
+{
+    const char *at = c != '\0' ? strchr("0123456789abcdef", c | 0x20) : NULL;
+    return c >= '0' && c <= '9' ? c - '0' : at != NULL && at[0] >= 'a' ? 10 + at[0] - 'a' : -1;
+}
+
+/* Percent escapes and '+' undone in place; malformed escapes stay. False when a NUL
+ * came out: it would cut a path silently. */
+static bool unescape(char *s)
+{
+    char *out = s;
+    bool ok = true;
+    for (; *s != '\0'; s++) {
+        int hi = *s == '%' ? hex_digit(s[1]) : -1;
+        int lo = hi >= 0 ? hex_digit(s[2]) : -1;
+        if (lo >= 0) {
+            *out = (char)(hi * 16 + lo);
+            ok &= *out != '\0';
+            s += 2;
+        } else {
+            *out = *s == '+' ? ' ' : *s;
+        }
+        out++;
+    }
+    *out = '\0';
+    return ok;
+}
+
 char *files_query(const char *query, const char *name, bool *bad)
 {
     size_t n = strlen(name);
     for (const char *q = query; *q != '\0';) {
         size_t len = strcspn(q, "&");
         if (len > n && q[n] == '=' && strncmp(q, name, n) == 0) {
-            char *raw = xstrndup(q + n + 1, len - n - 1);
-            size_t out_len = 0;
-            char *out = evhttp_uridecode(raw, 1, &out_len);
-            free(raw);
-            if (out != NULL && strlen(out) == out_len)
-                return out;
-            *bad = true; /* a NUL in a path would cut it silently */
-            free(out);
+            char *value = xstrndup(q + n + 1, len - n - 1);
+            if (unescape(value))
+                return value;
+            *bad = true;
+            free(value);
             return NULL;
         }
         q += len + (q[len] == '&');

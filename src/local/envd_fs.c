@@ -81,7 +81,7 @@ static const char *base_name(const char *path)
     return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
 }
 
-static void reply_errno(struct evhttp_request *req, const char *what, const char *path)
+static void reply_errno(struct http_req *req, const char *what, const char *path)
 {
     int err = errno;
     envd_rpc_error(req, connect_code_from_errno(err), "%s '%.1000s': %s", what, path,
@@ -89,7 +89,7 @@ static void reply_errno(struct evhttp_request *req, const char *what, const char
 }
 
 /* {"entry":EntryInfo} of what `path` is now. */
-static void reply_entry(struct envd *e, struct evhttp_request *req, const char *path)
+static void reply_entry(struct envd *e, struct http_req *req, const char *path)
 {
     struct buf b = BUF_INIT, entry = BUF_INIT;
     struct jw w;
@@ -158,7 +158,7 @@ static int list_walk(struct envd *e, struct jw *w, const char *path, int64_t dep
     return 0;
 }
 
-static void do_list(struct envd *e, struct evhttp_request *req, const struct cJSON *in,
+static void do_list(struct envd *e, struct http_req *req, const struct cJSON *in,
                     const char *path)
 {
     struct stat st;
@@ -189,7 +189,7 @@ static void do_list(struct envd *e, struct evhttp_request *req, const struct cJS
     envd_reply_json(req, 200, &b);
 }
 
-static void do_mkdir(struct envd *e, struct evhttp_request *req, const char *path)
+static void do_mkdir(struct envd *e, struct http_req *req, const char *path)
 {
     struct stat st;
     if (stat(path, &st) == 0) {
@@ -206,7 +206,7 @@ static void do_mkdir(struct envd *e, struct evhttp_request *req, const char *pat
         reply_entry(e, req, path);
 }
 
-static void do_move(struct envd *e, struct evhttp_request *req, const struct cJSON *in)
+static void do_move(struct envd *e, struct http_req *req, const struct cJSON *in)
 {
     char *from = envd_fs_path(e, json_str(in, "source", NULL));
     char *to = envd_fs_path(e, json_str(in, "destination", NULL));
@@ -256,7 +256,7 @@ static int remove_at(int dir, const char *name, int depth)
     return rc != 0 ? rc : unlinkat(dir, name, AT_REMOVEDIR);
 }
 
-static void do_remove(struct evhttp_request *req, const char *path)
+static void do_remove(struct http_req *req, const char *path)
 {
     struct buf b = BUF_INIT;
     if (remove_at(AT_FDCWD, path, 512) != 0 && errno != ENOENT) {
@@ -267,7 +267,7 @@ static void do_remove(struct evhttp_request *req, const char *path)
     envd_reply_json(req, 200, &b);
 }
 
-void envd_fs_rpc(struct envd *e, struct evhttp_request *req, const char *method,
+void envd_fs_rpc(struct envd *e, struct http_req *req, const char *method,
                  const struct cJSON *in)
 {
     char user[64];

@@ -5,7 +5,6 @@
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <errno.h>
-#include <event2/buffer.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -330,7 +329,7 @@ static struct proc *proc_start(struct envd *e, const struct cJSON *in,
     return p;
 }
 
-void envd_process_start(struct envd *e, struct evhttp_request *req, const struct cJSON *in,
+void envd_process_start(struct envd *e, struct http_req *req, const struct cJSON *in,
                         int64_t timeout_ms)
 {
     char user[64];
@@ -362,7 +361,7 @@ void envd_process_start(struct envd *e, struct evhttp_request *req, const struct
     buf_release(&why);
 }
 
-void envd_process_connect(struct envd *e, struct evhttp_request *req, const struct cJSON *in,
+void envd_process_connect(struct envd *e, struct http_req *req, const struct cJSON *in,
                           int64_t timeout_ms)
 {
     enum connect_code code = CONNECT_OK;
@@ -430,7 +429,7 @@ static enum connect_code stream_step(struct envd *e, const struct cJSON *in, str
     return code;
 }
 
-void envd_process_stream_input(struct envd *e, struct evhttp_request *req, const char *body,
+void envd_process_stream_input(struct envd *e, struct http_req *req, const char *body,
                                size_t len)
 {
     static const char ok[] = "\0\0\0\0\2{}\2\0\0\0\2{}";
@@ -457,10 +456,7 @@ void envd_process_stream_input(struct envd *e, struct evhttp_request *req, const
     if (code != CONNECT_OK) {
         envd_stream_error(req, code, "%s", buf_str(&why));
     } else {
-        struct evkeyvalq *out = evhttp_request_get_output_headers(req);
-        evhttp_add_header(out, "Content-Type", "application/connect+json");
-        evbuffer_add(evhttp_request_get_output_buffer(req), ok, sizeof(ok) - 1);
-        evhttp_send_reply(req, 200, NULL, NULL);
+        http_reply_bytes(req, 200, ENVD_STREAM_TYPE, ok, sizeof(ok) - 1);
     }
     buf_release(&why);
 }
@@ -516,7 +512,7 @@ static enum connect_code do_update(struct proc *p, const struct cJSON *in, struc
     return CONNECT_OK;
 }
 
-static void list(struct envd *e, struct evhttp_request *req)
+static void list(struct envd *e, struct http_req *req)
 {
     struct buf b = BUF_INIT;
     struct jw w;
@@ -538,7 +534,7 @@ static void list(struct envd *e, struct evhttp_request *req)
     envd_reply_json(req, 200, &b);
 }
 
-void envd_process_rpc(struct envd *e, struct evhttp_request *req, const char *method,
+void envd_process_rpc(struct envd *e, struct http_req *req, const char *method,
                       const struct cJSON *in)
 {
     static const struct {

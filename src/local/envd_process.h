@@ -17,7 +17,7 @@ enum { PROC_OUT, PROC_ERR, PROC_NOUT };
 struct sub {
     struct sub *next;
     struct proc *p;
-    struct evhttp_request *req;
+    struct http_req *req;
     struct event *keepalive, *timeout;
     int64_t keepalive_ms, sent_mono;
     bool blocked; /* too much unsent: its process is not read meanwhile */
@@ -70,7 +70,7 @@ void proc_input_end(struct proc *p); /* close after what is queued */
 void proc_output_done(struct proc *p);
 
 /* envd_process_stream.c */
-struct sub *sub_open(struct proc *p, struct evhttp_request *req);
+struct sub *sub_open(struct proc *p, struct http_req *req);
 /* Send one message (the JSON of it) to every stream of p, or to one. */
 void sub_send_all(struct proc *p, const char *json, size_t len);
 void sub_send(struct sub *s, const char *json, size_t len);

@@ -1,24 +1,13 @@
 /* Server streams of Start and Connect: envelopes out, keepalives, time-outs,
- * and the brake. evhttp has no flow control of its own, so a stream that has
- * more than ENVD_UNSENT_MAX waiting stops the reading of its process until the
- * connection is drained. */
+ * and the brake: a stream that has more than ENVD_UNSENT_MAX waiting stops the
+ * reading of its process until the connection is drained. */
 #include "envd_process.h"
 #include <cct/util/clock.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
-#include <event2/buffer.h>
-#include <event2/bufferevent.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define INPUT_HIGH_WATER (64u << 10) /* bytes after the request are not wanted */
-#define END_WRITE_TIMEOUT_S 300      /* the last bytes must move at least this often */
-
-static struct bufferevent *sub_bev(struct sub *s)
-{
-    struct evhttp_connection *c = evhttp_request_get_connection(s->req);
-    return c != NULL ? evhttp_connection_get_bufferevent(c) : NULL;
-}
+#include <sys/uio.h>
 
 static void sub_unblock(struct sub *s)
 {
@@ -44,42 +33,32 @@ static void sub_free(struct sub *s)
     free(s);
 }
 
-/* The peer is gone. evhttp gave up the request; ending it frees it. The process
- * goes on. */
-static void on_close(struct evhttp_connection *c, void *arg)
+/* The peer is gone; the process goes on. */
+static void on_close(struct http_req *req, void *arg)
 {
-    struct sub *s = arg;
-    struct evhttp_request *req = s->req;
-    evhttp_connection_set_closecb(c, NULL, NULL);
-    sub_free(s);
-    if (evhttp_request_get_connection(req) == NULL)
-        evhttp_send_reply_end(req);
+    sub_free(arg);
+    http_stream_end(req);
 }
 
-static void on_drained(struct evhttp_connection *c, void *arg)
+static void on_drained(struct http_req *req, void *arg)
 {
-    (void)c;
+    (void)req;
     sub_unblock(arg);
 }
 
 static void send_envelope(struct sub *s, unsigned flags, const char *json, size_t len)
 {
     unsigned char head[CONNECT_HEAD_BYTES];
-    struct evbuffer *b = evbuffer_new();
+    struct iovec pieces[2] = {{head, sizeof(head)}, {(void *)json, len}};
     connect_head(head, flags, len);
-    evbuffer_add(b, head, sizeof(head));
-    evbuffer_add(b, json, len);
-    evhttp_send_reply_chunk_with_cb(s->req, b, on_drained, s);
-    evbuffer_free(b);
+    http_stream_send(s->req, pieces, 2);
     s->sent_mono = clock_mono_ms();
 }
 
 void sub_send(struct sub *s, const char *json, size_t len)
 {
     send_envelope(s, 0, json, len);
-    struct bufferevent *bev = sub_bev(s);
-    if (bev != NULL && !s->blocked &&
-        evbuffer_get_length(bufferevent_get_output(bev)) > ENVD_UNSENT_MAX) {
+    if (!s->blocked && http_stream_unsent(s->req) > ENVD_UNSENT_MAX) {
         s->blocked = true;
         s->p->nblocked++;
         proc_io_update(s->p);
@@ -97,20 +76,12 @@ void sub_send_all(struct proc *p, const char *json, size_t len)
 void sub_end(struct sub *s, enum connect_code code, const char *message)
 {
     struct buf b = BUF_INIT;
-    struct evhttp_request *req = s->req;
-    struct evhttp_connection *c = evhttp_request_get_connection(req);
-    struct bufferevent *bev = sub_bev(s);
+    struct http_req *req = s->req;
     connect_end_json(&b, code, message);
     send_envelope(s, CONNECT_FLAG_END, b.p, b.len);
     buf_release(&b);
     sub_free(s);
-    if (c != NULL)
-        evhttp_connection_set_closecb(c, NULL, NULL);
-    if (bev != NULL) {
-        struct timeval tv = {END_WRITE_TIMEOUT_S, 0};
-        bufferevent_set_timeouts(bev, &tv, &tv);
-    }
-    evhttp_send_reply_end(req);
+    http_stream_end(req);
 }
 
 static void keepalive_arm(struct sub *s, int64_t ms)
@@ -148,11 +119,9 @@ void sub_timeout_after(struct sub *s, int64_t ms)
     evtimer_add(s->timeout, &tv);
 }
 
-struct sub *sub_open(struct proc *p, struct evhttp_request *req)
+struct sub *sub_open(struct proc *p, struct http_req *req)
 {
     struct sub *s = xcalloc(1, sizeof(*s));
-    struct evhttp_connection *c = evhttp_request_get_connection(req);
-    struct bufferevent *bev = evhttp_connection_get_bufferevent(c);
     int64_t every = PROC_KEEPALIVE_S;
     const char *asked = envd_header(req, "Keepalive-Ping-Interval");
     if (asked != NULL && !str_to_i64(asked, 1, 86400, &every))
@@ -162,13 +131,8 @@ struct sub *sub_open(struct proc *p, struct evhttp_request *req)
     s->keepalive_ms = every * 1000;
     s->next = p->subs;
     p->subs = s;
-    /* A silent client is normal here; a talking one gets no memory for it. */
-    bufferevent_set_timeouts(bev, NULL, NULL);
-    bufferevent_setwatermark(bev, EV_READ, 0, INPUT_HIGH_WATER);
-    evhttp_connection_set_closecb(c, on_close, s);
-    evhttp_add_header(evhttp_request_get_output_headers(req), "Content-Type",
-                      "application/connect+json");
-    evhttp_send_reply_start(req, 200, NULL);
+    http_req_watch(req, on_close, on_drained, s);
+    http_stream_begin(req, 200, ENVD_STREAM_TYPE);
     s->keepalive = evtimer_new(p->e->base, on_keepalive, s);
     keepalive_arm(s, s->keepalive_ms);
     char start[64];

@@ -268,7 +268,20 @@ bool http_head_guard(struct http_head *h, unsigned port)
 
 /* --- chunked bodies ------------------------------------------------------- */
 
-enum { CH_SIZE, CH_SIZE_LF, CH_DATA, CH_DATA_CR, CH_DATA_LF, CH_END_CR, CH_END_LF, CH_DONE };
+enum {
+    CH_SIZE,
+    CH_EXT,
+    CH_SIZE_LF,
+    CH_DATA,
+    CH_DATA_CR,
+    CH_DATA_LF,
+    CH_LINE, /* after the last chunk: a trailer or the end */
+    CH_NAME,
+    CH_VALUE,
+    CH_VALUE_LF,
+    CH_END_LF,
+    CH_DONE
+};
 
 void http_chunks_init(struct http_chunks *c)
 {
@@ -289,8 +302,9 @@ static int hex_value(char ch)
 
 static int size_byte(struct http_chunks *c, char ch)
 {
-    if (ch == '\r' && c->digits > 0) {
-        c->state = CH_SIZE_LF;
+    if ((ch == '\r' || ch == ';') && c->digits > 0) {
+        c->state = ch == ';' ? CH_EXT : CH_SIZE_LF;
+        c->skipped = 0;
         return 0;
     }
     int v = hex_value(ch);
@@ -301,28 +315,63 @@ static int size_byte(struct http_chunks *c, char ch)
     return 0;
 }
 
+/* A byte of an extension or of a trailer's value, up to the line's end. */
+static int skipped_byte(struct http_chunks *c, char ch, unsigned max, int next)
+{
+    unsigned char u = (unsigned char)ch;
+    if (ch == '\r') {
+        c->state = next;
+        return 0;
+    }
+    return ++c->skipped > max || (u < 0x20 && u != '\t') || u == 0x7f ? -1 : 0;
+}
+
+/* A byte where a trailer's name is, or the empty line that ends it all. */
+static int name_byte(struct http_chunks *c, char ch)
+{
+    bool first = c->state == CH_LINE;
+    if (first && ch == '\r') {
+        c->state = CH_END_LF;
+        return 0;
+    }
+    c->state = !first && ch == ':' ? CH_VALUE : CH_NAME;
+    if (c->state == CH_NAME && !is_token_char((unsigned char)ch))
+        return -1;
+    return ++c->skipped > HTTP_TRAILERS_MAX ? -1 : 0;
+}
+
+/* The one byte that may come here. */
+static int step(struct http_chunks *c, char ch, char want, int next)
+{
+    c->state = next;
+    return ch == want ? 0 : -1;
+}
+
 /* One byte of framing; 0 or -1. */
 static int frame_byte(struct http_chunks *c, char ch)
 {
     switch (c->state) {
     case CH_SIZE:
         return size_byte(c, ch);
+    case CH_EXT:
+        return skipped_byte(c, ch, HTTP_CHUNK_EXT_MAX, CH_SIZE_LF);
     case CH_SIZE_LF:
-        c->state = c->left > 0 ? CH_DATA : CH_END_CR;
-        return ch == '\n' ? 0 : -1;
+        c->skipped = 0;
+        return step(c, ch, '\n', c->left > 0 ? CH_DATA : CH_LINE);
     case CH_DATA_CR:
-        c->state = CH_DATA_LF;
-        return ch == '\r' ? 0 : -1;
+        return step(c, ch, '\r', CH_DATA_LF);
     case CH_DATA_LF:
-        c->state = CH_SIZE;
         c->digits = 0;
-        return ch == '\n' ? 0 : -1;
-    case CH_END_CR:
-        c->state = CH_END_LF;
-        return ch == '\r' ? 0 : -1;
+        return step(c, ch, '\n', CH_SIZE);
+    case CH_LINE:
+    case CH_NAME:
+        return name_byte(c, ch);
+    case CH_VALUE:
+        return skipped_byte(c, ch, HTTP_TRAILERS_MAX, CH_VALUE_LF);
+    case CH_VALUE_LF:
+        return step(c, ch, '\n', CH_LINE);
     default:
-        c->state = CH_DONE;
-        return ch == '\n' ? 0 : -1;
+        return step(c, ch, '\n', CH_DONE);
     }
 }
 

@@ -1,14 +1,12 @@
-/* The control port's HTTP/1.1 server on libevent's bufferevents. */
-#include <cct/local/http_srv.h>
+/* The HTTP/1.1 server's connections on libevent's bufferevents: heads, bodies,
+ * time limits. */
+#include "http_conn.h"
 #include <cct/local/listener.h>
-#include <cct/util/json.h>
-#include <cct/util/log.h>
 #include <cct/util/xalloc.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -16,187 +14,67 @@
 #include <unistd.h>
 
 #define IDLE_S 120              /* a kept-alive connection without a request */
-#define WORK_S 30               /* a head, then a body, must be whole within this */
+#define WORK_S 30               /* a head, then a body in memory, must be whole within this */
+#define MOVE_S 60               /* a body taken in pieces must move at least this often */
+#define UNREAD_S 300            /* an answer must be taken on at least this often */
 #define UNSENT_MAX (256u << 10) /* a client that does not read gets no more answers */
 #define LINGER_S 2              /* after the last answer: read and drop, so no reset eats it */
-
-enum conn_state { CONN_IDLE, CONN_HEAD, CONN_BODY, CONN_WAIT, CONN_CLOSING, CONN_LINGER };
-
-struct http_conn {
-    struct http_srv *srv;
-    struct http_conn *prev, *next;
-    struct bufferevent *bev;
-    struct event *timer;
-    enum conn_state state;
-    struct http_req *req; /* being read or answered */
-    struct http_chunks chunks;
-    bool chunked, keep_alive;
-    bool is_looping; /* conn_work() is on the stack */
-    int64_t body_left;
-};
+#define READ_MAX (64u << 10)    /* bytes of one read */
 
 struct http_srv {
     struct event_base *base;
     struct listener *listener;
     struct http_conn *conns;
-    size_t n_conns;
-    unsigned port;
-    http_handler fn;
-    http_gate gate;
+    size_t n_conns, conns_max, body_max;
+    unsigned port; /* 0: no guard */
+    http_handler fn, on_head;
     void *arg;
 };
 
 static void conn_work(struct http_conn *c);
 
+/* --- requests ------------------------------------------------------------- */
+
 static void req_free(struct http_req *r)
 {
     free(r->path);
     free(r->query);
-    free(r->key);
+    free(r->fields);
     buf_release(&r->body);
     buf_release(&r->headers);
     free(r);
 }
 
-static void conn_free(struct http_conn *c)
+const char *http_req_header(const struct http_req *r, const char *name)
 {
-    if (c->req && c->state == CONN_WAIT)
-        c->req->conn = NULL; /* the handler still owns it */
-    else if (c->req)
-        req_free(c->req);
-    if (c->prev)
-        c->prev->next = c->next;
-    else
-        c->srv->conns = c->next;
-    if (c->next)
-        c->next->prev = c->prev;
-    c->srv->n_conns--;
-    event_free(c->timer);
-    bufferevent_free(c->bev);
-    free(c);
-}
-
-static void conn_set_state(struct http_conn *c, enum conn_state state)
-{
-    c->state = state;
-    struct timeval tv = {WORK_S, 0};
-    if (state == CONN_IDLE)
-        tv.tv_sec = IDLE_S;
-    if (state == CONN_LINGER)
-        tv.tv_sec = LINGER_S;
-    if (state == CONN_WAIT)
-        event_del(c->timer);
-    else
-        event_add(c->timer, &tv);
-}
-
-static const char *reason_of(int status)
-{
-    static const struct {
-        int status;
-        const char *text;
-    } known[] = {
-        {200, "OK"},
-        {201, "Created"},
-        {204, "No Content"},
-        {400, "Bad Request"},
-        {401, "Unauthorized"},
-        {403, "Forbidden"},
-        {404, "Not Found"},
-        {405, "Method Not Allowed"},
-        {408, "Request Timeout"},
-        {409, "Conflict"},
-        {413, "Content Too Large"},
-        {415, "Unsupported Media Type"},
-        {429, "Too Many Requests"},
-        {431, "Request Header Fields Too Large"},
-        {500, "Internal Server Error"},
-        {501, "Not Implemented"},
-        {502, "Bad Gateway"},
-        {503, "Service Unavailable"},
-        {505, "HTTP Version Not Supported"},
-    };
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-        if (known[i].status == status)
-            return known[i].text;
-    return "Refused";
-}
-
-static void head_text(struct buf *b, int status, size_t len, bool keep, const char *extra)
-{
-    buf_addf(b, "HTTP/1.1 %d %s\r\n", status, reason_of(status));
-    if (status != 204)
-        buf_addf(b, "Content-Type: application/json\r\nContent-Length: %zu\r\n", len);
-    buf_addf(b, "%s%s\r\n", extra, keep ? "" : "Connection: close\r\n");
-}
-
-void http_error_text(struct buf *b, int status, const char *json, size_t len)
-{
-    head_text(b, status, len, false, "");
-    buf_add(b, json, len);
-}
-
-void http_error_json(struct buf *b, int status, const char *message)
-{
-    struct jw w;
-    jw_init(&w, b);
-    jw_obj(&w, NULL);
-    jw_i64(&w, "code", status);
-    jw_str(&w, "message", message);
-    jw_end(&w);
-}
-
-void http_reply_header(struct http_req *r, const char *name, const char *value)
-{
-    buf_addf(&r->headers, "%s: %s\r\n", name, value);
-}
-
-void http_reply(struct http_req *r, int status, const char *json, size_t len)
-{
-    struct http_conn *c = r->conn;
-    if (c) {
-        struct buf head = BUF_INIT;
-        head_text(&head, status, len, c->keep_alive, buf_str(&r->headers));
-        bufferevent_write(c->bev, head.p, head.len);
-        if (status != 204)
-            bufferevent_write(c->bev, json, len);
-        buf_release(&head);
-        c->req = NULL;
-        conn_set_state(c, c->keep_alive ? CONN_IDLE : CONN_CLOSING);
+    for (const char *p = r->fields; *p != '\0';) {
+        const char *value = p + strlen(p) + 1;
+        if (strcasecmp(p, name) == 0)
+            return value;
+        p = value + strlen(value) + 1;
     }
-    req_free(r);
-    if (c && !c->is_looping)
-        conn_work(c);
+    return NULL;
 }
 
-void http_reply_error(struct http_req *r, int status, const char *fmt, ...)
+void http_req_watch(struct http_req *r, http_handler on_close, http_handler on_drained,
+                    void *arg)
 {
-    char text[512];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
+    r->on_close = on_close;
+    r->on_drained = on_drained;
+    r->watch_arg = arg;
+}
+
+static char *fields_copy(const struct http_head *h)
+{
     struct buf b = BUF_INIT;
-    http_error_json(&b, status, text);
-    http_reply(r, status, b.p, b.len);
-    buf_release(&b);
-}
-
-/* Answer without a handler and close when that is written. */
-static void conn_refuse(struct http_conn *c, int status, const char *why)
-{
-    struct buf json = BUF_INIT, all = BUF_INIT;
-    http_error_json(&json, status, why);
-    http_error_text(&all, status, json.p, json.len);
-    bufferevent_write(c->bev, all.p, all.len);
-    buf_release(&json);
-    buf_release(&all);
-    conn_set_state(c, CONN_CLOSING);
-}
-
-static char *slice_dup(const struct http_slice *s)
-{
-    return s ? xstrndup(s->p, s->len) : NULL;
+    for (size_t i = 0; i < h->n_fields; i++) {
+        buf_add(&b, h->fields[i].name.p, h->fields[i].name.len);
+        buf_addc(&b, '\0');
+        buf_add(&b, h->fields[i].value.p, h->fields[i].value.len);
+        buf_addc(&b, '\0');
+    }
+    buf_addc(&b, '\0');
+    return buf_detach(&b, NULL);
 }
 
 static struct http_req *req_new(struct http_conn *c, const struct http_head *h)
@@ -208,13 +86,148 @@ static struct http_req *req_new(struct http_conn *c, const struct http_head *h)
     size_t path_len = q ? (size_t)(q - h->target.p) : h->target.len;
     r->path = xstrndup(h->target.p, path_len);
     r->query = q ? xstrndup(q + 1, h->target.len - path_len - 1) : xstrdup("");
-    r->key = slice_dup(http_head_get(h, "x-api-key"));
-    const struct http_slice *type = http_head_get(h, "content-type");
-    r->is_json = type && type->len >= 16 && strncasecmp(type->p, "application/json", 16) == 0 &&
-                 (type->len == 16 || type->p[16] == ';' || type->p[16] == ' ');
-    buf_init(&r->body, HTTP_SRV_BODY_MAX);
+    r->fields = fields_copy(h);
+    r->key = http_req_header(r, "x-api-key");
+    const char *type = http_req_header(r, "content-type");
+    r->is_json = type && strncasecmp(type, "application/json", 16) == 0 &&
+                 (type[16] == '\0' || type[16] == ';' || type[16] == ' ');
+    r->is_head = strcmp(r->method, "HEAD") == 0;
+    r->minor = h->minor;
+    r->content_length = h->content_length;
+    r->has_body = h->chunked || h->content_length > 0;
+    buf_init(&r->body, c->srv->body_max);
     buf_init(&r->headers, 0);
     return r;
+}
+
+/* --- the life of a connection --------------------------------------------- */
+
+/* A request whose body will not be whole. */
+static void drop_unread(struct http_conn *c)
+{
+    struct http_req *r = c->req;
+    c->req = NULL;
+    if (!r)
+        return;
+    if (r->taker)
+        r->taker->cut(r->taker_arg);
+    req_free(r);
+}
+
+static void conn_free(struct http_conn *c)
+{
+    struct http_req *owed = c->state == CONN_WAIT ? c->req : NULL;
+    if (owed)
+        owed->conn = NULL; /* the handler still owns it */
+    else
+        drop_unread(c);
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        c->srv->conns = c->next;
+    if (c->next)
+        c->next->prev = c->prev;
+    c->srv->n_conns--;
+    event_free(c->timer);
+    bufferevent_free(c->bev);
+    free(c);
+    if (owed && owed->on_close)
+        owed->on_close(owed, owed->watch_arg);
+}
+
+static void conn_set_timer(struct http_conn *c)
+{
+    struct timeval tv = {WORK_S, 0};
+    if (c->state == CONN_IDLE)
+        tv.tv_sec = IDLE_S;
+    else if (c->state == CONN_LINGER)
+        tv.tv_sec = LINGER_S;
+    else if (c->state == CONN_BODY && c->req && c->req->taker)
+        tv.tv_sec = MOVE_S;
+    if (c->state == CONN_WAIT || (c->req && c->req->is_paused))
+        event_del(c->timer);
+    else
+        event_add(c->timer, &tv);
+}
+
+static void conn_set_state(struct http_conn *c, enum conn_state state)
+{
+    c->state = state;
+    conn_set_timer(c);
+}
+
+static size_t unsent(const struct http_conn *c)
+{
+    return evbuffer_get_length(bufferevent_get_output(c->bev));
+}
+
+static void conn_linger(struct http_conn *c)
+{
+    bufferevent_enable(c->bev, EV_READ);
+    shutdown(bufferevent_getfd(c->bev), SHUT_WR);
+    conn_set_state(c, CONN_LINGER);
+}
+
+/* Answer without a handler and close when that is written. */
+static void conn_refuse(struct http_conn *c, int status, const char *why)
+{
+    drop_unread(c);
+    http_conn_write_error(c, status, why);
+    conn_set_state(c, CONN_CLOSING);
+}
+
+/* A request that was answered before all of it was read leaves bytes nobody can
+ * tell from the next one. */
+bool http_conn_keeps(const struct http_conn *c)
+{
+    return c->keep_alive && c->state == CONN_WAIT;
+}
+
+void http_conn_patient(struct http_conn *c, bool patient)
+{
+    struct timeval tv = {UNREAD_S, 0};
+    bufferevent_set_timeouts(c->bev, NULL, patient ? NULL : &tv);
+}
+
+void http_conn_answered(struct http_req *r)
+{
+    struct http_conn *c = r->conn;
+    req_free(r);
+    if (!c)
+        return;
+    enum conn_state next = http_conn_keeps(c) ? CONN_IDLE : CONN_CLOSING;
+    c->req = NULL;
+    conn_set_state(c, next);
+    if (!c->is_looping)
+        conn_work(c);
+}
+
+/* --- reading -------------------------------------------------------------- */
+
+/* The request is whole. */
+static void deliver(struct http_conn *c)
+{
+    struct http_req *r = c->req;
+    conn_set_state(c, CONN_WAIT);
+    if (r->taker)
+        r->taker->end(r->taker_arg);
+    else
+        c->srv->fn(r, c->srv->arg);
+}
+
+/* The head of c->req is there and nobody answered it yet. */
+static void begin_body(struct http_conn *c)
+{
+    struct http_req *r = c->req;
+    if (!r->has_body) {
+        deliver(c);
+        return;
+    }
+    if (!r->taker && r->content_length > (int64_t)r->body.max) {
+        conn_refuse(c, 413, "the request's body is too large");
+        return;
+    }
+    conn_set_timer(c);
 }
 
 /* Take a head from the input if it is whole. True if there was progress. */
@@ -222,7 +235,7 @@ static bool read_head(struct http_conn *c)
 {
     struct evbuffer *in = bufferevent_get_input(c->bev);
     size_t len = evbuffer_get_length(in);
-    if (len == 0 || evbuffer_get_length(bufferevent_get_output(c->bev)) > UNSENT_MAX)
+    if (len == 0 || unsent(c) > UNSENT_MAX)
         return false;
     if (c->state == CONN_IDLE)
         conn_set_state(c, CONN_HEAD);
@@ -232,70 +245,69 @@ static bool read_head(struct http_conn *c)
     long n = http_head_parse(&h, (const char *)evbuffer_pullup(in, (ssize_t)len), len);
     if (n == 0)
         return false;
-    if (n < 0 || !http_head_guard(&h, c->srv->port)) {
+    if (n < 0 || (c->srv->port && !http_head_guard(&h, c->srv->port))) {
         conn_refuse(c, h.status, h.why);
         return true;
     }
-    if (h.content_length > (int64_t)HTTP_SRV_BODY_MAX) {
-        conn_refuse(c, 413, "request body is larger than 4 MiB");
-        return true;
-    }
-    c->req = req_new(c, &h);
+    struct http_req *r = c->req = req_new(c, &h);
+    bool wants_word = h.expect_continue && r->has_body;
     c->chunked = h.chunked;
     c->keep_alive = h.keep_alive;
     c->body_left = h.content_length > 0 ? h.content_length : 0;
     http_chunks_init(&c->chunks);
     evbuffer_drain(in, (size_t)n);
-    bool has_body = c->chunked || c->body_left > 0;
-    if (has_body && c->srv->gate && !c->srv->gate(c->req, c->srv->arg)) {
-        conn_refuse(c, 401, "the API key is missing or not the one of this provider");
-        return true;
-    }
-    if (h.expect_continue && has_body) {
+    conn_set_state(c, r->has_body ? CONN_BODY : CONN_WAIT);
+    if (c->srv->on_head)
+        c->srv->on_head(r, c->srv->arg);
+    if (c->req)
+        begin_body(c);
+    if (c->req && wants_word) {
         static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
         bufferevent_write(c->bev, go_on, sizeof(go_on) - 1);
     }
-    conn_set_state(c, CONN_BODY);
     return true;
 }
 
-static bool take_chunk(void *arg, const char *p, size_t len)
+/* False when the body is too large or was answered in the middle. */
+static bool take_piece(void *arg, const char *p, size_t len)
 {
-    return buf_add(arg, p, len) == 0;
+    struct http_conn *c = arg;
+    struct http_req *r = c->req;
+    if (!r->taker)
+        return buf_add(&r->body, p, len) == 0;
+    r->taker->piece(r->taker_arg, p, len);
+    return c->state == CONN_BODY;
 }
 
-/* 1 = the body is whole, 0 = more needed, -1 = refused (state says so). */
+/* 1 = the body is whole, 0 = wait, -1 = it is over (the state says how). */
 static int read_body(struct http_conn *c)
 {
     struct evbuffer *in = bufferevent_get_input(c->bev);
-    struct buf *body = &c->req->body;
     while (c->chunked || c->body_left > 0) {
         size_t len = evbuffer_get_contiguous_space(in);
-        if (len == 0)
+        if (len == 0 || c->req->is_paused)
             return 0;
         const char *p = (const char *)evbuffer_pullup(in, (ssize_t)len);
+        size_t used = (int64_t)len < c->body_left ? len : (size_t)c->body_left;
+        int rc = 0;
         if (c->chunked) {
-            size_t used;
-            int rc = http_chunks_scan(&c->chunks, p, len, &used, take_chunk, body);
-            evbuffer_drain(in, used);
-            if (rc < 0)
-                conn_refuse(c, body->over ? 413 : 400,
-                            body->over ? "request body is larger than 4 MiB"
-                                       : "malformed chunk");
-            if (rc != 0)
-                return rc;
+            rc = http_chunks_scan(&c->chunks, p, len, &used, take_piece, c);
         } else {
-            if ((int64_t)len > c->body_left)
-                len = (size_t)c->body_left;
-            buf_add(body, p, len); /* within the maximum: checked with the head */
-            evbuffer_drain(in, len);
-            c->body_left -= (int64_t)len;
+            c->body_left -= (int64_t)used;
+            rc = take_piece(c, p, used) ? 0 : -1;
         }
+        evbuffer_drain(in, used);
+        if (rc < 0 && c->state == CONN_BODY)
+            conn_refuse(c, c->req->body.over ? 413 : 400,
+                        c->req->body.over ? "the request's body is too large"
+                                          : "malformed chunk");
+        if (rc != 0)
+            return rc;
     }
     return 1;
 }
 
-/* Go on with what the input holds; may free the connection. */
+/* Go on with what the input holds. */
 static void conn_work(struct http_conn *c)
 {
     c->is_looping = true;
@@ -306,32 +318,67 @@ static void conn_work(struct http_conn *c)
             more = read_head(c);
         if (c->state == CONN_BODY) {
             int rc = read_body(c);
-            if (rc > 0) {
-                conn_set_state(c, CONN_WAIT);
-                c->srv->fn(c->req, c->srv->arg);
-            }
+            if (rc > 0)
+                deliver(c);
             more = rc != 0;
         }
     }
     c->is_looping = false;
+    if (c->state == CONN_CLOSING && unsent(c) == 0)
+        conn_linger(c);
     if (c->state >= CONN_CLOSING) {
         struct evbuffer *in = bufferevent_get_input(c->bev);
         evbuffer_drain(in, evbuffer_get_length(in));
     }
 }
 
+void http_body_take(struct http_req *r, const struct http_body_ops *ops, void *arg)
+{
+    r->taker = ops;
+    r->taker_arg = arg;
+}
+
+void http_body_pause(struct http_req *r)
+{
+    r->is_paused = true;
+    if (r->conn) {
+        bufferevent_disable(r->conn->bev, EV_READ);
+        conn_set_timer(r->conn);
+    }
+}
+
+void http_body_resume(struct http_req *r)
+{
+    struct http_conn *c = r->conn;
+    if (!r->is_paused)
+        return;
+    r->is_paused = false;
+    if (!c)
+        return;
+    bufferevent_enable(c->bev, EV_READ);
+    conn_set_timer(c);
+    if (!c->is_looping)
+        conn_work(c);
+}
+
+/* --- what libevent tells -------------------------------------------------- */
+
 static void on_read(struct bufferevent *bev, void *arg)
 {
+    struct http_conn *c = arg;
     (void)bev;
-    conn_work(arg);
+    if (c->state == CONN_BODY && c->req->taker)
+        conn_set_timer(c); /* it moves */
+    conn_work(c);
 }
 
 static void on_write(struct bufferevent *bev, void *arg)
 {
     struct http_conn *c = arg;
-    if (c->state == CONN_CLOSING) {
-        shutdown(bufferevent_getfd(bev), SHUT_WR);
-        conn_set_state(c, CONN_LINGER);
+    (void)bev;
+    if (c->state == CONN_WAIT && c->req->is_stream) {
+        if (c->req->on_drained)
+            c->req->on_drained(c->req, c->req->watch_arg);
     } else {
         conn_work(c); /* requests may wait until the answers were read */
     }
@@ -339,9 +386,16 @@ static void on_write(struct bufferevent *bev, void *arg)
 
 static void on_event(struct bufferevent *bev, short what, void *arg)
 {
+    struct http_conn *c = arg;
     (void)bev;
-    if (what & (BEV_EVENT_EOF | BEV_EVENT_ERROR))
-        conn_free(arg);
+    if (!(what & (BEV_EVENT_EOF | BEV_EVENT_ERROR | BEV_EVENT_TIMEOUT)))
+        return;
+    /* a client may say that it sends nothing more and still read its answer */
+    bool half = (what & BEV_EVENT_EOF) && (what & BEV_EVENT_READING) && unsent(c) > 0;
+    if (half && (c->state == CONN_IDLE || c->state == CONN_CLOSING))
+        conn_set_state(c, CONN_CLOSING);
+    else
+        conn_free(c);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
@@ -350,10 +404,14 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     (void)what;
     struct http_conn *c = arg;
     if (c->state == CONN_HEAD || c->state == CONN_BODY)
-        conn_refuse(c, 408, "request did not arrive in time");
+        conn_refuse(c, 408, "the request did not arrive in time");
+    else if (c->state != CONN_LINGER && unsent(c) > 0)
+        conn_set_timer(c); /* an answer on its way has a limit of its own */
     else
         conn_free(c);
 }
+
+/* --- the server ----------------------------------------------------------- */
 
 /* Full: the connection that was silent for the longest makes room, so nobody can
  * keep the owner out by merely holding connections. */
@@ -361,7 +419,7 @@ static bool drop_idle(struct http_srv *s)
 {
     struct http_conn *oldest = NULL;
     for (struct http_conn *c = s->conns; c; c = c->next)
-        if (c->state == CONN_IDLE || c->state == CONN_HEAD)
+        if (c->state != CONN_BODY && c->state != CONN_WAIT)
             oldest = c;
     if (oldest)
         conn_free(oldest);
@@ -371,7 +429,7 @@ static bool drop_idle(struct http_srv *s)
 static void on_accept(void *arg, int fd)
 {
     struct http_srv *s = arg;
-    if (s->n_conns >= HTTP_SRV_CONNS_MAX && !drop_idle(s)) {
+    if (s->n_conns >= s->conns_max && !drop_idle(s)) {
         close(fd);
         return;
     }
@@ -388,17 +446,27 @@ static void on_accept(void *arg, int fd)
     s->n_conns++;
     bufferevent_setcb(c->bev, on_read, on_write, on_event, c);
     bufferevent_setwatermark(c->bev, EV_READ, 0, HTTP_HEAD_MAX + 1024);
+    bufferevent_set_max_single_read(c->bev, READ_MAX);
+    http_conn_patient(c, false);
     bufferevent_enable(c->bev, EV_READ | EV_WRITE);
     conn_set_state(c, CONN_IDLE);
 }
 
-struct http_srv *http_srv_new(struct event_base *base, http_handler fn, void *arg,
-                              struct err *e)
+static struct http_srv *srv_new(struct event_base *base, http_handler fn, void *arg)
 {
     struct http_srv *s = xcalloc(1, sizeof(*s));
     s->base = base;
     s->fn = fn;
     s->arg = arg;
+    s->conns_max = HTTP_SRV_CONNS_MAX;
+    s->body_max = HTTP_SRV_BODY_MAX;
+    return s;
+}
+
+struct http_srv *http_srv_new(struct event_base *base, http_handler fn, void *arg,
+                              struct err *e)
+{
+    struct http_srv *s = srv_new(base, fn, arg);
     s->listener = listener_new_loopback(base, on_accept, s, &s->port, e);
     if (s->listener)
         return s;
@@ -406,18 +474,34 @@ struct http_srv *http_srv_new(struct event_base *base, http_handler fn, void *ar
     return NULL;
 }
 
-void http_srv_gate(struct http_srv *s, http_gate fn)
+struct http_srv *http_srv_new_fd(struct event_base *base, int take_fd, http_handler fn,
+                                 void *arg)
 {
-    s->gate = fn;
+    struct http_srv *s = srv_new(base, fn, arg);
+    s->listener = listener_new(base, take_fd, on_accept, s);
+    return s;
+}
+
+void http_srv_on_head(struct http_srv *s, http_handler fn)
+{
+    s->on_head = fn;
+}
+
+void http_srv_limits(struct http_srv *s, size_t conns_max, size_t body_max)
+{
+    if (conns_max > 0)
+        s->conns_max = conns_max;
+    if (body_max > 0)
+        s->body_max = body_max;
 }
 
 void http_srv_free(struct http_srv *s)
 {
     if (!s)
         return;
+    listener_free(s->listener);
     while (s->conns)
         conn_free(s->conns);
-    listener_free(s->listener);
     free(s);
 }
 

@@ -11,7 +11,6 @@
 #include <cct/util/fs.h>
 #include <cct/util/xalloc.h>
 #include <errno.h>
-#include <event2/listener.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <signal.h>
@@ -24,7 +23,6 @@
 #include <unistd.h>
 
 #define CONFIG_MAX (1u << 20)
-#define HEAD_MAX (64u << 10)
 #define DEAD_MAN_STEP_MS 5000 /* the wall clock may jump: look again this often */
 
 void envd_log(struct envd *e, const char *fmt, ...)
@@ -84,6 +82,8 @@ static void config_apply(struct envd *e)
     /* Outside a pid namespace kill(-1) would reach the whole machine. */
     e->isolated = json_bool(c, "isolated", true) && getpid() == 1;
     e->deadline_ms = json_i64(c, "deadline", 0);
+    int64_t upload = json_i64(c, "uploadMax", ENVD_UPLOAD_MAX);
+    e->upload_max = upload > 0 ? (uint64_t)upload : 0;
     e->log_fd = (int)json_i64(c, "logFd", -1);
     if (e->log_fd >= 0)
         fcntl(e->log_fd, F_SETFD, FD_CLOEXEC);
@@ -133,44 +133,6 @@ static void on_dead_man(evutil_socket_t fd, short what, void *arg)
     event_add(e->dead_man, &tv);
 }
 
-static void on_listen_again(evutil_socket_t fd, short what, void *arg)
-{
-    (void)fd;
-    (void)what;
-    evconnlistener_enable(arg);
-}
-
-/* Out of descriptors: the waiting connection would wake the loop for ever, so
- * look away for a moment. */
-static void on_listen_error(struct evconnlistener *l, void *arg)
-{
-    struct timeval tv = {0, 100000};
-    (void)arg;
-    evconnlistener_disable(l);
-    event_base_once(evconnlistener_get_base(l), -1, EV_TIMEOUT, on_listen_again, l, &tv);
-}
-
-static int serve(struct envd *e)
-{
-    e->http = evhttp_new(e->base);
-    if (e->http == NULL)
-        return -1;
-    evhttp_set_max_headers_size(e->http, HEAD_MAX);
-    evhttp_set_max_body_size(e->http, ENVD_BODY_MAX);
-    evhttp_set_default_content_type(e->http, NULL);
-    evhttp_set_allowed_methods(e->http, EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD |
-                                            EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE |
-                                            EVHTTP_REQ_PATCH | EVHTTP_REQ_OPTIONS);
-    evhttp_set_gencb(e->http, envd_route, e);
-    evutil_make_socket_nonblocking(INIT_LISTEN_FD);
-    evutil_make_socket_closeonexec(INIT_LISTEN_FD);
-    struct evhttp_bound_socket *b = evhttp_accept_socket_with_handle(e->http, INIT_LISTEN_FD);
-    if (b == NULL)
-        return -1;
-    evconnlistener_set_error_cb(evhttp_bound_socket_get_listener(b), on_listen_error);
-    return 0;
-}
-
 static int run(struct envd *e)
 {
     struct event *chld = evsignal_new(e->base, SIGCHLD, on_child, e);
@@ -179,18 +141,20 @@ static int run(struct envd *e)
     int rc = 1;
     e->dead_man = evtimer_new(e->base, on_dead_man, e);
     if (event_add(chld, NULL) != 0 || event_add(term, NULL) != 0 ||
-        event_add(intr, NULL) != 0 || serve(e) != 0) {
-        envd_log(e, "cannot serve on descriptor %d: %s", INIT_LISTEN_FD, strerror(errno));
+        event_add(intr, NULL) != 0) {
+        envd_log(e, "cannot watch signals: %s", strerror(errno));
         goto out;
     }
+    e->http = http_srv_new_fd(e->base, INIT_LISTEN_FD, envd_route, e);
+    http_srv_on_head(e->http, envd_admit);
+    http_srv_limits(e->http, ENVD_CONNS_MAX, ENVD_BODY_MAX);
     on_dead_man(-1, 0, e);
     event_base_dispatch(e->base);
     rc = 0;
 out:
     envd_tree_signal(e, SIGKILL);
     envd_process_free_all(e);
-    if (e->http != NULL)
-        evhttp_free(e->http);
+    http_srv_free(e->http);
     event_free(chld);
     event_free(term);
     event_free(intr);

@@ -4,61 +4,48 @@
 #include <cct/secrets/digest.h>
 #include <cct/util/buf.h>
 #include <cct/util/clock.h>
-#include <cct/util/limits.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
-#include <event2/buffer.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
-const char *envd_header(struct evhttp_request *req, const char *name)
+const char *envd_header(struct http_req *req, const char *name)
 {
-    return evhttp_find_header(evhttp_request_get_input_headers(req), name);
+    return http_req_header(req, name);
 }
 
-static void set_type(struct evhttp_request *req, const char *type)
+static void send_buf(struct http_req *req, int status, const char *type, struct buf *body)
 {
-    evhttp_add_header(evhttp_request_get_output_headers(req), "Content-Type", type);
-}
-
-static void send_buf(struct evhttp_request *req, int status, const char *type, struct buf *body)
-{
-    set_type(req, type);
-    evbuffer_add(evhttp_request_get_output_buffer(req), body->p, body->len);
+    http_reply_bytes(req, status, type, body->p, body->len);
     buf_release(body);
-    evhttp_send_reply(req, status, NULL, NULL);
 }
 
-void envd_reply_json(struct evhttp_request *req, int status, struct buf *body)
+void envd_reply_json(struct http_req *req, int status, struct buf *body)
 {
     send_buf(req, status, "application/json", body);
 }
 
-void envd_reply_empty(struct evhttp_request *req, int status)
+void envd_reply_empty(struct http_req *req, int status)
 {
-    evhttp_send_reply(req, status, NULL, NULL);
+    http_reply_bytes(req, status, NULL, NULL, 0);
 }
 
-void envd_reply_error(struct evhttp_request *req, int status, const char *fmt, ...)
+void envd_reply_error(struct http_req *req, int status, const char *fmt, ...)
 {
     struct buf text = BUF_INIT, b = BUF_INIT;
-    struct jw w;
     va_list ap;
     va_start(ap, fmt);
     buf_addv(&text, fmt, ap);
     va_end(ap);
-    jw_init(&w, &b);
-    jw_obj(&w, NULL);
-    jw_i64(&w, "code", status);
-    jw_str(&w, "message", buf_str(&text));
-    jw_end(&w);
+    http_error_json(&b, status, buf_str(&text));
     buf_release(&text);
     envd_reply_json(req, status, &b);
 }
 
-void envd_rpc_error(struct evhttp_request *req, enum connect_code code, const char *fmt, ...)
+void envd_rpc_error(struct http_req *req, enum connect_code code, const char *fmt, ...)
 {
     struct buf text = BUF_INIT, b = BUF_INIT;
     va_list ap;
@@ -70,7 +57,7 @@ void envd_rpc_error(struct evhttp_request *req, enum connect_code code, const ch
     envd_reply_json(req, connect_code_http(code), &b);
 }
 
-void envd_stream_error(struct evhttp_request *req, enum connect_code code, const char *fmt, ...)
+void envd_stream_error(struct http_req *req, enum connect_code code, const char *fmt, ...)
 {
     struct buf text = BUF_INIT, json = BUF_INIT, b = BUF_INIT;
     unsigned char head[CONNECT_HEAD_BYTES];
@@ -84,14 +71,12 @@ void envd_stream_error(struct evhttp_request *req, enum connect_code code, const
     buf_add(&b, json.p, json.len);
     buf_release(&text);
     buf_release(&json);
-    send_buf(req, 200, "application/connect+json", &b);
+    send_buf(req, 200, ENVD_STREAM_TYPE, &b);
 }
 
-char *envd_query(struct evhttp_request *req, const char *name, bool *bad)
+char *envd_query(struct http_req *req, const char *name, bool *bad)
 {
-    const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(req);
-    const char *q = uri != NULL ? evhttp_uri_get_query(uri) : NULL;
-    return q != NULL ? files_query(q, name, bad) : NULL;
+    return files_query(req->query, name, bad);
 }
 
 bool envd_user_known(const struct envd *e, const char *name)
@@ -99,7 +84,7 @@ bool envd_user_known(const struct envd *e, const char *name)
     return str_eq(name, e->user) || str_eq(name, "root") || str_eq(name, "user");
 }
 
-bool envd_user(struct envd *e, struct evhttp_request *req, char *dst, size_t size)
+bool envd_user(struct envd *e, struct http_req *req, char *dst, size_t size)
 {
     bool bad = false;
     char *q = envd_query(req, "username", &bad);
@@ -107,7 +92,7 @@ bool envd_user(struct envd *e, struct evhttp_request *req, char *dst, size_t siz
     str_copy(dst, size, e->user);
     if (q != NULL && *q != '\0') {
         bad |= !str_copy(dst, size, q);
-    } else if (auth != NULL && evutil_ascii_strncasecmp(auth, "Basic ", 6) == 0) {
+    } else if (auth != NULL && strncasecmp(auth, "Basic ", 6) == 0) {
         size_t len;
         char *plain = b64_decode(auth + 6, strlen(auth + 6), &len);
         if (plain != NULL && plain[0] != ':' && plain[0] != '\0') {
@@ -130,12 +115,10 @@ static bool token_ok(const struct envd *e, const char *given)
 
 /* --- control: only on the socket, only for the provider ------------------- */
 
-static void ctl_deadline(struct envd *e, struct evhttp_request *req)
+static void ctl_deadline(struct envd *e, struct http_req *req)
 {
-    struct evbuffer *in = evhttp_request_get_input_buffer(req);
-    size_t len = evbuffer_get_length(in);
     struct err err = {0};
-    struct cJSON *j = json_parse((const char *)evbuffer_pullup(in, -1), len, &err);
+    struct cJSON *j = json_parse(buf_str(&req->body), req->body.len, &err);
     int64_t ms = json_i64(j, "deadline", -1);
     json_free(j);
     if (ms < 0) {
@@ -147,7 +130,7 @@ static void ctl_deadline(struct envd *e, struct evhttp_request *req)
     envd_reply_empty(req, 204);
 }
 
-static void ctl_pause(struct envd *e, struct evhttp_request *req)
+static void ctl_pause(struct envd *e, struct http_req *req)
 {
     if (e->paused_mono == 0) {
         e->paused_mono = clock_mono_ms();
@@ -156,7 +139,7 @@ static void ctl_pause(struct envd *e, struct evhttp_request *req)
     envd_reply_empty(req, 204);
 }
 
-static void ctl_resume(struct envd *e, struct evhttp_request *req)
+static void ctl_resume(struct envd *e, struct http_req *req)
 {
     if (e->paused_mono != 0) {
         int64_t pause_ms = clock_mono_ms() - e->paused_mono;
@@ -169,13 +152,13 @@ static void ctl_resume(struct envd *e, struct evhttp_request *req)
 
 /* --- envd's REST part ----------------------------------------------------- */
 
-static void get_health(struct envd *e, struct evhttp_request *req)
+static void get_health(struct envd *e, struct http_req *req)
 {
     (void)e;
     envd_reply_empty(req, 204);
 }
 
-static void get_envs(struct envd *e, struct evhttp_request *req)
+static void get_envs(struct envd *e, struct http_req *req)
 {
     struct buf b = BUF_INIT;
     char *text = json_is_object(e->env) ? json_text(e->env) : NULL;
@@ -187,22 +170,23 @@ static void get_envs(struct envd *e, struct evhttp_request *req)
 enum guard { OPEN, TOKEN, CONTROL, READ_FILE, WRITE_FILE };
 static const struct route {
     const char *path;
-    enum evhttp_cmd_type method;
+    const char *method;
     enum guard guard;
-    void (*handle)(struct envd *, struct evhttp_request *);
+    void (*handle)(struct envd *, struct http_req *);
+    bool early; /* when the head is there: it takes the body itself */
 } routes[] = {
-    {"/health", EVHTTP_REQ_GET, OPEN, get_health},
-    {"/metrics", EVHTTP_REQ_GET, TOKEN, envd_metrics},
-    {"/envs", EVHTTP_REQ_GET, TOKEN, get_envs},
-    {"/files", EVHTTP_REQ_GET, READ_FILE, envd_files_get},
-    {"/files", EVHTTP_REQ_POST, WRITE_FILE, envd_files_post},
-    {"/cc/deadline", EVHTTP_REQ_POST, CONTROL, ctl_deadline},
-    {"/cc/pause", EVHTTP_REQ_POST, CONTROL, ctl_pause},
-    {"/cc/resume", EVHTTP_REQ_POST, CONTROL, ctl_resume},
-    {"/cc/stats", EVHTTP_REQ_GET, CONTROL, envd_stats},
+    {"/health", "GET", OPEN, get_health, false},
+    {"/metrics", "GET", TOKEN, envd_metrics, false},
+    {"/envs", "GET", TOKEN, get_envs, false},
+    {"/files", "GET", READ_FILE, envd_files_get, false},
+    {"/files", "POST", WRITE_FILE, envd_files_post, true},
+    {"/cc/deadline", "POST", CONTROL, ctl_deadline, false},
+    {"/cc/pause", "POST", CONTROL, ctl_pause, false},
+    {"/cc/resume", "POST", CONTROL, ctl_resume, false},
+    {"/cc/stats", "GET", CONTROL, envd_stats, false},
 };
 
-static bool guard_ok(struct envd *e, struct evhttp_request *req, enum guard g)
+static bool guard_ok(struct envd *e, struct http_req *req, enum guard g)
 {
     const char *control = envd_header(req, "X-CC-Control");
     switch (g) {
@@ -228,7 +212,7 @@ static bool guard_ok(struct envd *e, struct evhttp_request *req, enum guard g)
 #define FILESYSTEM "/filesystem.Filesystem/"
 
 enum kind { UNARY, STREAM, CLIENT_STREAM };
-static const struct {
+static const struct rpc {
     const char *path;
     enum kind kind;
 } rpcs[] = {
@@ -251,8 +235,8 @@ static const struct {
     {FILESYSTEM "RemoveWatcher", UNARY},
 };
 
-static void rpc_unary(struct envd *e, struct evhttp_request *req, const char *path,
-                      const char *body, size_t len)
+static void rpc_unary(struct envd *e, struct http_req *req, const char *path, const char *body,
+                      size_t len)
 {
     int64_t timeout_ms;
     struct err err = {0};
@@ -281,8 +265,8 @@ static void rpc_unary(struct envd *e, struct evhttp_request *req, const char *pa
     json_free(in);
 }
 
-static void rpc_stream(struct envd *e, struct evhttp_request *req, const char *path,
-                       const char *body, size_t len)
+static void rpc_stream(struct envd *e, struct http_req *req, const char *path, const char *body,
+                       size_t len)
 {
     int64_t timeout_ms;
     struct connect_frame f;
@@ -315,60 +299,65 @@ static void rpc_stream(struct envd *e, struct evhttp_request *req, const char *p
     json_free(in);
 }
 
-static bool rpc_route(struct envd *e, struct evhttp_request *req, const char *path)
+/* --- the way of a request -------------------------------------------------- */
+
+static const struct route *route_find(const struct http_req *req, bool *known)
 {
-    struct evbuffer *in = evhttp_request_get_input_buffer(req);
-    const char *type = envd_header(req, "Content-Type");
-    for (size_t i = 0; i < sizeof(rpcs) / sizeof(rpcs[0]); i++) {
-        if (!str_eq(path, rpcs[i].path))
+    const char *method = req->is_head ? "GET" : req->method;
+    *known = false;
+    for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
+        if (!str_eq(req->path, routes[i].path))
             continue;
-        const char *want =
-            rpcs[i].kind == UNARY ? "application/json" : "application/connect+json";
-        size_t len = evbuffer_get_length(in);
-        if (evhttp_request_get_command(req) != EVHTTP_REQ_POST) {
-            envd_reply_empty(req, 405);
-        } else if (!connect_type_is(type, want)) {
-            envd_reply_empty(req, 415);
-        } else if (len > LIM_JSON_BYTES) {
-            envd_reply_empty(req, 413);
-        } else {
-            const char *body = len > 0 ? (const char *)evbuffer_pullup(in, -1) : "";
-            if (rpcs[i].kind == UNARY)
-                rpc_unary(e, req, path, body, len);
-            else if (rpcs[i].kind == STREAM)
-                rpc_stream(e, req, path, body, len);
-            else
-                envd_process_stream_input(e, req, body, len);
-        }
-        return true;
+        *known = true;
+        if (str_eq(routes[i].method, method))
+            return &routes[i];
     }
-    return false;
+    return NULL;
 }
 
-void envd_route(struct evhttp_request *req, void *envd)
+static const struct rpc *rpc_find(const struct http_req *req)
+{
+    for (size_t i = 0; i < sizeof(rpcs) / sizeof(rpcs[0]); i++)
+        if (str_eq(req->path, rpcs[i].path))
+            return &rpcs[i];
+    return NULL;
+}
+
+void envd_admit(struct http_req *req, void *envd)
 {
     struct envd *e = envd;
-    const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(req);
-    const char *path = uri != NULL ? evhttp_uri_get_path(uri) : NULL;
-    bool known = false;
-    if (path == NULL)
-        path = "";
-    for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
-        if (!str_eq(path, routes[i].path))
-            continue;
-        known = true;
-        if (routes[i].method != evhttp_request_get_command(req))
-            continue;
-        if (guard_ok(e, req, routes[i].guard))
-            routes[i].handle(e, req);
-        else
-            envd_reply_error(req, 401, "the access token or signature is missing or wrong");
+    bool known;
+    const struct route *route = route_find(req, &known);
+    const struct rpc *rpc = route == NULL ? rpc_find(req) : NULL;
+    const char *want =
+        rpc != NULL && rpc->kind == UNARY ? "application/json" : ENVD_STREAM_TYPE;
+    if (!guard_ok(e, req, route != NULL ? route->guard : TOKEN))
+        envd_reply_error(req, 401, "the access token or signature is missing or wrong");
+    else if (route != NULL && route->early)
+        route->handle(e, req);
+    else if (route != NULL)
         return;
-    }
-    if (!guard_ok(e, req, TOKEN))
-        envd_reply_error(req, 401, "the access token is missing or wrong");
-    else if (known)
+    else if (known || (rpc != NULL && !str_eq(req->method, "POST")))
         envd_reply_empty(req, 405);
-    else if (!rpc_route(e, req, path))
-        envd_reply_error(req, 404, "there is nothing at \"%.200s\"", path);
+    else if (rpc == NULL)
+        envd_reply_error(req, 404, "there is nothing at \"%.200s\"", req->path);
+    else if (!connect_type_is(envd_header(req, "Content-Type"), want))
+        envd_reply_empty(req, 415);
+}
+
+void envd_route(struct http_req *req, void *envd)
+{
+    struct envd *e = envd;
+    bool known;
+    const struct route *route = route_find(req, &known);
+    const struct rpc *rpc = route == NULL ? rpc_find(req) : NULL;
+    const char *body = buf_str(&req->body);
+    if (route != NULL)
+        route->handle(e, req);
+    else if (rpc != NULL && rpc->kind == UNARY)
+        rpc_unary(e, req, rpc->path, body, req->body.len);
+    else if (rpc != NULL && rpc->kind == STREAM)
+        rpc_stream(e, req, rpc->path, body, req->body.len);
+    else
+        envd_process_stream_input(e, req, body, req->body.len);
 }

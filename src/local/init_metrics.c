@@ -45,7 +45,7 @@ static double cpu_pct(struct envd *e, int64_t ticks)
     return e->cpu_pct;
 }
 
-void envd_metrics(struct envd *e, struct evhttp_request *req)
+void envd_metrics(struct envd *e, struct http_req *req)
 {
     int64_t ticks, rss;
     size_t n;
@@ -73,7 +73,7 @@ void envd_metrics(struct envd *e, struct evhttp_request *req)
     envd_reply_json(req, 200, &b);
 }
 
-void envd_stats(struct envd *e, struct evhttp_request *req)
+void envd_stats(struct envd *e, struct http_req *req)
 {
     int64_t ticks, rss;
     size_t n;

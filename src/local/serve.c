@@ -205,7 +205,7 @@ static void on_adopted(struct provider *p)
     struct err e = {0};
     p->ctl = http_srv_new(p->base, ctl_handle, p, &e);
     if (p->ctl)
-        http_srv_gate(p->ctl, ctl_may_send);
+        http_srv_on_head(p->ctl, ctl_head);
     if (p->ctl)
         p->tunnel = tunnel_new(p, &e);
     if (!p->tunnel || write_address(s, &e) != 0) {

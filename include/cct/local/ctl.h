@@ -14,8 +14,8 @@ struct provider;
 
 /* Handler of the control port (http_srv.h); `arg` is the provider. */
 void ctl_handle(struct http_req *r, void *arg);
-/* Its gate: only the owner's bodies are read. */
-bool ctl_may_send(const struct http_req *r, void *arg);
+/* Its look at the head: only the owner's bodies are read. */
+void ctl_head(struct http_req *r, void *arg);
 
 /* --- queries (pure) --------------------------------------------------------- */
 /* Value of a query parameter, percent-decoded once ('+' is a space), or NULL when

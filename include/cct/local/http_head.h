@@ -52,9 +52,13 @@ bool http_slice_has_token(const struct http_slice *s, const char *token);
 bool http_head_guard(struct http_head *h, unsigned port);
 
 /* --- chunked bodies ------------------------------------------------------- */
+#define HTTP_CHUNK_EXT_MAX 256u      /* bytes after ';' in one chunk's line */
+#define HTTP_TRAILERS_MAX (8u << 10) /* of all trailers together */
+
 struct http_chunks {
     int state;
     int digits;
+    unsigned skipped; /* bytes of this extension, or of the trailers */
     uint64_t left;
 };
 /* Receives decoded body bytes; false stops the scan with an error. */
@@ -63,7 +67,9 @@ typedef bool (*http_chunk_fn)(void *arg, const char *p, size_t len);
 void http_chunks_init(struct http_chunks *c);
 /* Look at p[0..len); *used = bytes that belong to the body's framing or data.
  * 1 = the body ended, 0 = more is needed, -1 = malformed or stopped. Extensions
- * and trailers are refused. `fn` may be NULL. */
+ * and trailers are read as strictly as the rest and then dropped: nothing here
+ * has a use for them, and both readers of a body must agree on its end. `fn` may
+ * be NULL. */
 int http_chunks_scan(struct http_chunks *c, const char *p, size_t len, size_t *used,
                      http_chunk_fn fn, void *arg);
 

@@ -8,7 +8,8 @@
  * JSON on fd 3:
  *   sandboxID, token (X-Access-Token), envVars{}, user ("user"), uid, gid,
  *   home, workdir, isolated (bool), deadline (wall ms: when the init ends itself
- *   if the provider never speaks again: endAt + 5 min), logFd (absent or a fd)
+ *   if the provider never speaks again: endAt + 5 min), logFd (absent or a fd),
+ *   uploadMax (bytes of one uploaded file; absent: 8 GiB)
  *
  * The init answers on the socket: envd's data plane and,
  * only there and only with the header `X-CC-Control: <token>`:
