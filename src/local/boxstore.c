@@ -46,6 +46,7 @@ static void record_text(struct buf *b, const struct sbox_rec *r)
     jw_i64(&w, "startTicks", (int64_t)r->start_ticks);
     jw_i64(&w, "startedAt", r->started_ms);
     jw_i64(&w, "endAt", r->end_ms);
+    jw_i64(&w, "endBoot", r->end_boot_ms);
     jw_str(&w, "state", r->state == SBOX_PAUSED ? "paused" : "running");
     jw_bool(&w, "isolated", r->isolated);
     jw_bool(&w, "internet", r->internet);
@@ -119,7 +120,9 @@ static bool from_json(struct sbox_rec *r, const struct cJSON *j)
     r->pid = (pid_t)json_i64(j, "pid", 0);
     r->start_ticks = (uint64_t)json_i64(j, "startTicks", 0);
     r->started_ms = json_i64(j, "startedAt", 0);
-    r->end_ms = json_i64(j, "endAt", 0);
+    sbox_rec_set_end(r, json_i64(j, "endAt", 0));
+    /* a process outlives no reboot, so its record was made on this boot's clock */
+    r->end_boot_ms = json_i64(j, "endBoot", r->end_boot_ms);
     const char *state = json_str(j, "state", "");
     r->state = strcmp(state, "paused") == 0 ? SBOX_PAUSED : SBOX_RUNNING;
     r->isolated = json_bool(j, "isolated", false);
@@ -160,6 +163,17 @@ void sbox_rec_clear(struct sbox_rec *r)
 {
     json_free(r->metadata);
     memset(r, 0, sizeof(*r));
+}
+
+void sbox_rec_set_end(struct sbox_rec *r, int64_t end_ms)
+{
+    r->end_ms = end_ms;
+    r->end_boot_ms = clock_boot_ms() + end_ms - clock_wall_ms();
+}
+
+int64_t sbox_rec_end_now(const struct sbox_rec *r)
+{
+    return clock_wall_ms() + r->end_boot_ms - clock_boot_ms();
 }
 
 void boxstore_each(const char *state_dir, void (*fn)(void *arg, const char *id), void *arg)

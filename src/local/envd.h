@@ -33,7 +33,7 @@ struct envd {
     bool isolated;
     int log_fd;          /* -1: no log */
     int64_t started_ms;  /* wall */
-    int64_t deadline_ms; /* wall; 0 = none */
+    int64_t deadline_ms; /* CLOCK_BOOTTIME; 0 = none */
     uint64_t upload_max; /* bytes of one uploaded body or file */
     int64_t paused_mono; /* 0 = running */
     struct event *dead_man;
@@ -104,6 +104,9 @@ void envd_fs_rpc(struct envd *e, struct http_req *req, const char *method,
 /* Absolute form of a request's path: absolute as it is, "~/x" and "x" below the
  * home. `.` and `..` are resolved by name. NULL for an empty one. */
 char *envd_fs_path(const struct envd *e, const char *path);
+/* The same for a user whose home that is. */
+char *envd_fs_path_of(const struct envd *e, const char *user, const char *path);
+const char *envd_home_of(const struct envd *e, const char *user);
 /* mkdir -p of the path's parents; 0 or -1 with errno. */
 int envd_fs_make_parents(const char *path);
 /* One EntryInfo as a JSON object; 0 or -1 with errno. */

@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #define CONFIG_MAX (1u << 20)
-#define DEAD_MAN_STEP_MS 5000 /* the wall clock may jump: look again this often */
+#define DEAD_MAN_STEP_MS 5000 /* timers stand still while the machine sleeps: look again */
 
 void envd_log(struct envd *e, const char *fmt, ...)
 {
@@ -122,8 +122,8 @@ static void on_dead_man(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     int64_t left = DEAD_MAN_STEP_MS;
-    if (e->deadline_ms > 0 && e->deadline_ms - clock_wall_ms() < left)
-        left = e->deadline_ms - clock_wall_ms();
+    if (e->deadline_ms > 0 && e->deadline_ms - clock_boot_ms() < left)
+        left = e->deadline_ms - clock_boot_ms();
     if (left <= 0) {
         envd_log(e, "deadline passed, ending the sandbox");
         event_base_loopbreak(e->base);

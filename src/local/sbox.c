@@ -28,6 +28,7 @@
 #define KILL_MS 10000              /* a killed sandbox must be gone within */
 #define DEADMAN_MS (5 * 60 * 1000) /* the init outlives its end by this */
 #define PAUSED_MS (24 * 3600 * 1000LL)
+#define JUMP_MS 2000 /* less is the clock being steered */
 
 bool sbox_is_visible(const struct sbox *b)
 {
@@ -183,8 +184,8 @@ static void control_call(struct sbox *b, const char *path, const char *json, ini
 
 static void send_deadline(struct sbox *b)
 {
-    int64_t at =
-        b->rec.state == SBOX_PAUSED ? clock_wall_ms() + PAUSED_MS : b->rec.end_ms + DEADMAN_MS;
+    int64_t at = b->rec.state == SBOX_PAUSED ? clock_boot_ms() + PAUSED_MS
+                                             : b->rec.end_boot_ms + DEADMAN_MS;
     char json[64];
     snprintf(json, sizeof(json), "{\"deadline\":%lld}", (long long)at);
     control_call(b, "/cc/deadline", json, NULL);
@@ -267,14 +268,14 @@ static void on_paused(void *arg, int status, const char *body, size_t len)
                 status);
     } else {
         b->rec.state = SBOX_PAUSED;
-        b->rec.end_ms = clock_wall_ms();
+        sbox_rec_set_end(&b->rec, clock_wall_ms());
         save(b);
         send_deadline(b);
         tell(b, LIFE_PAUSED, b->reason ? b->reason : "request");
         b->reason = NULL;
     }
     operation_done(b, &e);
-    if (e.code != 0 && b->phase == SBOX_LIVE && b->rec.end_ms <= clock_wall_ms())
+    if (e.code != 0 && b->phase == SBOX_LIVE && b->rec.end_boot_ms <= clock_boot_ms())
         sbox_kill(b, NULL, NULL); /* its time is over, one way or the other */
     provider_touch(b->p);
 }
@@ -309,7 +310,7 @@ static void on_resumed(void *arg, int status, const char *body, size_t len)
     b->phase = SBOX_LIVE;
     if (status != 204) {
         b->rec.state = SBOX_PAUSED;
-        b->rec.end_ms = clock_wall_ms();
+        sbox_rec_set_end(&b->rec, clock_wall_ms());
         err_set(&e, ERR_SERVER, "sandbox '%s' could not be resumed (status %d)", b->rec.id,
                 status);
     }
@@ -334,14 +335,14 @@ int sbox_resume(struct sbox *b, int64_t timeout_s, sbox_done done, void *arg, st
     int64_t now = clock_wall_ms();
     b->rec.state = SBOX_RUNNING;
     b->rec.started_ms = now;
-    b->rec.end_ms = now + timeout_s * 1000;
+    sbox_rec_set_end(&b->rec, now + timeout_s * 1000);
     control_call(b, "/cc/resume", NULL, on_resumed);
     return 0;
 }
 
 void sbox_set_end(struct sbox *b, int64_t end_ms)
 {
-    b->rec.end_ms = end_ms;
+    sbox_rec_set_end(&b->rec, end_ms);
     save(b);
     send_deadline(b);
     provider_touch(b->p);
@@ -353,24 +354,45 @@ void sbox_move_end(struct sbox *b, int64_t end_ms)
     tell(b, LIFE_UPDATED, NULL);
 }
 
-void sbox_renew_paused(struct provider *p)
+void sbox_renew(struct provider *p)
 {
     size_t it = 0;
     struct sbox *b;
     while ((b = map_next(p->boxes, &it, NULL, NULL)) != NULL)
-        if (b->phase == SBOX_LIVE && b->rec.state == SBOX_PAUSED)
+        if (b->phase == SBOX_LIVE)
             send_deadline(b);
+}
+
+/* The wall clock was set: what clients are told follows it, what is left stays. */
+static void follow_wall(struct provider *p)
+{
+    int64_t offset = clock_wall_ms() - clock_boot_ms();
+    int64_t jump = offset - p->wall_minus_boot;
+    if (p->wall_minus_boot == 0)
+        p->wall_minus_boot = offset;
+    else if (jump > JUMP_MS || jump < -JUMP_MS) {
+        log_info("the wall clock was moved by %lld s", (long long)(jump / 1000));
+        p->wall_minus_boot = offset;
+        size_t it = 0;
+        struct sbox *b;
+        while ((b = map_next(p->boxes, &it, NULL, NULL)) != NULL)
+            if (sbox_is_visible(b) && b->rec.state == SBOX_RUNNING) {
+                b->rec.end_ms = sbox_rec_end_now(&b->rec);
+                save(b);
+            }
+    }
 }
 
 int64_t sbox_expire(struct provider *p)
 {
-    int64_t now = clock_wall_ms(), next = 15000;
+    follow_wall(p);
+    int64_t now = clock_boot_ms(), next = 15000;
     size_t it = 0;
     struct sbox *b;
     while ((b = map_next(p->boxes, &it, NULL, NULL)) != NULL) {
         if (b->phase != SBOX_LIVE || b->rec.state != SBOX_RUNNING)
             continue;
-        int64_t left = b->rec.end_ms - now;
+        int64_t left = b->rec.end_boot_ms - now;
         if (left > 0) {
             next = left < next ? left : next;
             continue;

@@ -123,7 +123,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
         p->used_ms = now;
     if (now - p->renewed_ms >= RENEW_MS) {
         p->renewed_ms = now;
-        sbox_renew_paused(p);
+        sbox_renew(p);
     }
     int64_t idle_left = p->used_ms + s->idle_ms - now;
     if ((p->stopping && map_count(p->boxes) == 0) || idle_left <= 0) {

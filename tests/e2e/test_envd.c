@@ -449,7 +449,7 @@ static void test_term(void **state)
     int status;
     (void)state;
     snprintf(path, sizeof(path), "%s/s2", initbox_dir);
-    pid_t pid = initbox_spawn(path, clock_wall_ms() + 600000);
+    pid_t pid = initbox_spawn(path, clock_boot_ms() + 600000);
     const char json[] = "\0\0\0\0\x2c{\"process\":{\"cmd\":\"sleep\",\"args\":[\"600\"]}}";
     char body[sizeof(json) - 1];
     memcpy(body, json, sizeof(body));
@@ -515,7 +515,7 @@ static void test_deadline(void **state)
     (void)state;
     int fd = initbox_start(INITBOX_SH("exec sleep 600"), &pid, &seen);
     char json[64];
-    snprintf(json, sizeof(json), "{\"deadline\":%lld}", (long long)clock_wall_ms() + 200);
+    snprintf(json, sizeof(json), "{\"deadline\":%lld}", (long long)clock_boot_ms() + 200);
     initbox_call(&a, "POST", "/cc/deadline", "X-CC-Control: " INITBOX_TOKEN "\r\n", json);
     assert_int_equal(a.status, 204);
     buf_release(&a.body);

@@ -268,7 +268,7 @@ int initbox_up(void **state)
     if (mkdtemp(initbox_dir) == NULL)
         return -1;
     snprintf(sock_path, sizeof(sock_path), "%s/s", initbox_dir);
-    initbox_pid = initbox_spawn(sock_path, clock_wall_ms() + 600000);
+    initbox_pid = initbox_spawn(sock_path, clock_boot_ms() + 600000);
     return 0;
 }
 

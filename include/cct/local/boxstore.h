@@ -22,6 +22,7 @@ struct sbox_rec {
     pid_t pid; /* the init, as this process sees it */
     uint64_t start_ticks;
     int64_t started_ms, end_ms; /* wall; paused: end = time of the pause */
+    int64_t end_boot_ms;        /* the same end on CLOCK_BOOTTIME: this one decides */
     enum sbox_state state;
     struct cJSON *metadata; /* object of strings, or NULL; owned */
     bool isolated, internet, auto_pause, auto_resume;
@@ -36,6 +37,10 @@ int boxstore_save(const char *state_dir, const struct sbox_rec *r, struct err *e
 /* Fill r from the record; every field is checked. sbox_rec_clear() after it. */
 int boxstore_load(const char *state_dir, const char *id, struct sbox_rec *r, struct err *e);
 void sbox_rec_clear(struct sbox_rec *r);
+/* Let it end at this wall time, as the clock stands now. */
+void sbox_rec_set_end(struct sbox_rec *r, int64_t end_ms);
+/* Wall time of the end as the clock stands now: after a jump another than before. */
+int64_t sbox_rec_end_now(const struct sbox_rec *r);
 /* Call fn for the name of every folder that looks like a sandbox's. */
 void boxstore_each(const char *state_dir, void (*fn)(void *arg, const char *id), void *arg);
 /* Remove a tree of any depth without following links: folders that cannot be read

@@ -29,12 +29,13 @@ struct provider {
     struct map *boxes; /* id -> struct sbox, in every phase */
     struct http_srv *ctl;
     struct tunnel *tunnel;
-    struct lifelog *life; /* what happened to sandboxes; NULL: is not kept */
-    struct event *tick;   /* next expiry, renewal, idle exit */
-    size_t adopting;      /* records still being looked at */
-    int64_t used_ms;      /* monotonic: last time somebody was here */
-    int64_t renewed_ms;   /* monotonic: dead-man timers of paused ones moved */
-    bool stopping;        /* all sandboxes are being ended, then the loop */
+    struct lifelog *life;    /* what happened to sandboxes; NULL: is not kept */
+    struct event *tick;      /* next expiry, renewal, idle exit */
+    size_t adopting;         /* records still being looked at */
+    int64_t used_ms;         /* monotonic: last time somebody was here */
+    int64_t renewed_ms;      /* monotonic: dead-man timers moved */
+    int64_t wall_minus_boot; /* as it was: a change is a jump of the wall clock */
+    bool stopping;           /* all sandboxes are being ended, then the loop */
 };
 
 enum sbox_phase { SBOX_CREATING, SBOX_LIVE, SBOX_CHANGING, SBOX_KILLING };
@@ -103,14 +104,17 @@ void sbox_set_end(struct sbox *b, int64_t end_ms);
 void sbox_move_end(struct sbox *b, int64_t end_ms);
 /* Take over or clean up what an earlier provider left; `adopting` counts down. */
 void sbox_adopt_all(struct provider *p, void (*ready)(struct provider *p));
-/* Expire what is due; returns ms until the next one is (at most 15 s). */
+/* Expire what is due by CLOCK_BOOTTIME, whatever the wall clock does; ends that
+ * are shown are moved with the wall clock. Returns ms until the next one is due
+ * (at most 15 s). */
 int64_t sbox_expire(struct provider *p);
 void sbox_kill_all(struct provider *p);
 void sbox_free_all(struct provider *p); /* forget them; they go on running */
 /* Remove a sandbox's record, socket and files; the slow part in a child. */
 void sbox_remove_files(struct provider *p, const char *id, const char *sock);
-/* Move the dead-man timers of paused sandboxes on. */
-void sbox_renew_paused(struct provider *p);
+/* Move the dead-man timers on: of paused sandboxes, and of those whose last call
+ * was lost. */
+void sbox_renew(struct provider *p);
 /* End every process of an unisolated sandbox. Blocks shortly; own process only. */
 void sbox_kill_tree(pid_t root);
 /* The same for a sandbox without a readable record, found by its id. */
