@@ -29,13 +29,24 @@ static void add_parts(struct buf *b, const char *path)
     }
 }
 
+/* Without namespaces /root is the host's. */
+const char *envd_home_of(const struct envd *e, const char *user)
+{
+    return e->isolated && str_eq(user, "root") ? "/root" : e->home;
+}
+
 char *envd_fs_path(const struct envd *e, const char *path)
+{
+    return envd_fs_path_of(e, e->user, path);
+}
+
+char *envd_fs_path_of(const struct envd *e, const char *user, const char *path)
 {
     struct buf b = BUF_INIT;
     if (path == NULL || path[0] == '\0')
         return NULL;
     if (path[0] != '/') {
-        add_parts(&b, e->home);
+        add_parts(&b, envd_home_of(e, user));
         if (str_eq(path, "~") || str_starts(path, "~/"))
             path++;
     }

@@ -271,11 +271,14 @@ static unsigned size_of(const struct cJSON *size, const char *name, unsigned def
 }
 
 /* The folder to start in as new memory; NULL when the one asked for is none. */
-static char *cwd_choose(struct envd *e, const char *asked)
+static char *cwd_choose(struct envd *e, const char *user, const char *asked)
 {
-    if (asked == NULL || *asked == '\0')
-        return xstrdup(is_dir(e->workdir) ? e->workdir : is_dir(e->home) ? e->home : "/");
-    char *path = envd_fs_path(e, asked);
+    const char *home = envd_home_of(e, user);
+    if (asked == NULL || *asked == '\0') {
+        const char *first = str_eq(e->workdir, e->home) ? home : e->workdir;
+        return xstrdup(is_dir(first) ? first : is_dir(home) ? home : "/");
+    }
+    char *path = envd_fs_path_of(e, user, asked);
     if (path != NULL && !is_dir(path)) {
         free(path);
         path = NULL;
@@ -300,7 +303,7 @@ static enum connect_code spec_read(struct envd *e, const struct cJSON *in,
         buf_adds(why, "the request names no command");
         return CONNECT_INVALID_ARGUMENT;
     }
-    *cwd = cwd_choose(e, json_str(c, "cwd", NULL));
+    *cwd = cwd_choose(e, spec->user, json_str(c, "cwd", NULL));
     if (*cwd == NULL) {
         buf_addf(why, "cwd '%.300s' does not exist or is no folder", json_str(c, "cwd", ""));
         return CONNECT_INVALID_ARGUMENT;

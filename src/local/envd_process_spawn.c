@@ -2,6 +2,7 @@
  * but its three descriptors. A command that cannot be executed ends with the
  * shell's codes (127, 126) and one line on its stderr, as envd's wrapper does. */
 #include "envd_process.h"
+#include <cct/local/init.h>
 #include <cct/local/signals.h>
 #include <cct/util/arr.h>
 #include <cct/util/str.h>
@@ -9,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pty.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +55,7 @@ static void env_put_all(struct strv *v, const struct cJSON *obj)
 static void env_build(struct envd *e, const struct proc_spec *spec, struct strv *v)
 {
     env_put(v, "PATH", ENVD_PATH);
-    env_put(v, "HOME", e->home);
+    env_put(v, "HOME", envd_home_of(e, spec->user));
     env_put(v, "USER", spec->user);
     env_put(v, "LOGNAME", spec->user);
     env_put(v, "LANG", "C.UTF-8");
@@ -66,6 +68,12 @@ static void env_build(struct envd *e, const struct proc_spec *spec, struct strv 
 
 static void argv_build(const struct proc_spec *spec, struct strv *v)
 {
+    /* its own namespace is for a program that is nothing like the init: /proc
+     * lets nobody touch a process that still holds the init's memory */
+    if (strcmp(spec->user, "root") == 0 && geteuid() != 0) {
+        *ARR_PUSH(&v->a) = xstrdup("/proc/self/exe");
+        *ARR_PUSH(&v->a) = xstrdup(INIT_AS_ROOT);
+    }
     *ARR_PUSH(&v->a) = xstrdup(spec->cmd);
     for (const struct cJSON *c = json_first(spec->args); c != NULL; c = json_next(c)) {
         const char *s = json_str_of(c);
@@ -147,6 +155,36 @@ static void child_fail(int code, const char *what, const char *name)
     _exit(code);
 }
 
+static void run_program(char **argv)
+{
+    execvp(argv[0], argv);
+    child_fail(errno == ENOENT ? 127 : 126, "exec", argv[0]);
+}
+
+static bool write_file(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t n = write(fd, text, strlen(text));
+    close(fd);
+    return n == (ssize_t)strlen(text);
+}
+
+int init_as_root(char **argv)
+{
+    char uids[64], gids[64];
+    snprintf(uids, sizeof(uids), "0 %u 1\n", (unsigned)geteuid());
+    snprintf(gids, sizeof(gids), "0 %u 1\n", (unsigned)getegid());
+    /* as long as the groups could be changed their map is refused */
+    if (geteuid() != 0 && unshare(CLONE_NEWUSER) == 0 &&
+        (!write_file("/proc/self/setgroups", "deny") ||
+         !write_file("/proc/self/gid_map", gids) || !write_file("/proc/self/uid_map", uids)))
+        child_fail(126, "cannot become root for", argv[0]);
+    run_program(argv);
+    return 127;
+}
+
 /* In the child: only async-signal-safe calls up to here would be needed with
  * threads; the init has none. */
 static void child_run(const struct proc_spec *spec, const struct ends *en, char **argv,
@@ -161,8 +199,7 @@ static void child_run(const struct proc_spec *spec, const struct ends *en, char 
     if (chdir(spec->cwd) != 0)
         child_fail(126, "cannot enter the folder", spec->cwd);
     environ = envp;
-    execvp(argv[0], argv);
-    child_fail(errno == ENOENT ? 127 : 126, "exec", argv[0]);
+    run_program(argv);
 }
 
 int proc_spawn(struct envd *e, struct proc *p, const struct proc_spec *spec)

@@ -136,6 +136,11 @@ static int cmd_init(int argc, char **argv)
     return argc > 1 ? bad_usage(argv[1]) : init_main();
 }
 
+static int cmd_as_root(int argc, char **argv)
+{
+    return argc < 1 ? bad_usage("") : init_as_root(argv);
+}
+
 static int cmd_agent(int argc, char **argv)
 {
     (void)argc;
@@ -163,10 +168,10 @@ static const struct command {
     const char *name;
     int (*fn)(int argc, char **argv);
 } commands[] = {
-    {"serve", cmd_serve},       {"stop", cmd_stop},         {"status", cmd_status},
-    {"probe", cmd_probe},       {"sandbox-init", cmd_init}, {"demo-agent", cmd_agent},
-    {"--version", cmd_version}, {"--help", cmd_help},       {"-h", cmd_help},
-    {"help", cmd_help},
+    {"serve", cmd_serve},      {"stop", cmd_stop},         {"status", cmd_status},
+    {"probe", cmd_probe},      {"sandbox-init", cmd_init}, {INIT_AS_ROOT, cmd_as_root},
+    {"demo-agent", cmd_agent}, {"--version", cmd_version}, {"--help", cmd_help},
+    {"-h", cmd_help},          {"help", cmd_help},
 };
 
 int main(int argc, char **argv)

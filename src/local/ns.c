@@ -169,16 +169,30 @@ static const char *loopback_up(void)
     return rc == 0 ? NULL : "loopback interface";
 }
 
+/* With a cgroup namespace of its own a nested root could mount the cgroups it is
+ * in and write to those of our own user, the host's programs among them. The
+ * switch belongs to this user namespace and counts for all below it. */
+static const char *forbid_cgroup_namespaces(void)
+{
+    int fd = open("/proc/sys/user/max_cgroup_namespaces", O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? NULL : "limit of cgroup namespaces";
+    ssize_t n = write(fd, "0", 1);
+    close(fd);
+    return n == 1 ? NULL : "limit of cgroup namespaces";
+}
+
 static const char *enter_namespaces(const struct ns_spec *s)
 {
     /* sources that only our own account may reach are cloned before the ids
      * change; they are mounted later through their descriptors */
     bool layered = s->layers_dir != NULL, home = !s->probe && !layered;
     struct ns_sources from = {.home = home ? ns_clone_tree(s->home) : -1,
+                              .root_home = home ? ns_clone_tree(s->root_home) : -1,
                               .exe = ns_clone_tree(s->exe),
                               .layers = layered ? ns_clone_tree(s->layers_dir) : -1,
                               .upper = layered ? ns_clone_tree(s->upper) : -1};
-    if (home && from.home < 0)
+    if (home && (from.home < 0 || from.root_home < 0))
         return "clone of the home folder's mount";
     if (from.exe < 0)
         return "clone of the program's mount";
@@ -197,6 +211,8 @@ static const char *enter_namespaces(const struct ns_spec *s)
     if (sethostname(s->id, strlen(s->id)) != 0)
         return "host name";
     const char *step = ns_mount_all(s, &from);
+    if (!step)
+        step = forbid_cgroup_namespaces();
     return step ? step : ns_seal();
 }
 
@@ -215,6 +231,8 @@ static void child_main(const struct ns_spec *s, int sync_fd, int status_fd)
     const char *step = place_fds(s, &status_fd);
     if (!step && s->isolated)
         step = enter_namespaces(s);
+    if (!step)
+        ns_limit(s->isolated);
     if (!step && !s->isolated)
         prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* so that all can be found */
     if (step)

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 /* from <sys/mount.h>, which does not go together with <linux/mount.h> in every
@@ -26,6 +27,8 @@ int umount2(const char *, int);
 #define AT_RECURSIVE 0x8000
 #endif
 
+#define TMP_BYTES (1ULL << 30)
+#define SHM_BYTES (256ULL << 20)
 #define BASE "/tmp" /* covered by the new root in our own mount namespace */
 
 int ns_clone_tree(const char *path)
@@ -146,8 +149,20 @@ static const char *make_etc(const char *host)
     return bind_all(ns_host_etc);
 }
 
+/* A share of the memory, so that a full one cannot stop a small machine. */
+static const char *tmpfs_size(char *dst, size_t size, unsigned long long most, unsigned part)
+{
+    struct sysinfo si;
+    unsigned long long bytes = most;
+    if (sysinfo(&si) == 0 && (unsigned long long)si.totalram * si.mem_unit / part < most)
+        bytes = (unsigned long long)si.totalram * si.mem_unit / part;
+    snprintf(dst, size, "mode=1777,size=%lluk", bytes >> 10);
+    return dst;
+}
+
 static const char *make_dev(void)
 {
+    char size[64];
     static const char *const nodes[] = {"/dev/null",   "/dev/zero",    "/dev/full",
                                         "/dev/random", "/dev/urandom", "/dev/tty"};
     static const char *const links[][2] = {
@@ -164,7 +179,8 @@ static const char *make_dev(void)
                                      : "newinstance,ptmxmode=0666,mode=620";
     if (mount("devpts", "dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, pts) != 0)
         return "/dev/pts";
-    if (mount("tmpfs", "dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777,size=256m") != 0)
+    if (mount("tmpfs", "dev/shm", "tmpfs", MS_NOSUID | MS_NODEV,
+              tmpfs_size(size, sizeof(size), SHM_BYTES, 8)) != 0)
         return "/dev/shm";
     for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++)
         if (symlink(links[i][0], links[i][1]) != 0)
@@ -191,20 +207,24 @@ static const char *make_run(int exe_fd)
     return NULL;
 }
 
-static const char *make_writable(int home_fd)
+static const char *make_writable(const struct ns_sources *from)
 {
     static const char *const dirs[] = {"home", "home/user", "tmp", "var",
                                        "proc", "srv",       "mnt", "root"};
+    char size[64];
     for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++)
         if (mkdir(dirs[i], 0755) != 0)
             return dirs[i];
     if (symlink("../tmp", "var/tmp") != 0 || symlink("../run", "var/run") != 0)
         return "/var";
-    if (mount("tmpfs", "tmp", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777,size=1g") != 0)
+    if (mount("tmpfs", "tmp", "tmpfs", MS_NOSUID | MS_NODEV,
+              tmpfs_size(size, sizeof(size), TMP_BYTES, 4)) != 0)
         return "/tmp";
-    if (home_fd >= 0 &&
-        ns_attach(home_fd, "home/user", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) != 0)
+    const unsigned long long attr = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+    if (from->home >= 0 && ns_attach(from->home, "home/user", attr) != 0)
         return "/home/user";
+    if (from->root_home >= 0 && ns_attach(from->root_home, "root", attr) != 0)
+        return "/root";
     if (mount("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) != 0)
         return "mount of /proc";
     return NULL;
@@ -247,7 +267,7 @@ const char *ns_mount_all(const struct ns_spec *s, const struct ns_sources *from)
     if (!step)
         step = make_run(from->exe);
     if (!step)
-        step = make_writable(from->home);
+        step = make_writable(from);
     if (!step && layered)
         step = ns_layers_finish(s);
     return step ? step : change_root(layered);

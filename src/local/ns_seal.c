@@ -6,10 +6,12 @@
 #include <grp.h>
 #include <linux/capability.h>
 #include <seccomp.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 /* System calls no agent needs and that reach deep into the kernel. */
@@ -59,7 +61,9 @@ static int add_rules(scmp_filter_ctx ctx)
     for (size_t i = 0; i < sizeof(absent) / sizeof(absent[0]); i++)
         if (seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), absent[i], 0) != 0)
             return -1;
-    return 0;
+    /* a user may set the limits of all its processes: not those of the init */
+    return seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(prlimit64), 1,
+                            SCMP_A0(SCMP_CMP_MASKED_EQ, 0xffffffff, 1));
 }
 
 static const char *load_seccomp(void)
@@ -112,6 +116,24 @@ static void limit(int what, rlim_t soft, rlim_t hard)
     setrlimit((__rlimit_resource_t)what, &want);
 }
 
+/* Since 5.14 the processes of a user are counted in each user namespace apart. */
+static bool counts_apart(void)
+{
+    struct utsname u;
+    int major = 0, minor = 0;
+    return uname(&u) == 0 && sscanf(u.release, "%d.%d", &major, &minor) == 2 &&
+           (major > 5 || (major == 5 && minor >= 14));
+}
+
+void ns_limit(bool isolated)
+{
+    if (isolated && counts_apart())
+        limit(RLIMIT_NPROC, NS_PROCESSES, NS_PROCESSES);
+    limit(RLIMIT_NOFILE, 16384, 65536);
+    limit(RLIMIT_CORE, 0, 0);
+    limit(RLIMIT_FSIZE, NS_FILE_MAX, NS_FILE_MAX);
+}
+
 const char *ns_seal(void)
 {
     for (int cap = 0; cap < 64; cap++)
@@ -125,9 +147,6 @@ const char *ns_seal(void)
         step = drop_capabilities();
     if (step)
         return step;
-    limit(RLIMIT_NPROC, 256, 256);
-    limit(RLIMIT_NOFILE, 16384, 65536);
-    limit(RLIMIT_CORE, 0, 0);
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
         return "no new privileges";
     step = load_seccomp();

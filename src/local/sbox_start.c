@@ -51,17 +51,20 @@ static int listen_unix(const char *path, struct err *e)
     return fd;
 }
 
-/* The sandbox's own folder on the host, owned by the sandbox's user. */
-static int make_home(const struct provider *p, const char *id, char **home, struct err *e)
+/* The sandbox's own folders on the host, owned by the sandbox's user. */
+static int make_homes(const struct provider *p, const char *id, char *homes[2], struct err *e)
 {
     char *dir = boxstore_dir(p->state_dir, id);
-    *home = fs_join(dir, "home");
-    int rc = 0;
-    if (mkdir(dir, 0700) != 0 || mkdir(*home, 0755) != 0)
-        rc = err_sys(e, 0, "cannot make '%s'", *home);
+    int rc = mkdir(dir, 0700) != 0 ? err_sys(e, 0, "cannot make '%s'", dir) : 0;
+    homes[0] = fs_join(dir, "home");
+    homes[1] = fs_join(dir, "root");
     const struct ns_ids *ids = ns_ids();
-    if (rc == 0 && !p->unsafe && geteuid() == 0 && chown(*home, ids->uid, ids->gid) != 0)
-        rc = err_sys(e, 0, "cannot hand over '%s'", *home);
+    for (int i = 0; i < 2 && rc == 0; i++) {
+        if (mkdir(homes[i], 0755) != 0)
+            rc = err_sys(e, 0, "cannot make '%s'", homes[i]);
+        else if (!p->unsafe && geteuid() == 0 && chown(homes[i], ids->uid, ids->gid) != 0)
+            rc = err_sys(e, 0, "cannot hand over '%s'", homes[i]);
+    }
     free(dir);
     return rc;
 }
@@ -118,7 +121,7 @@ static int config_fd(const struct provider *p, const struct sbox_rec *r, const c
     jw_str(&w, "home", r->isolated ? "/home/user" : home);
     jw_str(&w, "workdir", r->isolated ? "/home/user" : home);
     jw_bool(&w, "isolated", r->isolated);
-    jw_i64(&w, "deadline", r->end_ms + DEADMAN_MS);
+    jw_i64(&w, "deadline", r->end_boot_ms + DEADMAN_MS);
     jw_end(&w);
     int fd = memfd_create("cc-tui-local", MFD_CLOEXEC);
     if (fd < 0 || write(fd, b.p, b.len) != (ssize_t)b.len || lseek(fd, 0, SEEK_SET) != 0) {
@@ -141,7 +144,7 @@ static void fill_record(const struct provider *p, const struct sbox_new *n, stru
     str_copy(r->template_id, sizeof(r->template_id), n->template_id);
     str_copy(r->alias, sizeof(r->alias), n->alias);
     r->started_ms = clock_wall_ms();
-    r->end_ms = r->started_ms + n->timeout_s * 1000;
+    sbox_rec_set_end(r, r->started_ms + n->timeout_s * 1000);
     r->isolated = !p->unsafe;
     r->internet = n->internet;
     r->auto_pause = n->auto_pause;
@@ -154,27 +157,29 @@ static void fill_record(const struct provider *p, const struct sbox_new *n, stru
 static int start_process(const struct provider *p, struct sbox_rec *r, const struct cJSON *env,
                          struct ns_child *child, struct err *e)
 {
-    char *home = NULL;
-    int rc = make_home(p, r->id, &home, e);
+    char *homes[2] = {NULL, NULL};
+    int rc = make_homes(p, r->id, homes, e);
     if (rc == 0 && p->unsafe)
-        rc = put_profile(p, home, e);
+        rc = put_profile(p, homes[0], e);
     struct ns_spec spec = {.id = r->id,
                            .exe = p->exe,
-                           .home = home,
+                           .home = homes[0],
+                           .root_home = homes[1],
                            .config_fd = -1,
                            .listen_fd = -1,
                            .isolated = r->isolated,
                            .internet = r->internet};
     if (rc == 0) {
         spec.listen_fd = listen_unix(r->sock, e);
-        spec.config_fd = config_fd(p, r, home, env, e);
+        spec.config_fd = config_fd(p, r, homes[0], env, e);
         rc = spec.listen_fd < 0 || spec.config_fd < 0 ? ERR_IO : ns_start(&spec, child, e);
     }
     if (spec.listen_fd >= 0)
         close(spec.listen_fd);
     if (spec.config_fd >= 0)
         close(spec.config_fd);
-    free(home);
+    free(homes[0]);
+    free(homes[1]);
     if (rc == 0) {
         r->pid = child->pid;
         r->start_ticks = proc_start_ticks(child->pid);
@@ -229,7 +234,7 @@ static void adopted(void *arg, struct sbox *b, const struct err *e)
     if (b) {
         log_info("sandbox %s taken over", b->rec.id);
         if (b->rec.state == SBOX_RUNNING)
-            sbox_set_end(b, b->rec.end_ms);
+            sbox_set_end(b, sbox_rec_end_now(&b->rec));
     } else {
         log_warn("sandbox not taken over: %s", e->text);
     }

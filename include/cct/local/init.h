@@ -7,9 +7,9 @@
  *
  * JSON on fd 3:
  *   sandboxID, token (X-Access-Token), envVars{}, user ("user"), uid, gid,
- *   home, workdir, isolated (bool), deadline (wall ms: when the init ends itself
- *   if the provider never speaks again: endAt + 5 min), logFd (absent or a fd),
- *   uploadMax (bytes of one uploaded file; absent: 8 GiB)
+ *   home, workdir, isolated (bool), deadline (ms of CLOCK_BOOTTIME: when the init
+ *   ends itself if the provider never speaks again: its end + 5 min), logFd (absent
+ *   or a fd), uploadMax (bytes of one uploaded file; absent: 8 GiB)
  *
  * The init answers on the socket: envd's data plane and,
  * only there and only with the header `X-CC-Control: <token>`:
@@ -32,6 +32,12 @@
 
 /* Subcommand `sandbox-init`; returns the exit status. Single-threaded. */
 int init_main(void);
+/* Subcommand `as-root PROGRAM ARGS`: the user `root` of a sandbox. It executes the
+ * program in a user namespace in which the sandbox's user is called 0: root in name,
+ * over its own files, and nobody more than before to everything else. Where the
+ * kernel refuses that the program stays who it was. Returns only in failure. */
+#define INIT_AS_ROOT "as-root"
+int init_as_root(char **argv);
 /* Subcommand `demo-agent`: the built-in agent that has no model behind it; speaks
  * Claude's stream-json on stdin/stdout. */
 int demo_agent_main(void);

@@ -13,11 +13,14 @@
 #define NS_USER_ID 1000       /* uid and gid of the sandbox's user */
 #define NS_ROOT_BASE 1000000u /* as root: sandbox id 0 is this host id */
 #define NS_ROOT_COUNT 65536u
+#define NS_PROCESSES 256         /* in one sandbox */
+#define NS_FILE_MAX (8ULL << 30) /* bytes of one file */
 
 struct ns_spec {
-    const char *id;   /* host name inside */
-    const char *exe;  /* this binary, absolute */
-    const char *home; /* host folder that becomes /home/user; not used with layers */
+    const char *id;        /* host name inside */
+    const char *exe;       /* this binary, absolute */
+    const char *home;      /* host folder that becomes /home/user; not used with layers */
+    const char *root_home; /* the same for /root */
     /* Root made of layers: NULL layers_dir for a small root of our own. Below
      * layers_dir each layer is a folder NAME/root; lowest first. Writes go to
      * the folders `root` and `work` below `upper`, which may itself be a layer. */
@@ -66,7 +69,7 @@ char *ns_own_path(void);
 /* --- used between ns*.c only ---------------------------------------------- */
 /* Detached mounts of what only our own account can reach; -1 where not used. */
 struct ns_sources {
-    int home, exe, layers, upper;
+    int home, root_home, exe, layers, upper;
 };
 /* Build the file system and change root. NULL, or the step that failed (errno
  * says why). */
@@ -78,7 +81,10 @@ extern const char *const ns_host_dirs[], *const ns_host_etc[]; /* end with NULL 
  * which both change. */
 const char *ns_layers_begin(const struct ns_sources *from);
 const char *ns_layers_finish(const struct ns_spec *s);
-/* Give up every right: bounding set, ids, capabilities, seccomp, limits. */
+/* Give up every right: bounding set, ids, capabilities, seccomp. */
 const char *ns_seal(void);
+/* Limits that need no cgroup. Without namespaces processes are not limited in
+ * number: they would be counted together with the user's own. */
+void ns_limit(bool isolated);
 
 #endif
