@@ -52,6 +52,7 @@ static void record_text(struct buf *b, const struct sbox_rec *r)
     jw_bool(&w, "internet", r->internet);
     jw_bool(&w, "autoPause", r->auto_pause);
     jw_bool(&w, "autoResume", r->auto_resume);
+    jw_bool(&w, "hidden", r->hidden);
     jw_i64(&w, "cpu", r->cpu);
     jw_i64(&w, "mem", r->mem_mb);
     jw_str(&w, "socket", r->sock);
@@ -115,7 +116,7 @@ static bool from_json(struct sbox_rec *r, const struct cJSON *j)
     bool ok = take_str(j, "id", r->id, sizeof(r->id)) && sbox_id_ok(r->id) &&
               take_str(j, "token", r->token, sizeof(r->token)) &&
               take_str(j, "templateID", r->template_id, sizeof(r->template_id)) &&
-              take_str(j, "alias", r->alias, sizeof(r->alias)) &&
+              str_copy(r->alias, sizeof(r->alias), json_str(j, "alias", "")) &&
               take_str(j, "socket", r->sock, sizeof(r->sock));
     r->pid = (pid_t)json_i64(j, "pid", 0);
     r->start_ticks = (uint64_t)json_i64(j, "startTicks", 0);
@@ -129,6 +130,7 @@ static bool from_json(struct sbox_rec *r, const struct cJSON *j)
     r->internet = json_bool(j, "internet", true);
     r->auto_pause = json_bool(j, "autoPause", false);
     r->auto_resume = json_bool(j, "autoResume", false);
+    r->hidden = json_bool(j, "hidden", false);
     r->cpu = (int)json_i64(j, "cpu", 1);
     r->mem_mb = (int)json_i64(j, "mem", 512);
     const struct cJSON *meta = json_get(j, "metadata");

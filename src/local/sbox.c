@@ -1,5 +1,6 @@
 /* Life of one sandbox: made, live, paused, ended. Every step is asynchronous;
  * `phase` says which operation is under way, and there is at most one. */
+#include "sbox_priv.h"
 #include <cct/local/init.h>
 #include <cct/local/initcall.h>
 #include <cct/local/lifelog.h>
@@ -32,7 +33,12 @@
 
 bool sbox_is_visible(const struct sbox *b)
 {
-    return b->phase == SBOX_LIVE || b->phase == SBOX_CHANGING;
+    return !b->rec.hidden && (b->phase == SBOX_LIVE || b->phase == SBOX_CHANGING);
+}
+
+struct sbox *sbox_find_any(const struct provider *p, const char *id)
+{
+    return map_get(p->boxes, id);
 }
 
 struct sbox *sbox_find(const struct provider *p, const char *id)
@@ -41,13 +47,24 @@ struct sbox *sbox_find(const struct provider *p, const char *id)
     return b && sbox_is_visible(b) ? b : NULL;
 }
 
-size_t sbox_count_running(const struct provider *p)
+static size_t count(const struct provider *p, bool hidden)
 {
     size_t n = 0, it = 0;
     struct sbox *b;
     while ((b = map_next(p->boxes, &it, NULL, NULL)) != NULL)
-        n += b->phase != SBOX_KILLING && b->rec.state == SBOX_RUNNING;
+        n +=
+            b->phase != SBOX_KILLING && b->rec.state == SBOX_RUNNING && b->rec.hidden == hidden;
     return n;
+}
+
+size_t sbox_count_running(const struct provider *p)
+{
+    return count(p, false);
+}
+
+size_t sbox_count_hidden(const struct provider *p)
+{
+    return count(p, true);
 }
 
 static void save(struct sbox *b)
@@ -91,6 +108,8 @@ static void free_box(struct sbox *b)
         close(b->pidfd);
     map_del(b->p->boxes, b->rec.id);
     sbox_rec_clear(&b->rec);
+    free(b->start_cmd);
+    free(b->ready_cmd);
     free(b);
 }
 
@@ -136,6 +155,8 @@ static void bury(struct sbox *b)
                 b->why[0] ? b->why : "its init ended at once");
     else
         err_set(&e, ERR_NOTFOUND, "sandbox '%s' has ended", b->rec.id);
+    b->phase = SBOX_KILLING;
+    sbox_ready_stop(b, &e);
     operation_done(b, &e);
     if (b->killed)
         b->killed(b->killed_arg, NULL, NULL);
@@ -217,6 +238,7 @@ void sbox_kill(struct sbox *b, sbox_done done, void *arg)
     b->call = NULL;
     struct err e = {0};
     err_set(&e, ERR_NOTFOUND, "sandbox '%s' was killed", b->rec.id);
+    sbox_ready_stop(b, &e);
     operation_done(b, &e);
     b->kill_timer = evtimer_new(b->p->base, on_kill_timer, b);
     struct timeval tv = {KILL_MS / 1000, 0};
@@ -409,13 +431,14 @@ int64_t sbox_expire(struct provider *p)
 
 /* --- made by us, or by an earlier provider ---------------------------------- */
 
-static void on_health(void *arg, int status, const char *body, size_t len)
+/* The commands of its template are through, in one way or the other. */
+static void on_ready(void *arg, struct sbox *same, const struct err *e)
 {
-    (void)body;
-    (void)len;
     struct sbox *b = arg;
-    b->call = NULL;
-    if (status == 204) {
+    (void)same;
+    if (b->phase != SBOX_CREATING)
+        return; /* killed or dead, and told so */
+    if (!e) {
         b->phase = SBOX_LIVE;
         if (b->is_new) {
             b->is_told = true;
@@ -423,6 +446,28 @@ static void on_health(void *arg, int status, const char *body, size_t len)
         }
         provider_touch(b->p);
         operation_done(b, NULL);
+        return;
+    }
+    struct err why = {0};
+    err_set(&why, ERR_SERVER, "sandbox could not be started: %s", e->text);
+    log_warn("sandbox %s: %s", b->rec.id, why.text);
+    operation_done(b, &why);
+    sbox_kill(b, NULL, NULL);
+}
+
+static void on_health(void *arg, int status, const char *body, size_t len)
+{
+    (void)body;
+    (void)len;
+    struct sbox *b = arg;
+    b->call = NULL;
+    if (status == 204 && b->start_cmd) {
+        struct tpl_image image = {.start_cmd = b->start_cmd, .ready_cmd = b->ready_cmd};
+        sbox_run_ready(b, &image, on_ready, b);
+        return;
+    }
+    if (status == 204) {
+        on_ready(b, b, NULL);
         return;
     }
     collect_why(b);

@@ -1,4 +1,5 @@
 /* How sandboxes come to be: a new one, or one that an earlier provider left. */
+#include "sbox_priv.h"
 #include <cct/local/init.h>
 #include <cct/local/lifelog.h>
 #include <cct/local/ns.h>
@@ -51,24 +52,6 @@ static int listen_unix(const char *path, struct err *e)
     return fd;
 }
 
-/* The sandbox's own folders on the host, owned by the sandbox's user. */
-static int make_homes(const struct provider *p, const char *id, char *homes[2], struct err *e)
-{
-    char *dir = boxstore_dir(p->state_dir, id);
-    int rc = mkdir(dir, 0700) != 0 ? err_sys(e, 0, "cannot make '%s'", dir) : 0;
-    homes[0] = fs_join(dir, "home");
-    homes[1] = fs_join(dir, "root");
-    const struct ns_ids *ids = ns_ids();
-    for (int i = 0; i < 2 && rc == 0; i++) {
-        if (mkdir(homes[i], 0755) != 0)
-            rc = err_sys(e, 0, "cannot make '%s'", homes[i]);
-        else if (!p->unsafe && geteuid() == 0 && chown(homes[i], ids->uid, ids->gid) != 0)
-            rc = err_sys(e, 0, "cannot hand over '%s'", homes[i]);
-    }
-    free(dir);
-    return rc;
-}
-
 /* Without isolation the host's own /etc/profile sets PATH anew in login shells. */
 static int put_profile(const struct provider *p, const char *home, struct err *e)
 {
@@ -80,46 +63,66 @@ static int put_profile(const struct provider *p, const char *home, struct err *e
     return rc;
 }
 
-/* The user's variables, with the host's proxy settings in front: nothing else of
- * the host's environment reaches a sandbox. */
-static void put_env(struct jw *w, const struct provider *p, const struct cJSON *env)
+/* A variable that neither the user nor the template has set. */
+static void put_default(struct jw *w, const char *name, const char *value,
+                        const struct sbox_new *n)
 {
+    if (value && *value && !json_get(n->env, name) &&
+        !(n->image && json_get(n->image->env, name)))
+        jw_str(w, name, value);
+}
+
+/* The user's variables, with the template's and the host's proxy settings in front:
+ * nothing else of the host's environment reaches a sandbox. */
+static void put_env(struct jw *w, const struct provider *p, const struct sbox_new *n)
+{
+    const struct cJSON *image = n->image ? n->image->env : NULL;
     static const char *const proxies[] = {"http_proxy", "https_proxy", "no_proxy", "all_proxy",
                                           "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY"};
     jw_obj(w, "envVars");
-    for (size_t i = 0; i < sizeof(proxies) / sizeof(proxies[0]); i++) {
-        const char *v = getenv(proxies[i]);
-        if (v && *v && !json_get(env, proxies[i]))
-            jw_str(w, proxies[i], v);
-    }
-    if (p->unsafe && !json_get(env, "PATH")) {
+    for (size_t i = 0; i < sizeof(proxies) / sizeof(proxies[0]); i++)
+        put_default(w, proxies[i], getenv(proxies[i]), n);
+    if (p->unsafe) {
         char *path = xasprintf("%s/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:"
                                "/sbin:/bin",
                                p->state_dir);
-        jw_str(w, "PATH", path);
+        put_default(w, "PATH", path, n);
         free(path);
     }
-    for (const struct cJSON *c = json_first(env); c; c = json_next(c))
+    /* programs are installed below /usr/local, by npm and pip as by hand; there is
+     * no system's package that pip could break */
+    if (sbox_root_is_layered(n)) {
+        put_default(w, "NPM_CONFIG_PREFIX", "/usr/local", n);
+        put_default(w, "PIP_BREAK_SYSTEM_PACKAGES", "1", n);
+    }
+    for (const struct cJSON *c = json_first(image); c; c = json_next(c))
+        if (!json_get(n->env, json_name(c)))
+            jw_str(w, json_name(c), json_str_of(c));
+    for (const struct cJSON *c = json_first(n->env); c; c = json_next(c))
         jw_str(w, json_name(c), json_str_of(c));
     jw_end(w);
 }
 
 /* What the init needs to know, in memory only: keys are among it. */
 static int config_fd(const struct provider *p, const struct sbox_rec *r, const char *home,
-                     const struct cJSON *env, struct err *e)
+                     const struct sbox_new *n, struct err *e)
 {
+    const char *user = n->image ? n->image->user : NULL;
+    const char *workdir = n->image ? n->image->workdir : NULL;
     struct buf b = BUF_INIT;
     struct jw w;
+    if (r->isolated)
+        home = "/home/user";
     jw_init(&w, &b);
     jw_obj(&w, NULL);
     jw_str(&w, "sandboxID", r->id);
     jw_str(&w, "token", r->token);
-    put_env(&w, p, env);
-    jw_str(&w, "user", "user");
+    put_env(&w, p, n);
+    jw_str(&w, "user", user && *user ? user : "user");
     jw_i64(&w, "uid", r->isolated ? NS_USER_ID : (int64_t)geteuid());
     jw_i64(&w, "gid", r->isolated ? NS_USER_ID : (int64_t)getegid());
-    jw_str(&w, "home", r->isolated ? "/home/user" : home);
-    jw_str(&w, "workdir", r->isolated ? "/home/user" : home);
+    jw_str(&w, "home", home);
+    jw_str(&w, "workdir", workdir && *workdir ? workdir : home);
     jw_bool(&w, "isolated", r->isolated);
     jw_i64(&w, "deadline", r->end_boot_ms + DEADMAN_MS);
     jw_end(&w);
@@ -142,7 +145,8 @@ static void fill_record(const struct provider *p, const struct sbox_new *n, stru
     rand_id(r->id + 1, 20);
     digest_random_hex(r->token, 64);
     str_copy(r->template_id, sizeof(r->template_id), n->template_id);
-    str_copy(r->alias, sizeof(r->alias), n->alias);
+    str_copy(r->alias, sizeof(r->alias), n->alias ? n->alias : "");
+    r->hidden = n->hidden;
     r->started_ms = clock_wall_ms();
     sbox_rec_set_end(r, r->started_ms + n->timeout_s * 1000);
     r->isolated = !p->unsafe;
@@ -154,32 +158,30 @@ static void fill_record(const struct provider *p, const struct sbox_new *n, stru
     snprintf(r->sock, sizeof(r->sock), "%s/s/%s.sock", p->runtime_dir, r->id);
 }
 
-static int start_process(const struct provider *p, struct sbox_rec *r, const struct cJSON *env,
+static int start_process(struct provider *p, struct sbox_rec *r, const struct sbox_new *n,
                          struct ns_child *child, struct err *e)
 {
-    char *homes[2] = {NULL, NULL};
-    int rc = make_homes(p, r->id, homes, e);
+    struct sbox_root root;
+    int rc = sbox_root_make(p, r->id, n, &root, e);
     if (rc == 0 && p->unsafe)
-        rc = put_profile(p, homes[0], e);
+        rc = put_profile(p, root.home, e);
     struct ns_spec spec = {.id = r->id,
                            .exe = p->exe,
-                           .home = homes[0],
-                           .root_home = homes[1],
                            .config_fd = -1,
                            .listen_fd = -1,
                            .isolated = r->isolated,
                            .internet = r->internet};
     if (rc == 0) {
+        sbox_root_fill(&root, &spec);
         spec.listen_fd = listen_unix(r->sock, e);
-        spec.config_fd = config_fd(p, r, homes[0], env, e);
+        spec.config_fd = config_fd(p, r, root.home, n, e);
         rc = spec.listen_fd < 0 || spec.config_fd < 0 ? ERR_IO : ns_start(&spec, child, e);
     }
     if (spec.listen_fd >= 0)
         close(spec.listen_fd);
     if (spec.config_fd >= 0)
         close(spec.config_fd);
-    free(homes[0]);
-    free(homes[1]);
+    sbox_root_release(&root);
     if (rc == 0) {
         r->pid = child->pid;
         r->start_ticks = proc_start_ticks(child->pid);
@@ -192,13 +194,16 @@ int sbox_create(struct provider *p, const struct sbox_new *n, sbox_done done, vo
 {
     if (p->stopping)
         return err_set(e, ERR_BUSY, "the local provider is being stopped");
-    if (sbox_count_running(p) >= (size_t)p->max_running)
+    if (n->hidden && sbox_count_hidden(p) >= PROV_MAX_HIDDEN)
+        return err_set(e, ERR_LIMIT, "the limit of %d template builds at a time is reached",
+                       PROV_MAX_HIDDEN);
+    if (!n->hidden && sbox_count_running(p) >= (size_t)p->max_running)
         return err_set(e, ERR_LIMIT, "the limit of %d running sandboxes is reached",
                        p->max_running);
     struct sbox_rec r;
     struct ns_child child;
     fill_record(p, n, &r);
-    int rc = start_process(p, &r, n->env, &child, e);
+    int rc = start_process(p, &r, n, &child, e);
     if (rc != 0) {
         sbox_remove_files(p, r.id, r.sock);
         err_wrap(e, "sandbox could not be started");
@@ -213,6 +218,10 @@ int sbox_create(struct provider *p, const struct sbox_new *n, sbox_done done, vo
     struct sbox *b =
         sbox_make(p, &r, child.pidfd, child.status_fd, CREATE_MS, rc == 0 ? done : NULL, arg);
     b->is_new = !n->hidden;
+    if (n->image && !n->build_layer && n->image->start_cmd && *n->image->start_cmd) {
+        b->start_cmd = xstrdup(n->image->start_cmd);
+        b->ready_cmd = xstrdup(n->image->ready_cmd);
+    }
     if (rc != 0) { /* without a record a restart would lose sight of it */
         sbox_kill(b, NULL, NULL);
         e->code = ERR_SERVER;
@@ -264,6 +273,14 @@ static void adopt_one(void *arg, const char *id)
         log_info("sandbox %s has ended meanwhile", id);
         if (p->life)
             lifelog_add(p->life, &r, LIFE_KILLED, "ended", clock_wall_ms());
+        sbox_remove_files(p, id, r.sock);
+        sbox_rec_clear(&r);
+        return;
+    }
+    if (r.hidden) {
+        log_info("sandbox %s of a template build is ended", id);
+        proc_signal(pidfd, SIGKILL);
+        close(pidfd);
         sbox_remove_files(p, id, r.sock);
         sbox_rec_clear(&r);
         return;

@@ -75,11 +75,14 @@ static int find_places(const struct serve_opts *o, char **state, char **runtime,
 
 static int make_places(struct provider *p, struct err *e)
 {
-    static const char *const in_state[] = {"boxes", "bin"};
+    static const char *const in_state[] = {"boxes", "bin", "layers"};
     int rc = fs_mkdir_private(p->state_dir, e);
-    for (size_t i = 0; rc == 0 && i < 2; i++) {
+    for (size_t i = 0; rc == 0 && i < 3; i++) {
         char *path = fs_join(p->state_dir, in_state[i]);
         rc = fs_mkdir_private(path, e);
+        /* entered by the sandbox's user, through a mount of its own */
+        if (rc == 0 && i == 2 && chmod(path, 0711) != 0)
+            rc = err_sys(e, 0, "cannot open up '%s'", path);
         free(path);
     }
     char *socks = fs_join(p->runtime_dir, "s");
@@ -410,5 +413,6 @@ int serve_main(const struct serve_opts *o)
     free(s.p.state_dir);
     free(s.p.runtime_dir);
     free(s.p.exe);
+    free(s.p.layers_refused);
     return status;
 }

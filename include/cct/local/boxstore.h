@@ -18,14 +18,15 @@ struct sbox_rec {
     char id[24]; /* i + 20 of [a-z0-9] */
     char token[72];
     char template_id[24];
-    char alias[16];
-    pid_t pid; /* the init, as this process sees it */
+    char alias[129]; /* may be empty */
+    pid_t pid;       /* the init, as this process sees it */
     uint64_t start_ticks;
     int64_t started_ms, end_ms; /* wall; paused: end = time of the pause */
     int64_t end_boot_ms;        /* the same end on CLOCK_BOOTTIME: this one decides */
     enum sbox_state state;
     struct cJSON *metadata; /* object of strings, or NULL; owned */
     bool isolated, internet, auto_pause, auto_resume;
+    bool hidden; /* of a template build, which ends with the provider */
     int cpu, mem_mb;
     char sock[108];
 };

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #define PROV_MAX_RUNNING 64     /* by default; past it create answers 429 */
+#define PROV_MAX_HIDDEN 4       /* template builds at a time */
 #define PROV_IDLE_EXIT_MS 60000 /* ends itself this long after the last use */
 #define PROV_CPU 2
 #define PROV_MEM_MB 1024
@@ -35,6 +36,8 @@ struct provider {
     int64_t used_ms;         /* monotonic: last time somebody was here */
     int64_t renewed_ms;      /* monotonic: dead-man timers moved */
     int64_t wall_minus_boot; /* as it was: a change is a jump of the wall clock */
+    bool layers_tried;       /* whether roots of layers work here, and ... */
+    char *layers_refused;    /* ... the sentence when they do not */
     bool stopping;           /* all sandboxes are being ended, then the loop */
 };
 
@@ -43,6 +46,8 @@ enum sbox_phase { SBOX_CREATING, SBOX_LIVE, SBOX_CHANGING, SBOX_KILLING };
 /* Answer of an operation: rc 0 or a negative err code. The sandbox is valid
  * during the call when rc is 0; when it died meanwhile, `b` is NULL. */
 typedef void (*sbox_done)(void *arg, struct sbox *b, const struct err *e);
+
+struct sbox_ready;
 
 struct sbox {
     struct provider *p;
@@ -58,9 +63,11 @@ struct sbox {
     void *done_arg;
     sbox_done killed; /* of a kill */
     void *killed_arg;
-    char why[256];      /* text of a failed set-up */
-    bool is_new;        /* made by us, and clients may see it */
-    bool is_told;       /* its making is in the provider's lifelog */
+    char *start_cmd, *ready_cmd; /* to be run before it is live, or NULL */
+    struct sbox_ready *ready;    /* the run of them under way */
+    char why[256];               /* text of a failed set-up */
+    bool is_new;                 /* made by us, and clients may see it */
+    bool is_told;                /* its making is in the provider's lifelog */
     const char *reason; /* of the pause or kill under way: "timeout", "stop"; or NULL */
 };
 
@@ -85,14 +92,22 @@ struct sbox_new {
 
 /* Sandboxes that clients may see (live, or between two states). NULL: none. */
 struct sbox *sbox_find(const struct provider *p, const char *id);
+/* Also one of a template build. */
+struct sbox *sbox_find_any(const struct provider *p, const char *id);
 bool sbox_is_visible(const struct sbox *b);
 size_t sbox_count_running(const struct provider *p); /* with those being made */
+size_t sbox_count_hidden(const struct provider *p);
 
 /* Each calls `done` once, later, unless it fails at once (negative, *e set). */
 int sbox_create(struct provider *p, const struct sbox_new *n, sbox_done done, void *arg,
                 struct err *e);
 int sbox_pause(struct sbox *b, sbox_done done, void *arg, struct err *e);
 int sbox_resume(struct sbox *b, int64_t timeout_s, sbox_done done, void *arg, struct err *e);
+/* Run the image's start command, then its ready command until that ends with 0.
+ * `done` comes once and never at once: with the sandbox, or with NULL and the
+ * reason (also when it ends meanwhile); the sandbox lives on in both cases. The
+ * image is borrowed during the call. One at a time for a sandbox. */
+void sbox_run_ready(struct sbox *b, const struct tpl_image *image, sbox_done done, void *arg);
 void sbox_kill(struct sbox *b, sbox_done done, void *arg); /* done may be NULL */
 /* Take a process into the table and ask for its health; `done` comes with it.
  * Moves rec's metadata and both descriptors in (status_fd may be -1). */

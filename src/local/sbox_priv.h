@@ -1,0 +1,27 @@
+/* Between the parts of a sandbox's life; private to sbox*.c. */
+#ifndef LOCAL_SBOX_PRIV_H
+#define LOCAL_SBOX_PRIV_H
+
+#include <cct/local/provider.h>
+
+struct ns_spec;
+
+/* Where a new sandbox's files are; owned. */
+struct sbox_root {
+    char *home, *root_home;        /* of a plain root, or NULL */
+    char *layers_dir, *upper;      /* of a layered one, or NULL */
+    const struct tpl_image *image; /* borrowed */
+};
+
+/* Is it a root of layers that this asks for? */
+bool sbox_root_is_layered(const struct sbox_new *n);
+/* Make the folders; refuses layers where they cannot work. */
+int sbox_root_make(struct provider *p, const char *id, const struct sbox_new *n,
+                   struct sbox_root *out, struct err *e);
+void sbox_root_fill(const struct sbox_root *root, struct ns_spec *s);
+void sbox_root_release(struct sbox_root *root);
+
+/* End a sbox_run_ready() under way: its `done` is told `e`. */
+void sbox_ready_stop(struct sbox *b, const struct err *e);
+
+#endif
