@@ -32,6 +32,14 @@ char *boxstore_dir(const char *state_dir, const char *id)
     return xasprintf("%s/boxes/%s", state_dir, id);
 }
 
+static void write_object(struct jw *w, const char *name, const struct cJSON *o)
+{
+    char *text = o ? json_text(o) : NULL;
+    if (text)
+        jw_raw(w, name, text);
+    free(text);
+}
+
 static void record_text(struct buf *b, const struct sbox_rec *r)
 {
     struct jw w;
@@ -53,14 +61,14 @@ static void record_text(struct buf *b, const struct sbox_rec *r)
     jw_bool(&w, "autoPause", r->auto_pause);
     jw_bool(&w, "autoResume", r->auto_resume);
     jw_bool(&w, "hidden", r->hidden);
+    jw_bool(&w, "internetAsked", r->internet_asked);
+    jw_bool(&w, "autoPauseCold", r->auto_pause_cold);
+    jw_bool(&w, "cold", r->cold);
     jw_i64(&w, "cpu", r->cpu);
     jw_i64(&w, "mem", r->mem_mb);
     jw_str(&w, "socket", r->sock);
-    if (r->metadata) {
-        char *meta = json_text(r->metadata);
-        jw_raw(&w, "metadata", meta);
-        free(meta);
-    }
+    write_object(&w, "metadata", r->metadata);
+    write_object(&w, "network", r->network);
     jw_end(&w);
 }
 
@@ -105,6 +113,8 @@ static bool take_str(const struct cJSON *j, const char *name, char *dst, size_t 
 
 static struct cJSON *copy_object(const struct cJSON *o)
 {
+    if (!json_is_object(o))
+        return NULL;
     char *text = json_text(o);
     struct cJSON *copy = json_parse(text, strlen(text), NULL);
     free(text);
@@ -131,11 +141,13 @@ static bool from_json(struct sbox_rec *r, const struct cJSON *j)
     r->auto_pause = json_bool(j, "autoPause", false);
     r->auto_resume = json_bool(j, "autoResume", false);
     r->hidden = json_bool(j, "hidden", false);
+    r->internet_asked = json_bool(j, "internetAsked", false);
+    r->auto_pause_cold = json_bool(j, "autoPauseCold", false);
+    r->cold = json_bool(j, "cold", false);
     r->cpu = (int)json_i64(j, "cpu", 1);
     r->mem_mb = (int)json_i64(j, "mem", 512);
-    const struct cJSON *meta = json_get(j, "metadata");
-    if (json_is_object(meta))
-        r->metadata = copy_object(meta);
+    r->metadata = copy_object(json_get(j, "metadata"));
+    r->network = copy_object(json_get(j, "network"));
     return ok && r->pid > 1 && r->start_ticks > 0 && r->started_ms > 0 && r->end_ms > 0;
 }
 
@@ -164,6 +176,7 @@ int boxstore_load(const char *state_dir, const char *id, struct sbox_rec *r, str
 void sbox_rec_clear(struct sbox_rec *r)
 {
     json_free(r->metadata);
+    json_free(r->network);
     memset(r, 0, sizeof(*r));
 }
 

@@ -26,6 +26,9 @@ void ctl_reply_err(struct http_req *r, const struct err *e)
     case ERR_BUSY:
         status = 503;
         break;
+    case ERR_UNSUPPORTED:
+        status = 501;
+        break;
     default:
         break;
     }

@@ -35,6 +35,7 @@ static const struct route {
     {"POST", "/v2/sandboxes/{}/connect", ctl_sandbox_connect, true},
     {"POST", "/sandboxes/{}/timeout", ctl_sandbox_timeout, false},
     {"POST", "/sandboxes/{}/refreshes", ctl_sandbox_refreshes, false},
+    {"PUT", "/sandboxes/{}/network", ctl_sandbox_network, false},
     {"GET", "/sandboxes/{}/metrics", ctl_metrics_one, false},
     {"GET", "/sandboxes/{}/logs", ctl_logs, false},
     {"GET", "/v2/sandboxes/{}/logs", ctl_logs, true},
@@ -214,7 +215,7 @@ void ctl_handle(struct http_req *r, void *arg)
     for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
         if (!path_matches(routes[i].pattern, r->path, &m))
             continue;
-        if (strcmp(routes[i].method, r->method) == 0) {
+        if (strcmp(routes[i].method, r->is_head ? "GET" : r->method) == 0) {
             buf_release(&allow);
             run_route(&routes[i], &c, &m);
             return;

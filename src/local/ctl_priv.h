@@ -53,6 +53,7 @@ void ctl_sandbox_resume(struct ctl_call *c);
 void ctl_sandbox_connect(struct ctl_call *c);
 void ctl_sandbox_timeout(struct ctl_call *c);
 void ctl_sandbox_refreshes(struct ctl_call *c);
+void ctl_sandbox_network(struct ctl_call *c);
 
 void ctl_metrics_one(struct ctl_call *c);
 void ctl_metrics_many(struct ctl_call *c);

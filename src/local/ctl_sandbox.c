@@ -7,6 +7,7 @@
 #include <cct/util/map.h>
 #include <cct/util/xalloc.h>
 
+#include <cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,13 @@ static void write_created(struct buf *out, const struct sbox_rec *r)
     jw_end(&w);
 }
 
+static void write_object(struct jw *w, const char *name, const struct cJSON *o)
+{
+    char *text = o ? json_text(o) : NULL;
+    jw_raw(w, name, text ? text : "{}");
+    free(text);
+}
+
 static void write_item(struct jw *w, const struct sbox_rec *r, bool detail)
 {
     jw_obj(w, NULL);
@@ -45,18 +53,16 @@ static void write_item(struct jw *w, const struct sbox_rec *r, bool detail)
     jw_i64(w, "diskSizeMB", 0);
     jw_str(w, "envdVersion", INIT_ENVD_VERSION);
     jw_bool(w, "isolated", r->isolated);
-    if (r->metadata) {
-        char *text = json_text(r->metadata);
-        jw_raw(w, "metadata", text);
-        free(text);
-    } else {
-        jw_obj(w, "metadata");
-        jw_end(w);
-    }
+    write_object(w, "metadata", r->metadata);
     if (detail) {
         jw_str(w, "envdAccessToken", r->token);
         jw_null(w, "domain");
-        jw_bool(w, "allowInternetAccess", r->internet);
+        if (r->internet_asked)
+            jw_bool(w, "allowInternetAccess", r->internet);
+        else
+            jw_null(w, "allowInternetAccess");
+        if (r->network)
+            write_object(w, "network", r->network);
         jw_obj(w, "lifecycle");
         jw_bool(w, "autoResume", r->auto_resume);
         jw_str(w, "onTimeout", r->auto_pause ? "pause" : "kill");
@@ -80,10 +86,26 @@ static void reply_created(struct http_req *r, int status, const struct sbox *b)
     buf_release(&out);
 }
 
+/* It was wanted rightly, and this machine could not do it. */
+static void reply_failed(struct http_req *r, const struct err *e)
+{
+    struct buf out = BUF_INIT;
+    struct jw w;
+    jw_init(&w, &out);
+    jw_obj(&w, NULL);
+    jw_i64(&w, "code", 500);
+    jw_str(&w, "message", e->text);
+    jw_str(&w, "error_code", "sandbox_create_failed");
+    jw_end(&w);
+    ctl_reply_buf(r, 500, &out);
+}
+
 static void done_created(void *arg, struct sbox *b, const struct err *e)
 {
     if (b)
         reply_created(arg, 201, b);
+    else if (e->code == ERR_SERVER)
+        reply_failed(arg, e);
     else
         ctl_reply_err(arg, e);
 }
@@ -95,18 +117,6 @@ static void done_empty(void *arg, struct sbox *b, const struct err *e)
         ctl_reply_err(arg, e);
     else
         http_reply(arg, 204, NULL, 0);
-}
-
-static bool is_string_map(const struct cJSON *o)
-{
-    if (!o)
-        return true;
-    if (!json_is_object(o))
-        return false;
-    for (const struct cJSON *m = json_first(o); m; m = json_next(m))
-        if (!json_is_string(m) || !*json_name(m))
-            return false;
-    return true;
 }
 
 /* --- routes: the collection ----------------------------------------------------- */
@@ -124,19 +134,14 @@ void ctl_sandbox_create(struct ctl_call *c)
         return;
     }
     struct sbox_new n = {.template_id = t->id, .alias = t->alias};
-    n.metadata = json_get(c->body, "metadata");
-    n.env = json_get(c->body, "envVars");
-    if (!is_string_map(n.metadata) || !is_string_map(n.env)) {
-        http_reply_error(c->r, 400, "metadata and envVars must map names to strings");
-        return;
-    }
-    if (!ctl_take_seconds(c, "timeout", c->v2 ? 300 : 15, 1, &n.timeout_s))
-        return;
-    n.auto_pause = json_bool(c->body, "autoPause", false);
-    n.auto_resume = json_bool(json_get(c->body, "autoResume"), "enabled", false);
-    n.internet = json_bool(c->body, "allow_internet_access", true);
     struct err e = {0};
-    if (sbox_create(c->p, &n, done_created, c->r, &e) != 0)
+    int rc = ctl_options_parse(c->body, c->v2, &n, &e);
+    if (rc == 0 && c->p->unsafe && !n.internet)
+        rc = err_set(&e, ERR_UNSUPPORTED,
+                     "without namespaces a sandbox cannot be kept from the internet");
+    if (rc == 0)
+        rc = sbox_create(c->p, &n, done_created, c->r, &e);
+    if (rc != 0)
         ctl_reply_err(c->r, &e);
 }
 
@@ -209,6 +214,17 @@ void ctl_sandbox_get(struct ctl_call *c)
     buf_release(&out);
 }
 
+/* {"memory":false}: without the processes, from the files only. */
+static bool take_memory(const struct ctl_call *c, bool *memory)
+{
+    const struct cJSON *v = json_get(c->body, "memory");
+    *memory = json_bool(c->body, "memory", true);
+    if (!v || cJSON_IsNull(v) || cJSON_IsBool(v))
+        return true;
+    http_reply_error(c->r, 400, "memory must be a boolean");
+    return false;
+}
+
 void ctl_sandbox_delete(struct ctl_call *c)
 {
     sbox_kill(c->b, done_empty, c->r);
@@ -217,7 +233,10 @@ void ctl_sandbox_delete(struct ctl_call *c)
 void ctl_sandbox_pause(struct ctl_call *c)
 {
     struct err e = {0};
-    if (sbox_pause(c->b, done_empty, c->r, &e) != 0)
+    bool memory;
+    if (!take_memory(c, &memory))
+        return;
+    if (sbox_pause(c->b, memory, done_empty, c->r, &e) != 0)
         ctl_reply_err(c->r, &e);
 }
 
@@ -225,10 +244,14 @@ void ctl_sandbox_resume(struct ctl_call *c)
 {
     int64_t s;
     struct err e = {0};
-    if (!ctl_take_seconds(c, "timeout", 15, 1, &s))
+    bool memory;
+    const struct cJSON *pause = json_get(c->body, "autoPause");
+    if (!take_memory(c, &memory) || !ctl_take_seconds(c, "timeout", 15, 1, &s))
         return;
-    if (sbox_resume(c->b, s, done_created, c->r, &e) != 0)
+    if (sbox_resume(c->b, s, memory, done_created, c->r, &e) != 0)
         ctl_reply_err(c->r, &e);
+    else if (pause)
+        c->b->rec.auto_pause = json_bool(c->body, "autoPause", false);
 }
 
 void ctl_sandbox_connect(struct ctl_call *c)
@@ -239,10 +262,11 @@ void ctl_sandbox_connect(struct ctl_call *c)
         http_reply_error(c->r, 400, "timeout is missing");
         return;
     }
-    if (!ctl_take_seconds(c, "timeout", 300, 1, &s))
+    bool memory;
+    if (!take_memory(c, &memory) || !ctl_take_seconds(c, "timeout", 300, 1, &s))
         return;
     if (c->b->rec.state == SBOX_PAUSED) {
-        if (sbox_resume(c->b, s, done_created, c->r, &e) != 0)
+        if (sbox_resume(c->b, s, memory, done_created, c->r, &e) != 0)
             ctl_reply_err(c->r, &e);
         return;
     }
@@ -282,4 +306,22 @@ void ctl_sandbox_refreshes(struct ctl_call *c)
     if (end > c->b->rec.end_ms)
         sbox_move_end(c->b, end);
     http_reply(c->r, 204, NULL, 0);
+}
+
+/* What a network namespace is cannot be changed later; saying again what is so
+ * already is no change. */
+void ctl_sandbox_network(struct ctl_call *c)
+{
+    struct err e = {0};
+    struct sbox_new n = {0};
+    if (!is_running(c))
+        return;
+    int rc = ctl_options_update(c->body, &n.internet, &e);
+    if (rc == 0 && n.internet != c->b->rec.internet)
+        rc = err_set(&e, ERR_UNSUPPORTED,
+                     "the network of a sandbox is settled when it is made; make another one");
+    if (rc != 0)
+        ctl_reply_err(c->r, &e);
+    else
+        http_reply(c->r, 204, NULL, 0);
 }

@@ -130,10 +130,20 @@ static void ctl_deadline(struct envd *e, struct http_req *req)
     envd_reply_empty(req, 204);
 }
 
+/* {"memory":false}: all processes are ended, as by a reboot. */
+static void end_unless_kept(struct envd *e, struct http_req *req)
+{
+    struct cJSON *j = json_parse(buf_str(&req->body), req->body.len, NULL);
+    if (!json_bool(j, "memory", true))
+        envd_tree_signal(e, SIGKILL);
+    json_free(j);
+}
+
 static void ctl_pause(struct envd *e, struct http_req *req)
 {
     if (e->paused_mono == 0) {
         e->paused_mono = clock_mono_ms();
+        end_unless_kept(e, req);
         envd_tree_signal(e, SIGSTOP);
     }
     envd_reply_empty(req, 204);
@@ -144,6 +154,7 @@ static void ctl_resume(struct envd *e, struct http_req *req)
     if (e->paused_mono != 0) {
         int64_t pause_ms = clock_mono_ms() - e->paused_mono;
         e->paused_mono = 0;
+        end_unless_kept(e, req);
         envd_process_shift(e, pause_ms);
         envd_tree_signal(e, SIGCONT);
     }

@@ -286,6 +286,7 @@ static void on_paused(void *arg, int status, const char *body, size_t len)
     b->call = NULL;
     b->phase = SBOX_LIVE;
     if (status != 204) {
+        b->rec.cold = false;
         err_set(&e, ERR_SERVER, "sandbox '%s' could not be paused (status %d)", b->rec.id,
                 status);
     } else {
@@ -312,14 +313,21 @@ static int begin(struct sbox *b, sbox_done done, void *arg, struct err *e)
     return 0;
 }
 
-int sbox_pause(struct sbox *b, sbox_done done, void *arg, struct err *e)
+static const char *memory_json(bool memory)
+{
+    return memory ? NULL : "{\"memory\":false}";
+}
+
+int sbox_pause(struct sbox *b, bool memory, sbox_done done, void *arg, struct err *e)
 {
     if (b->rec.state == SBOX_PAUSED)
         return err_set(e, ERR_CONFLICT, "sandbox '%s' is already paused", b->rec.id);
     int rc = begin(b, done, arg, e);
-    if (rc == 0)
-        control_call(b, "/cc/pause", NULL, on_paused);
-    return rc;
+    if (rc != 0)
+        return rc;
+    b->rec.cold = !memory;
+    control_call(b, "/cc/pause", memory_json(memory), on_paused);
+    return 0;
 }
 
 static void on_resumed(void *arg, int status, const char *body, size_t len)
@@ -335,6 +343,8 @@ static void on_resumed(void *arg, int status, const char *body, size_t len)
         sbox_rec_set_end(&b->rec, clock_wall_ms());
         err_set(&e, ERR_SERVER, "sandbox '%s' could not be resumed (status %d)", b->rec.id,
                 status);
+    } else {
+        b->rec.cold = false;
     }
     save(b);
     send_deadline(b);
@@ -344,7 +354,8 @@ static void on_resumed(void *arg, int status, const char *body, size_t len)
     operation_done(b, &e);
 }
 
-int sbox_resume(struct sbox *b, int64_t timeout_s, sbox_done done, void *arg, struct err *e)
+int sbox_resume(struct sbox *b, int64_t timeout_s, bool memory, sbox_done done, void *arg,
+                struct err *e)
 {
     if (b->rec.state == SBOX_RUNNING)
         return err_set(e, ERR_CONFLICT, "sandbox '%s' is already running", b->rec.id);
@@ -358,7 +369,7 @@ int sbox_resume(struct sbox *b, int64_t timeout_s, sbox_done done, void *arg, st
     b->rec.state = SBOX_RUNNING;
     b->rec.started_ms = now;
     sbox_rec_set_end(&b->rec, now + timeout_s * 1000);
-    control_call(b, "/cc/resume", NULL, on_resumed);
+    control_call(b, "/cc/resume", memory_json(memory), on_resumed);
     return 0;
 }
 
@@ -422,7 +433,8 @@ int64_t sbox_expire(struct provider *p)
         log_info("sandbox %s expired", b->rec.id);
         b->reason = "timeout";
         if (b->rec.auto_pause)
-            sbox_pause(b, NULL, NULL, NULL); /* live and running: cannot refuse */
+            sbox_pause(b, !b->rec.auto_pause_cold, NULL, NULL,
+                       NULL); /* live and running: cannot refuse */
         else
             sbox_kill(b, NULL, NULL);
     }

@@ -138,6 +138,15 @@ static int config_fd(const struct provider *p, const struct sbox_rec *r, const c
     return fd;
 }
 
+/* NULL for what is absent or empty. */
+static struct cJSON *copy_json(const struct cJSON *o)
+{
+    char *text = json_first(o) ? json_text(o) : NULL;
+    struct cJSON *copy = text ? json_parse(text, strlen(text), NULL) : NULL;
+    free(text);
+    return copy;
+}
+
 static void fill_record(const struct provider *p, const struct sbox_new *n, struct sbox_rec *r)
 {
     memset(r, 0, sizeof(*r));
@@ -153,6 +162,10 @@ static void fill_record(const struct provider *p, const struct sbox_new *n, stru
     r->internet = n->internet;
     r->auto_pause = n->auto_pause;
     r->auto_resume = n->auto_resume;
+    r->auto_pause_cold = n->auto_pause_cold;
+    r->internet_asked = n->internet_asked;
+    r->network = copy_json(n->network);
+    r->metadata = copy_json(n->metadata);
     r->cpu = PROV_CPU;
     r->mem_mb = PROV_MEM_MB;
     snprintf(r->sock, sizeof(r->sock), "%s/s/%s.sock", p->runtime_dir, r->id);
@@ -206,13 +219,9 @@ int sbox_create(struct provider *p, const struct sbox_new *n, sbox_done done, vo
     int rc = start_process(p, &r, n, &child, e);
     if (rc != 0) {
         sbox_remove_files(p, r.id, r.sock);
+        sbox_rec_clear(&r);
         err_wrap(e, "sandbox could not be started");
         return e->code = ERR_SERVER; /* whatever it was, the request is not at fault */
-    }
-    if (n->metadata && json_first(n->metadata)) {
-        char *text = json_text(n->metadata);
-        r.metadata = json_parse(text, strlen(text), NULL);
-        free(text);
     }
     rc = boxstore_save(p->state_dir, &r, e);
     struct sbox *b =

@@ -285,7 +285,8 @@ static bool wake(struct pipe_conn *c, struct sbox *b)
     w->t = c->t;
     w->serial = c->serial;
     str_copy(c->id, sizeof(c->id), b->rec.id);
-    c->waking = b->rec.auto_resume && sbox_resume(b, WAKE_S, on_woken, w, NULL) == 0;
+    c->waking = b->rec.auto_resume && !b->rec.cold &&
+                sbox_resume(b, WAKE_S, true, on_woken, w, NULL) == 0;
     if (!c->waking)
         free(w);
     return c->waking;

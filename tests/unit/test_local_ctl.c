@@ -1,6 +1,7 @@
 /* Listing: query decoding, filters, order, cursors that survive changes between
  * two pages; names of templates. */
 #include <cct/local/ctl.h>
+#include <cct/local/provider.h>
 #include <cct/util/json.h>
 #include <cct/util/xalloc.h>
 
@@ -233,12 +234,130 @@ static void test_templates(void **state)
     buf_release(&b);
 }
 
+/* --- what a create may ask for ---------------------------------------------- */
+
+static int options(const char *json, bool v2, struct sbox_new *n, struct cJSON **body,
+                   struct err *e)
+{
+    *body = json_parse(json, strlen(json), NULL);
+    assert_non_null(*body);
+    *n = (struct sbox_new){0};
+    *e = (struct err){0};
+    return ctl_options_parse(*body, v2, n, e);
+}
+
+static void test_options_defaults(void **state)
+{
+    (void)state;
+    struct sbox_new n;
+    struct cJSON *body;
+    struct err e;
+    assert_int_equal(options("{\"unknown\":1,\"metadata\":null}", false, &n, &body, &e), 0);
+    assert_int_equal(n.timeout_s, 15);
+    assert_true(n.internet && !n.internet_asked && !n.auto_pause && !n.auto_pause_cold);
+    assert_null(n.metadata);
+    json_free(body);
+    assert_int_equal(
+        options("{\"autoPause\":true,\"autoResume\":{\"enabled\":true}}", true, &n, &body, &e),
+        0);
+    assert_int_equal(n.timeout_s, 300);
+    assert_true(n.auto_pause && n.auto_resume);
+    json_free(body);
+    assert_int_equal(ctl_options_parse(NULL, true, &n, &e), 0);
+}
+
+static void test_options_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *json;
+        int code;
+        const char *word;
+    } bad[] = {
+        {"{\"timeout\":0}", ERR_INVALID, "timeout"},
+        {"{\"timeout\":-1}", ERR_INVALID, "timeout"},
+        {"{\"timeout\":86401}", ERR_INVALID, "timeout"},
+        {"{\"timeout\":\"5\"}", ERR_INVALID, "timeout"},
+        {"{\"timeout\":1.5}", ERR_INVALID, "timeout"},
+        {"{\"metadata\":[]}", ERR_INVALID, "metadata"},
+        {"{\"metadata\":{\"a\":1}}", ERR_INVALID, "metadata"},
+        {"{\"envVars\":{\"\":\"x\"}}", ERR_INVALID, "envVars"},
+        {"{\"envVars\":{\"a=b\":\"x\"}}", ERR_INVALID, "envVars"},
+        {"{\"autoPause\":1}", ERR_INVALID, "autoPause"},
+        {"{\"autoPauseMemory\":false}", ERR_INVALID, "autoPauseMemory"},
+        {"{\"autoPause\":true,\"autoPauseMemory\":false,\"autoResume\":{\"enabled\":true}}",
+         ERR_INVALID, "autoResume"},
+        {"{\"autoResume\":{}}", ERR_INVALID, "autoResume.enabled"},
+        {"{\"secure\":\"yes\"}", ERR_INVALID, "secure"},
+        {"{\"network\":{\"allowPublicTraffic\":false}}", ERR_INVALID, "secure"},
+        {"{\"network\":{\"denyOut\":\"x\"}}", ERR_INVALID, "network.denyOut"},
+        {"{\"network\":{\"denyOut\":[\"example.com\"]}}", ERR_INVALID, "denyOut"},
+        {"{\"network\":{\"denyOut\":[\"1.2.3.4/x\"]}}", ERR_INVALID, "denyOut"},
+        {"{\"network\":{\"allowOut\":[\"example.com\"]}}", ERR_INVALID, "allowOut"},
+        {"{\"network\":{\"denyOut\":[\"8.8.8.8\"]}}", ERR_UNSUPPORTED, "denyOut"},
+        {"{\"network\":{\"allowOut\":[\"8.8.8.8\"],\"denyOut\":[\"0.0.0.0/0\"]}}",
+         ERR_UNSUPPORTED, "allowOut"},
+        {"{\"allow_internet_access\":false,\"network\":{\"allowOut\":[\"a.b\"]}}",
+         ERR_UNSUPPORTED, "allowOut"},
+        {"{\"network\":{\"egressProxy\":{\"address\":\"x\"}}}", ERR_UNSUPPORTED, "egressProxy"},
+        {"{\"network\":{\"rules\":{\"x\":[]}}}", ERR_UNSUPPORTED, "rules"},
+        {"{\"network\":{\"httpsPorts\":[443]}}", ERR_UNSUPPORTED, "httpsPorts"},
+        {"{\"mcp\":{\"x\":{}}}", ERR_UNSUPPORTED, "mcp"},
+        {"{\"iam\":{\"x\":{}}}", ERR_UNSUPPORTED, "iam"},
+        {"{\"volumeMounts\":[{\"name\":\"a\",\"path\":\"/x\"}]}", ERR_UNSUPPORTED, "volume"},
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct sbox_new n;
+        struct cJSON *body;
+        struct err e;
+        int rc = options(bad[i].json, false, &n, &body, &e);
+        if (rc != bad[i].code || !strstr(e.text, bad[i].word))
+            fail_msg("%s: %d %s", bad[i].json, rc, e.text);
+        json_free(body);
+    }
+}
+
+static void test_options_network(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *json;
+        bool internet;
+    } good[] = {
+        {"{\"allow_internet_access\":false}", false},
+        {"{\"allow_internet_access\":true}", true},
+        {"{\"network\":{}}", true},
+        {"{\"network\":{\"denyOut\":[]}}", true},
+        {"{\"network\":{\"denyOut\":[\"0.0.0.0/0\"]}}", false},
+        {"{\"network\":{\"denyOut\":[\"0.0.0.0/0\",\"8.8.8.8\"]}}", false},
+        {"{\"network\":{\"allowOut\":[\"8.8.8.8\",\"2001:db8::/32\"]}}", true},
+        {"{\"network\":{\"allowOut\":[\"0.0.0.0/0\"],\"denyOut\":[\"0.0.0.0/0\"]}}", true},
+        {"{\"secure\":true,\"network\":{\"allowPublicTraffic\":false}}", true},
+        {"{\"mcp\":{},\"volumeMounts\":[],\"network\":{\"rules\":{},\"egressProxy\":null}}",
+         true},
+    };
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        struct sbox_new n;
+        struct cJSON *body;
+        struct err e;
+        if (options(good[i].json, false, &n, &body, &e) != 0 || n.internet != good[i].internet)
+            fail_msg("%s: %d %s", good[i].json, n.internet, e.text);
+        json_free(body);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_paging),  cmocka_unit_test(test_cursor_is_stable),
-        cmocka_unit_test(test_filters), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_query),   cmocka_unit_test(test_templates),
+        cmocka_unit_test(test_paging),
+        cmocka_unit_test(test_cursor_is_stable),
+        cmocka_unit_test(test_filters),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_query),
+        cmocka_unit_test(test_templates),
+        cmocka_unit_test(test_options_defaults),
+        cmocka_unit_test(test_options_refused),
+        cmocka_unit_test(test_options_network),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

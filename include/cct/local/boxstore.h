@@ -25,8 +25,12 @@ struct sbox_rec {
     int64_t end_boot_ms;        /* the same end on CLOCK_BOOTTIME: this one decides */
     enum sbox_state state;
     struct cJSON *metadata; /* object of strings, or NULL; owned */
+    struct cJSON *network;  /* as the client sent it, or NULL; owned */
     bool isolated, internet, auto_pause, auto_resume;
-    bool hidden; /* of a template build, which ends with the provider */
+    bool hidden;          /* of a template build, which ends with the provider */
+    bool internet_asked;  /* the client said something about the internet */
+    bool auto_pause_cold; /* at its end it is paused without its processes */
+    bool cold;            /* paused so: traffic does not wake it */
     int cpu, mem_mb;
     char sock[108];
 };

@@ -49,6 +49,15 @@ void ctl_list_release(struct ctl_list *q);
 size_t ctl_list_select(const struct ctl_list *q, const struct sbox_rec **recs, size_t n,
                        size_t *running, char **next);
 
+/* --- what a create asks for (pure) ------------------------------------------- */
+struct cJSON;
+struct sbox_new;
+/* Check a body and fill all of *n but the template. `body` may be NULL; what it
+ * points to is borrowed. ERR_INVALID (400) or ERR_UNSUPPORTED (501) with *e set. */
+int ctl_options_parse(const struct cJSON *body, bool v2, struct sbox_new *n, struct err *e);
+/* Body of a change of the network: what it comes to. */
+int ctl_options_update(const struct cJSON *body, bool *internet, struct err *e);
+
 /* --- built-in templates (ctl_template.c) ------------------------------------ */
 struct ctl_template {
     const char *id, *alias, *names; /* names: what it means, for the list */

@@ -14,8 +14,9 @@
  * The init answers on the socket: envd's data plane and,
  * only there and only with the header `X-CC-Control: <token>`:
  *   POST /cc/deadline {"deadline": ms}   -> 204, moves the dead-man timer
- *   POST /cc/pause  (no body)            -> 204, every process but PID 1 is stopped
- *   POST /cc/resume (no body)            -> 204, and goes on
+ *   POST /cc/pause                       -> 204, every process but PID 1 is stopped
+ *   POST /cc/resume                      -> 204, and goes on
+ *     both with {"memory":false}: every process but PID 1 is ended first
  *   GET  /cc/stats                       -> {"processes": n, "startedMs": ms}
  * The provider's calls are HTTP/1.1 with Host: localhost, Connection: close,
  * X-Access-Token and X-CC-Control. PATH of the processes starts with

@@ -87,6 +87,9 @@ struct sbox_new {
     const char *template_id, *alias;
     int64_t timeout_s;
     bool auto_pause, auto_resume, internet;
+    bool auto_pause_cold;               /* the pause at the end drops all processes */
+    bool internet_asked;                /* the client said something about it */
+    const struct cJSON *network;        /* as the client sent it, checked, or NULL */
     const struct cJSON *metadata, *env; /* objects of strings, or NULL */
 };
 
@@ -101,13 +104,16 @@ size_t sbox_count_hidden(const struct provider *p);
 /* Each calls `done` once, later, unless it fails at once (negative, *e set). */
 int sbox_create(struct provider *p, const struct sbox_new *n, sbox_done done, void *arg,
                 struct err *e);
-int sbox_pause(struct sbox *b, sbox_done done, void *arg, struct err *e);
-int sbox_resume(struct sbox *b, int64_t timeout_s, sbox_done done, void *arg, struct err *e);
 /* Run the image's start command, then its ready command until that ends with 0.
  * `done` comes once and never at once: with the sandbox, or with NULL and the
  * reason (also when it ends meanwhile); the sandbox lives on in both cases. The
  * image is borrowed during the call. One at a time for a sandbox. */
 void sbox_run_ready(struct sbox *b, const struct tpl_image *image, sbox_done done, void *arg);
+/* Without `memory` every process of the sandbox is ended, its files stay: as after
+ * a reboot. */
+int sbox_pause(struct sbox *b, bool memory, sbox_done done, void *arg, struct err *e);
+int sbox_resume(struct sbox *b, int64_t timeout_s, bool memory, sbox_done done, void *arg,
+                struct err *e);
 void sbox_kill(struct sbox *b, sbox_done done, void *arg); /* done may be NULL */
 /* Take a process into the table and ask for its health; `done` comes with it.
  * Moves rec's metadata and both descriptors in (status_fd may be -1). */
