@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define IDLE_S 120              /* a kept-alive connection without a request */
-#define WORK_S 30               /* a head, then a body in memory, must be whole within this */
+#define WORK_MS 30000           /* a head, then a body in memory, must be whole within this */
 #define MOVE_S 60               /* a body taken in pieces must move at least this often */
 #define UNREAD_S 300            /* an answer must be taken on at least this often */
 #define UNSENT_MAX (256u << 10) /* a client that does not read gets no more answers */
@@ -26,6 +26,7 @@ struct http_srv {
     struct listener *listener;
     struct http_conn *conns;
     size_t n_conns, conns_max, body_max;
+    int work_ms;
     unsigned port; /* 0: no guard */
     http_handler fn, on_head;
     void *arg;
@@ -137,13 +138,13 @@ static void conn_free(struct http_conn *c)
 
 static void conn_set_timer(struct http_conn *c)
 {
-    struct timeval tv = {WORK_S, 0};
+    struct timeval tv = {c->srv->work_ms / 1000, c->srv->work_ms % 1000 * 1000};
     if (c->state == CONN_IDLE)
-        tv.tv_sec = IDLE_S;
+        tv = (struct timeval){IDLE_S, 0};
     else if (c->state == CONN_LINGER)
-        tv.tv_sec = LINGER_S;
+        tv = (struct timeval){LINGER_S, 0};
     else if (c->state == CONN_BODY && c->req && c->req->taker)
-        tv.tv_sec = MOVE_S;
+        tv = (struct timeval){MOVE_S, 0};
     if (c->state == CONN_WAIT || (c->req && c->req->is_paused))
         event_del(c->timer);
     else
@@ -460,6 +461,7 @@ static struct http_srv *srv_new(struct event_base *base, http_handler fn, void *
     s->arg = arg;
     s->conns_max = HTTP_SRV_CONNS_MAX;
     s->body_max = HTTP_SRV_BODY_MAX;
+    s->work_ms = WORK_MS;
     return s;
 }
 
@@ -493,6 +495,11 @@ void http_srv_limits(struct http_srv *s, size_t conns_max, size_t body_max)
         s->conns_max = conns_max;
     if (body_max > 0)
         s->body_max = body_max;
+}
+
+void http_srv_work_ms(struct http_srv *s, int ms)
+{
+    s->work_ms = ms;
 }
 
 void http_srv_free(struct http_srv *s)

@@ -135,6 +135,19 @@ int initbox_request(const char *method, const char *path, const char *headers, c
     return initbox_request_at(sock_path, method, path, headers, body, len);
 }
 
+int initbox_begin(const char *method, const char *path, const char *headers)
+{
+    struct buf b = BUF_INIT;
+    int fd = dial(sock_path);
+    buf_addf(&b, "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n%s", method, path, headers);
+    if (strstr(headers, "X-Access-Token") == NULL)
+        buf_adds(&b, "X-Access-Token: " INITBOX_TOKEN "\r\n");
+    buf_adds(&b, "\r\n");
+    send_all(fd, b.p, b.len);
+    buf_release(&b);
+    return fd;
+}
+
 static void dechunk(struct initbox_answer *a)
 {
     struct buf out = BUF_INIT;

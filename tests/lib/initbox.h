@@ -41,6 +41,8 @@ int initbox_request(const char *method, const char *path, const char *headers, c
 /* The same to another socket than the group's. */
 int initbox_request_at(const char *sock, const char *method, const char *path,
                        const char *headers, const char *body, size_t len);
+/* Send a head whose framing the headers say; the body is for the caller to write. */
+int initbox_begin(const char *method, const char *path, const char *headers);
 /* Read the answer to its end and close. */
 void initbox_finish(int fd, struct initbox_answer *a);
 void initbox_call(struct initbox_answer *a, const char *method, const char *path,

@@ -72,6 +72,8 @@ struct http_srv *http_srv_new_fd(struct event_base *base, int take_fd, http_hand
 void http_srv_on_head(struct http_srv *s, http_handler fn);
 /* Most connections at once, and bytes of a body in memory; 0 leaves one as it is. */
 void http_srv_limits(struct http_srv *s, size_t conns_max, size_t body_max);
+/* Time for a head, and for a body in memory, to be whole; 30 s unless said otherwise. */
+void http_srv_work_ms(struct http_srv *s, int ms);
 void http_srv_free(struct http_srv *s); /* closes all connections; NULL is fine */
 unsigned http_srv_port(const struct http_srv *s);
 size_t http_srv_conns(const struct http_srv *s);
