@@ -286,6 +286,17 @@ static char *cwd_choose(struct envd *e, const char *user, const char *asked)
     return path;
 }
 
+/* True when it is absent, or a list (an object) of strings and nothing else. */
+static bool all_strings(const struct cJSON *j, bool (*is_kind)(const struct cJSON *))
+{
+    if (j != NULL && !is_kind(j))
+        return false;
+    for (const struct cJSON *c = json_first(j); c != NULL; c = json_next(c))
+        if (!json_is_string(c))
+            return false;
+    return true;
+}
+
 static enum connect_code spec_read(struct envd *e, const struct cJSON *in,
                                    struct proc_spec *spec, char **cwd, struct buf *why)
 {
@@ -301,6 +312,10 @@ static enum connect_code spec_read(struct envd *e, const struct cJSON *in,
     spec->stdin_on = json_bool(in, "stdin", true);
     if (spec->cmd[0] == '\0') {
         buf_adds(why, "the request names no command");
+        return CONNECT_INVALID_ARGUMENT;
+    }
+    if (!all_strings(spec->args, json_is_array) || !all_strings(spec->envs, json_is_object)) {
+        buf_adds(why, "args must be a list of strings, envs an object of strings");
         return CONNECT_INVALID_ARGUMENT;
     }
     *cwd = cwd_choose(e, spec->user, json_str(c, "cwd", NULL));
