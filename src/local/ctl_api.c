@@ -46,10 +46,22 @@ static const struct route {
     {"GET", "/templates", ctl_tpl_list, false},
     {"GET", "/v2/templates", ctl_tpl_list, true},
     {"GET", "/templates/aliases/*", ctl_tpl_alias, false},
+    {"POST", "/templates/tags", ctl_tpl_tag, false},
+    {"DELETE", "/templates/tags", ctl_tpl_untag, false},
     {"GET", "/templates/*", ctl_tpl_get, false},
-    {"POST", "/v3/templates", ctl_tpl_build, false},
-    {"POST", "/v2/templates", ctl_tpl_build, false},
-    {"POST", "/templates", ctl_tpl_build, false},
+    {"DELETE", "/templates/*", ctl_tpl_delete, false},
+    {"PATCH", "/templates/*", ctl_tpl_update, false},
+    {"PATCH", "/v2/templates/*", ctl_tpl_update, true},
+    {"GET", "/templates/*/tags", ctl_tpl_tags, false},
+    {"GET", "/templates/*/files/*", ctl_tpl_files, false},
+    {"POST", "/v3/templates", ctl_tpl_request, true},
+    {"POST", "/v2/templates/*/builds/*", ctl_tpl_start, true},
+    {"GET", "/templates/*/builds/*/status", ctl_tpl_status, false},
+    {"GET", "/templates/*/builds/*/logs", ctl_tpl_logs, false},
+    {"POST", "/v2/templates", ctl_tpl_old, true},
+    {"POST", "/templates", ctl_tpl_old, false},
+    {"POST", "/templates/*", ctl_tpl_old, false},
+    {"POST", "/templates/*/builds/*", ctl_tpl_old, false},
 };
 
 /* What the cloud has and this provider has not, with any method; a pattern that
@@ -118,6 +130,8 @@ static bool is_authorized(const struct provider *p, const struct http_req *r)
 
 void ctl_head(struct http_req *r, void *arg)
 {
+    if (ctl_tpl_upload(arg, r))
+        return;
     if (r->has_body && !is_authorized(arg, r))
         http_reply_error(r, 401, "the API key is missing or not the one of this provider");
 }

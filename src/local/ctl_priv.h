@@ -66,6 +66,21 @@ void ctl_team_max(struct ctl_call *c);
 void ctl_tpl_list(struct ctl_call *c);
 void ctl_tpl_get(struct ctl_call *c);
 void ctl_tpl_alias(struct ctl_call *c);
-void ctl_tpl_build(struct ctl_call *c);
+void ctl_tpl_request(struct ctl_call *c);
+void ctl_tpl_update(struct ctl_call *c);
+void ctl_tpl_delete(struct ctl_call *c);
+void ctl_tpl_tag(struct ctl_call *c);
+void ctl_tpl_untag(struct ctl_call *c);
+void ctl_tpl_tags(struct ctl_call *c);
+void ctl_tpl_old(struct ctl_call *c);
+void ctl_tpl_files(struct ctl_call *c);
+void ctl_tpl_start(struct ctl_call *c);
+void ctl_tpl_status(struct ctl_call *c);
+void ctl_tpl_logs(struct ctl_call *c);
+/* The template of the first free part; NULL after an answer. */
+struct tpl *ctl_tpl_take(struct ctl_call *c);
+/* With the head of a request: takes an upload, whose path is its permission, or
+ * refuses it. False: it is none. */
+bool ctl_tpl_upload(struct provider *p, struct http_req *r);
 
 #endif

@@ -3,6 +3,7 @@
 #include <cct/local/http_srv.h>
 #include <cct/local/init.h>
 #include <cct/local/provider.h>
+#include <cct/local/tpl.h>
 #include <cct/util/clock.h>
 #include <cct/util/map.h>
 #include <cct/util/xalloc.h>
@@ -128,13 +129,18 @@ void ctl_sandbox_create(struct ctl_call *c)
         http_reply_error(c->r, 400, "templateID is missing");
         return;
     }
-    const struct ctl_template *t = ctl_template_find(ref);
+    struct err e = {0};
+    struct tpl_build *build = NULL;
+    struct tpl *t = tpl_resolve(c->p->tpl, ref, &build, &e);
     if (!t) {
-        http_reply_error(c->r, 404, "template '%.80s' not found", ref);
+        ctl_reply_err(c->r, &e);
         return;
     }
-    struct sbox_new n = {.template_id = t->id, .alias = t->alias};
-    struct err e = {0};
+    struct sbox_new n = {.template_id = t->id,
+                         .alias = t->name,
+                         .image = t->builtin ? NULL : &build->image,
+                         .cpu = build->cpu,
+                         .mem_mb = build->mem_mb};
     int rc = ctl_options_parse(c->body, c->v2, &n, &e);
     if (rc == 0 && c->p->unsafe && !n.internet)
         rc = err_set(&e, ERR_UNSUPPORTED,
@@ -143,6 +149,8 @@ void ctl_sandbox_create(struct ctl_call *c)
         rc = sbox_create(c->p, &n, done_created, c->r, &e);
     if (rc != 0)
         ctl_reply_err(c->r, &e);
+    else
+        tpl_count_spawn(c->p->tpl, t);
 }
 
 static void reply_list(struct ctl_call *c, struct ctl_list *q, bool paged)

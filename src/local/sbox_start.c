@@ -166,8 +166,8 @@ static void fill_record(const struct provider *p, const struct sbox_new *n, stru
     r->internet_asked = n->internet_asked;
     r->network = copy_json(n->network);
     r->metadata = copy_json(n->metadata);
-    r->cpu = PROV_CPU;
-    r->mem_mb = PROV_MEM_MB;
+    r->cpu = n->cpu ? n->cpu : PROV_CPU;
+    r->mem_mb = n->mem_mb ? n->mem_mb : PROV_MEM_MB;
     snprintf(r->sock, sizeof(r->sock), "%s/s/%s.sock", p->runtime_dir, r->id);
 }
 

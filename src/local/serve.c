@@ -6,6 +6,7 @@
 #include <cct/local/ns.h>
 #include <cct/local/provider.h>
 #include <cct/local/serve.h>
+#include <cct/local/tpl.h>
 #include <cct/local/tunnel.h>
 #include <cct/secrets/digest.h>
 #include <cct/util/buf.h>
@@ -245,12 +246,14 @@ static void run_loop(struct serve *s)
         watch_signal(s, SIGTERM, on_leave), watch_signal(s, SIGINT, on_leave),
         watch_signal(s, SIGUSR1, on_stop), watch_signal(s, SIGCHLD, on_child)};
     p->used_ms = p->renewed_ms = clock_mono_ms();
+    p->tpl = tpl_store_new(p);
     sbox_adopt_all(p, on_adopted);
     if (!s->failed)
         event_base_dispatch(p->base);
     unlink(s->address);
     http_srv_free(p->ctl);
     tunnel_free(p->tunnel);
+    tpl_store_free(p->tpl);
     sbox_free_all(p);
     map_free(p->boxes, NULL);
     lifelog_free(p->life);

@@ -59,12 +59,15 @@ int ctl_options_parse(const struct cJSON *body, bool v2, struct sbox_new *n, str
 int ctl_options_update(const struct cJSON *body, bool *internet, struct err *e);
 
 /* --- built-in templates (ctl_template.c) ------------------------------------ */
+#define CTL_TEMPLATE_MADE_MS 1767225600000 /* 2026-01-01 */
+#define CTL_TEMPLATE_BUILD "00000000-0000-4000-8000-000000000000"
 struct ctl_template {
-    const char *id, *alias, *names; /* names: what it means, for the list */
+    const char *id, *alias;
 };
-/* By id, alias, "ns/alias" or "alias:default"; NULL when unknown. */
-const struct ctl_template *ctl_template_find(const char *ref);
-void ctl_templates_json(struct buf *b);
-void ctl_template_json(struct buf *b, const struct ctl_template *t);
+const struct ctl_template *ctl_template_all(size_t *n);
+
+/* Path of the upload links that templates' files go to; the link itself is the
+ * permission. */
+#define CTL_UPLOADS "/uploads/"
 
 #endif

@@ -17,6 +17,7 @@
 struct event;
 struct event_base;
 struct http_srv;
+struct tpl_store;
 struct tunnel;
 struct map;
 struct sbox;
@@ -28,6 +29,7 @@ struct provider {
     bool unsafe; /* no namespaces, asked for by the user */
     int max_running;
     struct map *boxes; /* id -> struct sbox, in every phase */
+    struct tpl_store *tpl;
     struct http_srv *ctl;
     struct tunnel *tunnel;
     struct lifelog *life;    /* what happened to sandboxes; NULL: is not kept */
@@ -85,6 +87,7 @@ struct sbox_new {
     const char *build_layer;       /* layer that takes all writes, or NULL: its own */
     bool hidden;                   /* of a build: in no list, not counted */
     const char *template_id, *alias;
+    int cpu, mem_mb; /* 0: the defaults */
     int64_t timeout_s;
     bool auto_pause, auto_resume, internet;
     bool auto_pause_cold;               /* the pause at the end drops all processes */

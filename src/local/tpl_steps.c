@@ -1,0 +1,243 @@
+/* What a step means: the key of its layer, its line in the log, the command that does
+ * it, and what the next step finds. */
+#include <cJSON.h>
+#include <cct/local/tpl_plan.h>
+#include <cct/secrets/digest.h>
+#include <cct/util/json.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#define HOME "/home/user"
+#define TEXT_MAX 300u
+
+void tpl_ctx_init(struct tpl_ctx *c, const char *base_key)
+{
+    c->env = cJSON_CreateObject();
+    c->workdir = xstrdup(HOME);
+    c->user = xstrdup("user");
+    str_copy(c->key, sizeof(c->key), base_key);
+}
+
+void tpl_ctx_release(struct tpl_ctx *c)
+{
+    json_free(c->env);
+    free(c->workdir);
+    free(c->user);
+    memset(c, 0, sizeof(*c));
+}
+
+static const char *arg(const struct tpl_step *s, size_t i)
+{
+    return i < s->n_args ? s->args[i] : "";
+}
+
+/* Dockerfiles name accounts by number too, and with a group. */
+static const char *account(const char *s)
+{
+    if (strcmp(s, "0") == 0 || str_starts(s, "root:") || str_starts(s, "0:"))
+        return "root";
+    if (strcmp(s, "1000") == 0 || str_starts(s, "user:") || str_starts(s, "1000:"))
+        return "user";
+    return s;
+}
+
+/* A relative folder counts from the one in effect. New string. */
+static char *absolute(const char *workdir, const char *path)
+{
+    while (str_starts(path, "./"))
+        path += 2;
+    if (strcmp(path, ".") == 0)
+        path = "";
+    if (*path == '/')
+        return xstrdup(path);
+    const char *slash = str_ends(workdir, "/") ? "" : "/";
+    return *path ? xasprintf("%s%s%s", workdir, slash, path) : xstrdup(workdir);
+}
+
+/* --- keys ------------------------------------------------------------------- */
+
+/* With its length in front no field can pass for two. */
+static void add_field(struct buf *b, const char *s)
+{
+    buf_addf(b, "%zu:", strlen(s));
+    buf_adds(b, s);
+}
+
+void tpl_step_key(char *key, const struct tpl_ctx *c, const struct tpl_step *s)
+{
+    struct buf b = BUF_INIT;
+    unsigned char sum[32];
+    add_field(&b, c->key);
+    buf_addf(&b, "%d,%zu,", (int)s->type, s->n_args);
+    for (size_t i = 0; i < s->n_args; i++)
+        add_field(&b, s->args[i]);
+    add_field(&b, s->hash);
+    add_field(&b, c->workdir);
+    add_field(&b, c->user);
+    for (const struct cJSON *v = json_first(c->env); v; v = json_next(v)) {
+        add_field(&b, json_name(v));
+        add_field(&b, json_str_of(v));
+    }
+    digest_sha256(sum, b.p, b.len);
+    hex_encode(key, sum, sizeof(sum));
+    explicit_bzero(b.p, b.len); /* variables may be secrets */
+    buf_release(&b);
+}
+
+bool tpl_step_makes_layer(const struct tpl_ctx *c, const struct tpl_step *s)
+{
+    if (s->type == TPL_RUN || s->type == TPL_COPY)
+        return true;
+    if (s->type != TPL_WORKDIR)
+        return false;
+    char *dir = absolute(c->workdir, s->args[0]);
+    size_t n = strlen(dir);
+    while (n > 1 && dir[n - 1] == '/')
+        dir[--n] = '\0';
+    bool is_there = strcmp(dir, "/") == 0 || strcmp(dir, HOME) == 0 ||
+                    strcmp(dir, c->workdir) == 0 || strcmp(dir, "/tmp") == 0;
+    free(dir);
+    return !is_there;
+}
+
+void tpl_step_apply(struct tpl_ctx *c, const struct tpl_step *s)
+{
+    switch (s->type) {
+    case TPL_ENV:
+        for (size_t i = 0; i + 1 < s->n_args; i += 2) {
+            cJSON_DeleteItemFromObjectCaseSensitive(c->env, s->args[i]);
+            cJSON_AddStringToObject(c->env, s->args[i], s->args[i + 1]);
+        }
+        break;
+    case TPL_WORKDIR: {
+        char *dir = absolute(c->workdir, s->args[0]);
+        free(c->workdir);
+        c->workdir = dir;
+        break;
+    }
+    case TPL_USER:
+        free(c->user);
+        c->user = xstrdup(account(s->args[0]));
+        break;
+    default:
+        break;
+    }
+}
+
+/* --- text ------------------------------------------------------------------- */
+
+void tpl_step_text(struct buf *b, const struct tpl_step *s)
+{
+    static const char *const names[] = {"RUN", "COPY", "ENV", "WORKDIR", "USER"};
+    size_t start = b->len;
+    buf_adds(b, names[s->type]);
+    for (size_t i = 0; i < s->n_args; i++) {
+        bool is_value = s->type == TPL_ENV && i % 2 == 1;
+        if (s->args[i][0] || is_value)
+            buf_addf(b, "%s%.*s", is_value ? "=" : " ", (int)TEXT_MAX, s->args[i]);
+    }
+    if (b->len - start > TEXT_MAX) {
+        size_t end = start + TEXT_MAX;
+        while (end > start && ((unsigned char)b->p[end] & 0xc0) == 0x80)
+            end--; /* not inside a character */
+        buf_truncate(b, end);
+        buf_adds(b, "...");
+    }
+    for (size_t i = start; i < b->len; i++)
+        if (b->p[i] == '\n' || b->p[i] == '\r')
+            b->p[i] = ' ';
+}
+
+/* --- commands --------------------------------------------------------------- */
+
+/* All accounts of a sandbox are one to the file system, so files need no hand-over. */
+static const char copy_command[] =
+    "set -e\n"
+    "shopt -s nullglob dotglob globstar\n"
+    "trap 'cd / && rm -rf /" TPL_COPY_DIR "' EXIT\n"
+    "cd /" TPL_COPY_DIR "/tree\n"
+    "tar --no-same-owner -xpf ../files.tar\n"
+    "IFS=\n" /* the pattern is expanded as one word, and nothing else in it */
+    "if [ -e \"./$CC_SRC\" ] || [ -L \"./$CC_SRC\" ]; then found=(\"./$CC_SRC\")\n"
+    "else found=(./$CC_SRC); fi\n"
+    "if [ ${#found[@]} -eq 0 ]; then\n"
+    "    printf 'COPY: %s is not in the uploaded files\\n' \"$CC_SRC\" >&2; exit 1; fi\n"
+    "if [ -n \"$CC_MODE\" ]; then\n"
+    /* folders must stay passable for those who may read them */
+    "    folder=$(printf %o $(( 8#$CC_MODE | ((8#$CC_MODE & 0444) >> 2) )))\n"
+    "    find . -mindepth 1 -type f -exec chmod \"$CC_MODE\" {} +\n"
+    "    find . -depth -mindepth 1 -type d -exec chmod \"$folder\" {} +; fi\n"
+    "case $CC_DEST in /*) to=$CC_DEST ;; *) to=$CC_WORKDIR/$CC_DEST ;; esac\n"
+    "into=no\n"
+    "case $CC_DEST in */|.|*/.) into=yes ;; esac\n"
+    "if [ -d \"$to\" ] || [ ${#found[@]} -gt 1 ]; then into=yes; fi\n"
+    "for one in \"${found[@]}\"; do\n"
+    "    if [ -d \"$one\" ] && [ ! -L \"$one\" ]; then\n"
+    "        mkdir -p -- \"$to\"\n"
+    "        find \"$one\" -mindepth 1 -maxdepth 1 -exec cp -a -t \"$to\" -- {} +\n"
+    "    elif [ $into = yes ]; then mkdir -p -- \"$to\"; cp -a -t \"$to\" -- \"$one\"\n"
+    "    else mkdir -p -- \"$(dirname -- \"$to\")\"; cp -aT -- \"$one\" \"$to\"; fi\n"
+    "done\n";
+
+static const char workdir_command[] = "mkdir -p -- \"$CC_DEST\"";
+
+static void set(struct cJSON *env, const char *name, const char *value)
+{
+    cJSON_AddStringToObject(env, name, value);
+}
+
+void tpl_step_run(struct tpl_run *r, const struct tpl_ctx *c, const struct tpl_step *s)
+{
+    memset(r, 0, sizeof(*r));
+    r->env = s->type == TPL_RUN ? cJSON_Duplicate(c->env, true) : cJSON_CreateObject();
+    if (s->type == TPL_RUN) {
+        r->command = s->args[0];
+        r->user = *arg(s, 1) ? account(s->args[1]) : c->user;
+        r->cwd = c->workdir;
+        return;
+    }
+    r->user = "user";
+    r->cwd = "/";
+    r->command = s->type == TPL_COPY ? copy_command : workdir_command;
+    if (s->type == TPL_COPY) {
+        set(r->env, "CC_SRC", s->args[0]);
+        set(r->env, "CC_DEST", s->args[1]);
+        set(r->env, "CC_MODE", arg(s, 3));
+        set(r->env, "CC_WORKDIR", c->workdir);
+    } else {
+        char *dir = absolute(c->workdir, s->args[0]);
+        set(r->env, "CC_DEST", dir);
+        free(dir);
+    }
+}
+
+/* Sandboxes have two accounts; another one would fail much later, and oddly. */
+static bool is_account(const char *s)
+{
+    char name[16];
+    size_t len = strcspn(s, ":"); /* a group may follow */
+    if (len >= sizeof(name))
+        return false;
+    memcpy(name, s, len);
+    name[len] = '\0';
+    s = account(name);
+    return strcmp(s, "user") == 0 || strcmp(s, "root") == 0;
+}
+
+bool tpl_step_user_ok(const struct tpl_step *s, struct err *e)
+{
+    const char *name = s->type == TPL_USER   ? arg(s, 0)
+                       : s->type == TPL_RUN  ? arg(s, 1)
+                       : s->type == TPL_COPY ? arg(s, 2)
+                                             : "";
+    if (!*name || is_account(name))
+        return true;
+    err_set(e, ERR_INVALID,
+            "user '%.40s' is not there: sandboxes of the local provider have the users 'user' "
+            "and 'root'",
+            name);
+    return false;
+}
