@@ -331,15 +331,13 @@ void ctl_tpl_delete(struct ctl_call *c)
     struct tpl *t = ctl_tpl_take(c);
     if (!is_own(c, t))
         return;
-    size_t it = 0;
-    struct sbox *b;
-    while ((b = map_next(c->p->boxes, &it, NULL, NULL)) != NULL)
-        if (sbox_is_visible(b) && strcmp(b->rec.template_id, t->id) == 0) {
-            http_reply_error(c->r, 400,
-                             "template '%s' is used by sandbox %s; kill its sandboxes first",
-                             t->name, b->rec.id);
-            return;
-        }
+    const struct sbox *b = tpl_used_by(c->p->tpl, t);
+    if (b) {
+        http_reply_error(c->r, 400,
+                         "template '%s' is used by sandbox %s; kill its sandboxes first",
+                         t->name, b->rec.id);
+        return;
+    }
     tpl_delete(c->p->tpl, t);
     http_reply(c->r, 204, NULL, 0);
 }

@@ -243,14 +243,26 @@ struct tpl_store *tpl_store_new(struct provider *p)
     return s;
 }
 
-void tpl_store_free(struct tpl_store *s)
+/* Sandboxes of builds are of no use without them, also those just being made. */
+static void end_hidden(struct provider *p)
 {
     size_t it = 0;
+    struct sbox *b;
+    while ((b = map_next(p->boxes, &it, NULL, NULL)) != NULL)
+        if (b->rec.hidden && b->phase != SBOX_KILLING)
+            sbox_kill(b, NULL, NULL);
+}
+
+void tpl_store_free(struct tpl_store *s)
+{
+    size_t it;
     struct tpl *t;
     if (!s)
         return;
     while (s->jobs.n > 0)
         tpl_build_stop(s, "the provider was stopped while the template was built");
+    end_hidden(s->p);
+    it = 0;
     while ((t = map_next(s->by_id, &it, NULL, NULL)) != NULL) {
         if (t->dirty)
             tpl_save(s, t, NULL);
@@ -453,9 +465,22 @@ static bool is_tagged(const struct tpl *t, const struct tpl_build *b)
     return false;
 }
 
+const struct sbox *tpl_used_by(const struct tpl_store *s, const struct tpl *t)
+{
+    size_t it = 0;
+    const struct sbox *b;
+    while ((b = map_next(s->p->boxes, &it, NULL, NULL)) != NULL)
+        if (!b->rec.hidden && b->phase != SBOX_KILLING &&
+            strcmp(b->rec.template_id, t->id) == 0)
+            return b;
+    return NULL;
+}
+
 void tpl_prune(struct tpl_store *s, struct tpl *t)
 {
     size_t loose = 0;
+    if (tpl_used_by(s, t))
+        return; /* it may be on the layers of an old build */
     for (size_t i = t->builds.n; i-- > 0;) {
         struct tpl_build *b = t->builds.v[i];
         if (b->job || is_tagged(t, b) || loose++ < TPL_BUILDS_KEPT)

@@ -137,6 +137,8 @@ void tpl_delete(struct tpl_store *s, struct tpl *t);
 void tpl_count_spawn(struct tpl_store *s, struct tpl *t);
 /* Write template.json; what fails is said in the log too. */
 int tpl_save(struct tpl_store *s, struct tpl *t, struct err *e);
+/* A sandbox that was made from it and lives, or NULL. */
+const struct sbox *tpl_used_by(const struct tpl_store *s, const struct tpl *t);
 /* Builds that nothing names and that are past TPL_BUILDS_KEPT go. */
 void tpl_prune(struct tpl_store *s, struct tpl *t);
 
