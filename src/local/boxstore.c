@@ -48,6 +48,7 @@ static void record_text(struct buf *b, const struct sbox_rec *r)
     jw_i64(&w, "version", 1);
     jw_str(&w, "id", r->id);
     jw_str(&w, "token", r->token);
+    jw_str(&w, "trafficToken", r->traffic_token);
     jw_str(&w, "templateID", r->template_id);
     jw_str(&w, "alias", r->alias);
     jw_i64(&w, "pid", r->pid);
@@ -123,11 +124,13 @@ static struct cJSON *copy_object(const struct cJSON *o)
 
 static bool from_json(struct sbox_rec *r, const struct cJSON *j)
 {
-    bool ok = take_str(j, "id", r->id, sizeof(r->id)) && sbox_id_ok(r->id) &&
-              take_str(j, "token", r->token, sizeof(r->token)) &&
-              take_str(j, "templateID", r->template_id, sizeof(r->template_id)) &&
-              str_copy(r->alias, sizeof(r->alias), json_str(j, "alias", "")) &&
-              take_str(j, "socket", r->sock, sizeof(r->sock));
+    bool ok =
+        take_str(j, "id", r->id, sizeof(r->id)) && sbox_id_ok(r->id) &&
+        take_str(j, "token", r->token, sizeof(r->token)) &&
+        take_str(j, "templateID", r->template_id, sizeof(r->template_id)) &&
+        str_copy(r->alias, sizeof(r->alias), json_str(j, "alias", "")) &&
+        take_str(j, "socket", r->sock, sizeof(r->sock)) &&
+        str_copy(r->traffic_token, sizeof(r->traffic_token), json_str(j, "trafficToken", ""));
     r->pid = (pid_t)json_i64(j, "pid", 0);
     r->start_ticks = (uint64_t)json_i64(j, "startTicks", 0);
     r->started_ms = json_i64(j, "startedAt", 0);

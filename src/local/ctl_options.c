@@ -13,6 +13,7 @@
 
 #define RECORD_PART_MAX (64u << 10)
 #define ENV_MAX (512u << 10)
+#define HOST_MAX 253
 
 enum kind { BOOLEAN, NUMBER, OBJECT, STRINGS, STRING_MAP, STRING };
 
@@ -176,6 +177,17 @@ static int decide_internet(const struct cJSON *net, bool access, bool *internet,
     return 0;
 }
 
+/* What may stand in a Host header, and ${PORT}. */
+static bool is_host(const char *s)
+{
+    if (strlen(s) > HOST_MAX)
+        return false;
+    for (; *s; s++)
+        if ((unsigned char)*s <= 0x20 || (unsigned char)*s >= 0x7f || strchr("/?#@,\\\"", *s))
+            return false;
+    return true;
+}
+
 static int check_network(const struct cJSON *net, bool access, bool *internet, struct err *e)
 {
     static const struct field fields[] = {
@@ -192,6 +204,10 @@ static int check_network(const struct cJSON *net, bool access, bool *internet, s
         if (json_first(member(net, lacks[i].name)))
             rc = err_set(e, ERR_UNSUPPORTED, "network.%s: the local provider has not %s",
                          lacks[i].name, lacks[i].what);
+    if (rc == 0 && !is_host(json_str(net, "maskRequestHost", "")))
+        rc = err_set(e, ERR_INVALID,
+                     "network.maskRequestHost must be a host's name, with a port "
+                     "or ${PORT} after it");
     return rc == 0 ? decide_internet(net, access, internet, e) : rc;
 }
 

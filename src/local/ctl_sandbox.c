@@ -26,7 +26,10 @@ static void write_created(struct buf *out, const struct sbox_rec *r)
     jw_str(&w, "clientID", "local");
     jw_str(&w, "envdVersion", INIT_ENVD_VERSION);
     jw_str(&w, "envdAccessToken", r->token);
-    jw_null(&w, "trafficAccessToken");
+    if (r->traffic_token[0])
+        jw_str(&w, "trafficAccessToken", r->traffic_token);
+    else
+        jw_null(&w, "trafficAccessToken");
     jw_null(&w, "domain");
     jw_bool(&w, "isolated", r->isolated);
     jw_end(&w);

@@ -77,6 +77,11 @@ size_t envd_tree_signal(struct envd *e, int sig);
 /* Sum of CPU ticks and resident bytes of the tree, and the number of processes
  * (the init not counted). */
 void envd_tree_usage(struct envd *e, int64_t *ticks, int64_t *rss, size_t *n);
+/* Is this process the init or below it? */
+bool envd_tree_has(const struct envd *e, pid_t pid);
+
+/* init_port.c: POST /cc/port. */
+void envd_port(struct envd *e, struct http_req *req);
 
 /* init_metrics.c */
 void envd_metrics(struct envd *e, struct http_req *req);

@@ -147,9 +147,19 @@ static long parse_field(struct http_head *h, const char *p, size_t len)
 static bool has_duplicates(const struct http_head *h)
 {
     static const char *const once[] = {
-        "host",         "content-length",   "transfer-encoding", "origin",
-        "x-api-key",    "x-access-token",   "authorization",     "e2b-sandbox-id",
-        "content-type", "e2b-sandbox-port", "x-cc-control",      "expect",
+        "host",
+        "content-length",
+        "transfer-encoding",
+        "origin",
+        "x-api-key",
+        "x-access-token",
+        "authorization",
+        "e2b-sandbox-id",
+        "content-type",
+        "e2b-sandbox-port",
+        "x-cc-control",
+        "expect",
+        "e2b-traffic-access-token",
     };
     for (size_t k = 0; k < sizeof(once) / sizeof(once[0]); k++) {
         int seen = 0;

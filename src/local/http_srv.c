@@ -57,6 +57,11 @@ const char *http_req_header(const struct http_req *r, const char *name)
     return NULL;
 }
 
+int http_req_fd(const struct http_req *r)
+{
+    return r->conn ? bufferevent_getfd(r->conn->bev) : -1;
+}
+
 void http_req_watch(struct http_req *r, http_handler on_close, http_handler on_drained,
                     void *arg)
 {

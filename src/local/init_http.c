@@ -195,6 +195,7 @@ static const struct route {
     {"/cc/pause", "POST", CONTROL, ctl_pause, false},
     {"/cc/resume", "POST", CONTROL, ctl_resume, false},
     {"/cc/stats", "GET", CONTROL, envd_stats, false},
+    {"/cc/port", "POST", CONTROL, envd_port, false},
 };
 
 static bool guard_ok(struct envd *e, struct http_req *req, enum guard g)

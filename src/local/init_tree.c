@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#define TREE_DEPTH 256
 #define TREE_ROUNDS 16 /* a fork may slip between reading and killing: look again */
 
 struct entry {
@@ -81,6 +82,23 @@ static void tree_read(struct envd *e, struct tree *all)
                 en->below = more = true;
         }
     }
+}
+
+bool envd_tree_has(const struct envd *e, pid_t pid)
+{
+    if (e->isolated)
+        return true; /* no others can be seen */
+    for (int depth = 0; pid > 1 && depth < TREE_DEPTH; depth++) {
+        char name[16];
+        struct entry en;
+        if (pid == getpid())
+            return true;
+        snprintf(name, sizeof(name), "%d", (int)pid);
+        if (!stat_read(name, &en))
+            return false;
+        pid = en.ppid;
+    }
+    return false;
 }
 
 size_t envd_tree_signal(struct envd *e, int sig)

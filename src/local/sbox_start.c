@@ -153,6 +153,8 @@ static void fill_record(const struct provider *p, const struct sbox_new *n, stru
     r->id[0] = 'i';
     rand_id(r->id + 1, 20);
     digest_random_hex(r->token, 64);
+    if (!json_bool(n->network, "allowPublicTraffic", true))
+        digest_random_hex(r->traffic_token, 64);
     str_copy(r->template_id, sizeof(r->template_id), n->template_id);
     str_copy(r->alias, sizeof(r->alias), n->alias ? n->alias : "");
     r->hidden = n->hidden;

@@ -1,13 +1,13 @@
 /* The traffic port (see the header). A client keeps one pool of connections for
  * all sandboxes, so each connection carries one request and is closed after it:
  * the next request may be for another sandbox. */
-#include <cct/local/files_parse.h>
 #include <cct/local/http_head.h>
 #include <cct/local/http_srv.h>
 #include <cct/local/listener.h>
+#include <cct/local/portcall.h>
 #include <cct/local/provider.h>
 #include <cct/local/tunnel.h>
-#include <cct/secrets/digest.h>
+#include <cct/local/tunnel_route.h>
 #include <cct/util/buf.h>
 #include <cct/util/clock.h>
 #include <cct/util/json.h>
@@ -29,22 +29,27 @@
 
 #define HEAD_S 30
 #define LINGER_S 2
-#define UNREAD_S 300 /* the rest of an answer must be taken within this */
-#define STALL_S 60   /* a request's body must move at least this often */
-#define WAKE_S 300   /* time given to a sandbox that traffic woke */
+#define UNREAD_S 300     /* the rest of an answer must be taken within this */
+#define STALL_S 60       /* a request's body must move at least this often ... */
+#define LONG_STALL_S 600 /* ... or to a program, which may be talking with it */
+#define DIAL_MS 5000     /* for the init to say who listens on a port */
+#define WAKE_S 300       /* time given to a sandbox that traffic woke */
 
 struct pipe_conn {
     struct tunnel *t;
     struct pipe_conn *prev, *next;
-    struct bufferevent *client, *init; /* init is NULL until the head is checked */
-    struct event *timer;               /* for the head, then for the last answer */
+    struct bufferevent *client, *far; /* far: the init or a program; NULL until known */
+    struct event *timer;              /* for the head, then for the last answer */
     struct http_chunks chunks;
+    struct portcall *call; /* asks the init for `far` */
     bool chunked, body_done;
-    bool waking;   /* its sandbox is being resumed; the head waits in the input */
-    bool answered; /* bytes of the init went to the client */
-    bool closing;  /* nothing more comes from the init */
+    bool waiting; /* for a wake or a call; the head stays in the input */
+    bool connected;
+    bool answered; /* bytes of the far end went to the client */
+    bool closing;  /* nothing more comes from the far end */
     int64_t body_left;
     uint64_t serial; /* names the connection in callbacks it may not live to see */
+    unsigned port;
     char id[24];
 };
 
@@ -59,6 +64,12 @@ struct tunnel {
 
 static void read_head(struct pipe_conn *c);
 
+static void set_nodelay(int fd)
+{
+    int on = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
 static void conn_free(struct pipe_conn *c)
 {
     if (c->prev)
@@ -69,18 +80,19 @@ static void conn_free(struct pipe_conn *c)
         c->next->prev = c->prev;
     c->t->n_conns--;
     event_free(c->timer);
-    if (c->init)
-        bufferevent_free(c->init);
+    portcall_cancel(c->call);
+    if (c->far)
+        bufferevent_free(c->far);
     bufferevent_free(c->client);
     free(c);
 }
 
-/* The init's side is over; the connection ends when all is written. */
+/* The far side is over; the connection ends when all is written. */
 static void close_when_written(struct pipe_conn *c)
 {
-    if (c->init)
-        bufferevent_free(c->init);
-    c->init = NULL;
+    if (c->far)
+        bufferevent_free(c->far);
+    c->far = NULL;
     c->closing = true;
     struct timeval unread = {UNREAD_S, 0};
     bufferevent_setwatermark(c->client, EV_WRITE, 0, 0);
@@ -112,21 +124,37 @@ static void refuse_text(struct pipe_conn *c, int status, const char *why)
     buf_release(&json);
 }
 
-/* The proxy's own shape: no sandbox there, or (port > 0) nothing on that port. */
-static void refuse_gone(struct pipe_conn *c, const char *id, const char *why, int64_t port)
+/* The shape of the cloud's proxy; `port`: it is what keeps the answer away. */
+static void refuse_box(struct pipe_conn *c, int status, const char *why, unsigned port)
 {
     struct buf json = BUF_INIT;
     struct jw w;
     jw_init(&w, &json);
     jw_obj(&w, NULL);
-    jw_str(&w, "sandboxId", id);
+    jw_str(&w, "sandboxId", c->id);
     jw_str(&w, "message", why);
     if (port > 0)
         jw_i64(&w, "port", port);
-    jw_i64(&w, "code", 502);
+    jw_i64(&w, "code", status);
     jw_end(&w);
-    refuse(c, 502, json.p, json.len);
+    refuse(c, status, json.p, json.len);
     buf_release(&json);
+}
+
+static void refuse_port(struct pipe_conn *c)
+{
+    refuse_box(c, 502, "The sandbox is running but port is not open", c->port);
+}
+
+/* The far end went without a byte. */
+static void refuse_silent(struct pipe_conn *c)
+{
+    if (c->port == TUNNEL_ENVD_PORT)
+        refuse_box(c, 502, "The sandbox does not answer", 0);
+    else if (!c->connected)
+        refuse_port(c);
+    else
+        refuse_box(c, 502, "The program on this port closed without an answer", c->port);
 }
 
 /* --- bytes on the way ----------------------------------------------------------- */
@@ -135,7 +163,7 @@ static void refuse_gone(struct pipe_conn *c, const char *id, const char *why, in
 static void pump_body(struct pipe_conn *c)
 {
     struct evbuffer *in = bufferevent_get_input(c->client);
-    struct evbuffer *out = bufferevent_get_output(c->init);
+    struct evbuffer *out = bufferevent_get_output(c->far);
     while (!c->body_done) {
         size_t len = evbuffer_get_contiguous_space(in);
         if (len == 0)
@@ -167,7 +195,7 @@ static void pump_body(struct pipe_conn *c)
         bufferevent_disable(c->client, EV_READ);
 }
 
-static void on_init_read(struct bufferevent *bev, void *arg)
+static void on_far_read(struct bufferevent *bev, void *arg)
 {
     struct pipe_conn *c = arg;
     struct evbuffer *out = bufferevent_get_output(c->client);
@@ -177,7 +205,7 @@ static void on_init_read(struct bufferevent *bev, void *arg)
         bufferevent_disable(bev, EV_READ);
 }
 
-static void on_init_write(struct bufferevent *bev, void *arg)
+static void on_far_write(struct bufferevent *bev, void *arg)
 {
     struct pipe_conn *c = arg;
     (void)bev;
@@ -187,41 +215,61 @@ static void on_init_write(struct bufferevent *bev, void *arg)
     }
 }
 
-static void on_init_event(struct bufferevent *bev, short what, void *arg)
+static void on_far_event(struct bufferevent *bev, short what, void *arg)
 {
     struct pipe_conn *c = arg;
+    if (what & BEV_EVENT_CONNECTED)
+        c->connected = true;
     if (!(what & (BEV_EVENT_EOF | BEV_EVENT_ERROR)))
         return;
     if (evbuffer_get_length(bufferevent_get_input(bev)) > 0)
-        on_init_read(bev, c);
+        on_far_read(bev, c);
     if (c->answered)
         close_when_written(c);
     else
-        refuse_gone(c, c->id, "The sandbox does not answer", 0);
+        refuse_silent(c);
 }
 
 /* --- the head --------------------------------------------------------------------- */
 
+/* Meant for this hop only, or a secret between the client and us. */
 static bool is_hop_header(const struct http_slice *name)
 {
-    static const char *const dropped[] = {"connection", "keep-alive", "proxy-connection",
-                                          "x-cc-control", "te"};
+    static const char *const dropped[] = {
+        "connection",   "keep-alive", "proxy-connection",
+        "x-cc-control", "te",         "e2b-traffic-access-token"};
     for (size_t i = 0; i < sizeof(dropped) / sizeof(dropped[0]); i++)
         if (http_slice_is_nocase(name, dropped[i]))
             return true;
     return false;
 }
 
-static void forward_head(struct pipe_conn *c, const struct http_head *h)
+/* Host as the sandbox wants to see it: ${PORT} in it is the port's number. */
+static void add_host(struct evbuffer *out, const char *mask, unsigned port)
 {
-    struct evbuffer *out = bufferevent_get_output(c->init);
+    static const char mark[] = "${PORT}";
+    evbuffer_add_printf(out, "Host: ");
+    for (const char *at; (at = strstr(mask, mark)) != NULL; mask = at + sizeof(mark) - 1) {
+        evbuffer_add(out, mask, (size_t)(at - mask));
+        evbuffer_add_printf(out, "%u", port);
+    }
+    evbuffer_add_printf(out, "%s\r\n", mask);
+}
+
+static void forward_head(struct pipe_conn *c, const struct sbox *b, const struct http_head *h)
+{
+    struct evbuffer *out = bufferevent_get_output(c->far);
+    const char *mask = json_str(b->rec.network, "maskRequestHost", "");
+    bool masked = c->port != TUNNEL_ENVD_PORT && *mask;
     evbuffer_add(out, h->method.p, h->method.len);
     evbuffer_add(out, " ", 1);
     evbuffer_add(out, h->target.p, h->target.len);
     evbuffer_add_printf(out, " HTTP/1.%d\r\n", h->minor);
+    if (masked)
+        add_host(out, mask, c->port);
     for (size_t i = 0; i < h->n_fields; i++) {
         const struct http_field *f = &h->fields[i];
-        if (is_hop_header(&f->name))
+        if (is_hop_header(&f->name) || (masked && http_slice_is_nocase(&f->name, "host")))
             continue;
         evbuffer_add(out, f->name.p, f->name.len);
         evbuffer_add(out, ": ", 2);
@@ -231,29 +279,37 @@ static void forward_head(struct pipe_conn *c, const struct http_head *h)
     evbuffer_add_printf(out, "Connection: close\r\n\r\n");
 }
 
-static void connect_init(struct pipe_conn *c, const struct sbox *b, const struct http_head *h)
+/* Begin to pass bytes on: to the init, or to `take_fd`, a connection that is
+ * under way. The head is the `head_len` bytes at the input's start. */
+static void connect_far(struct pipe_conn *c, const struct sbox *b, const struct http_head *h,
+                        size_t head_len, int take_fd)
 {
     struct sockaddr_un sa = {.sun_family = AF_UNIX};
     str_copy(sa.sun_path, sizeof(sa.sun_path), b->rec.sock);
-    str_copy(c->id, sizeof(c->id), b->rec.id);
-    c->init = bufferevent_socket_new(c->t->p->base, -1,
-                                     BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
-    if (!c->init)
+    c->far = bufferevent_socket_new(c->t->p->base, take_fd,
+                                    BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
+    if (!c->far)
         die("libevent is out of memory");
-    bufferevent_setcb(c->init, on_init_read, on_init_write, on_init_event, c);
-    bufferevent_setwatermark(c->init, EV_WRITE, TUNNEL_HIGH_WATER / 2, 0);
+    bufferevent_setcb(c->far, on_far_read, on_far_write, on_far_event, c);
+    bufferevent_setwatermark(c->far, EV_WRITE, TUNNEL_HIGH_WATER / 2, 0);
     bufferevent_setwatermark(c->client, EV_WRITE, TUNNEL_HIGH_WATER / 2, 0);
     c->chunked = h->chunked;
     c->body_left = h->content_length > 0 ? h->content_length : 0;
     c->body_done = !c->chunked && c->body_left == 0;
     http_chunks_init(&c->chunks);
     event_del(c->timer);
-    if (bufferevent_socket_connect(c->init, (struct sockaddr *)&sa, sizeof(sa)) != 0) {
-        refuse_gone(c, c->id, "The sandbox does not answer", 0);
+    struct sockaddr *to = take_fd < 0 ? (struct sockaddr *)&sa : NULL;
+    if (bufferevent_socket_connect(c->far, to, to ? sizeof(sa) : 0) != 0) {
+        refuse_silent(c);
         return;
     }
-    bufferevent_enable(c->init, EV_READ | EV_WRITE);
-    forward_head(c, h);
+    bufferevent_enable(c->far, EV_READ | EV_WRITE);
+    forward_head(c, b, h);
+    evbuffer_drain(bufferevent_get_input(c->client), head_len);
+    struct timeval stall = {c->port == TUNNEL_ENVD_PORT ? STALL_S : LONG_STALL_S, 0};
+    if (!c->body_done)
+        bufferevent_set_timeouts(c->client, &stall, NULL);
+    pump_body(c);
 }
 
 struct wake {
@@ -271,110 +327,95 @@ static void on_woken(void *arg, struct sbox *b, const struct err *e)
     free(w);
     if (!c)
         return;
-    c->waking = false;
+    c->waiting = false;
     if (b)
         read_head(c);
     else
-        refuse_gone(c, c->id, "The sandbox could not be resumed", 0);
+        refuse_box(c, 502, "The sandbox could not be resumed", 0);
 }
 
 /* Traffic wakes a paused sandbox that was made with autoResume. */
-static bool wake(struct pipe_conn *c, struct sbox *b)
+static void wake(struct pipe_conn *c, struct sbox *b)
 {
     struct wake *w = xcalloc(1, sizeof(*w));
+    struct err e = {0};
     w->t = c->t;
     w->serial = c->serial;
-    str_copy(c->id, sizeof(c->id), b->rec.id);
-    c->waking = b->rec.auto_resume && !b->rec.cold &&
-                sbox_resume(b, WAKE_S, true, on_woken, w, NULL) == 0;
-    if (!c->waking)
-        free(w);
-    return c->waking;
+    c->waiting = true;
+    if (sbox_resume(b, WAKE_S, true, on_woken, w, &e) == 0)
+        return;
+    free(w);
+    c->waiting = false;
+    refuse_box(c, e.code == ERR_LIMIT ? 429 : 502, e.text, 0);
 }
 
-/* The init reads a whole body before it looks at the token, so a body from
- * somebody without one must not get that far. */
-static bool may_send(const struct sbox *b, const struct http_head *h)
-{
-    if (!h->chunked && h->content_length <= 0)
-        return true;
-    const struct http_slice *token = http_head_get(h, "x-access-token");
-    if (token && digest_equal(token->p, token->len, b->rec.token, strlen(b->rec.token)))
-        return true;
-    const char *q = memchr(h->target.p, '?', h->target.len);
-    if (!q)
-        return false;
-    char *query = xstrndup(q + 1, h->target.len - (size_t)(q + 1 - h->target.p));
-    bool ok = files_signed(query, "write", b->rec.token, clock_wall_ms() / 1000);
-    free(query);
-    return ok;
-}
-
-/* Which sandbox, or an answer that says why there is none. */
-static const struct sbox *route(struct pipe_conn *c, const struct http_head *h)
-{
-    const struct http_slice *id = http_head_get(h, "e2b-sandbox-id");
-    const struct http_slice *port = http_head_get(h, "e2b-sandbox-port");
-    if (!id || id->len == 0 || id->len > 64) {
-        refuse_text(c, 400,
-                    "E2b-Sandbox-Id names no sandbox: signed URLs without it are not "
-                    "served here");
-        return NULL;
-    }
-    char name[72], number[8] = "49983";
-    memcpy(name, id->p, id->len);
-    name[id->len] = '\0';
-    name[strcspn(name, "-")] = '\0'; /* old id-client form */
-    if (port)
-        snprintf(number, sizeof(number), "%.*s", port->len > 6 ? 6 : (int)port->len, port->p);
-    int64_t n;
-    if (!sbox_id_ok(name) || !str_to_i64(number, 1, 65535, &n)) {
-        refuse_text(c, 400, "malformed sandbox id or port");
-        return NULL;
-    }
-    struct sbox *b = sbox_find(c->t->p, name);
-    if (b && b->rec.state == SBOX_PAUSED && n == 49983 && wake(c, b))
-        return NULL;
-    if (!b || b->rec.state != SBOX_RUNNING)
-        refuse_gone(c, name, b ? "The sandbox is paused" : "The sandbox was not found", 0);
-    else if (n != 49983)
-        refuse_gone(c, name, "The sandbox is running but the port is not open", n);
-    else if (h->target.len >= 4 && memcmp(h->target.p, "/cc/", 4) == 0)
-        refuse_text(c, 404, "not served here");
-    else if (!may_send(b, h))
-        refuse_text(c, 401, "the access token or signature is missing or wrong");
-    else
-        return b;
-    return NULL;
-}
-
-static void read_head(struct pipe_conn *c)
+/* The head waits in the input; 0: not whole yet, or refused. */
+static size_t parse_head(struct pipe_conn *c, struct http_head *h)
 {
     struct evbuffer *in = bufferevent_get_input(c->client);
     size_t len = evbuffer_get_length(in);
     if (len > HTTP_HEAD_MAX)
         len = HTTP_HEAD_MAX;
-    struct http_head h;
-    long n =
-        len ? http_head_parse(&h, (const char *)evbuffer_pullup(in, (ssize_t)len), len) : 0;
+    long n = len ? http_head_parse(h, (const char *)evbuffer_pullup(in, (ssize_t)len), len) : 0;
     if (n == 0)
-        return;
+        return 0;
     c->t->p->used_ms = clock_mono_ms();
-    if (n < 0 || !http_head_guard(&h, c->t->port)) {
-        refuse_text(c, h.status, h.why);
+    if (n > 0 && http_head_guard(h, c->t->port))
+        return (size_t)n;
+    refuse_text(c, h->status, h->why);
+    return 0;
+}
+
+static void on_dialed(void *arg, int take_fd, int status)
+{
+    struct pipe_conn *c = arg;
+    struct http_head h;
+    c->call = NULL;
+    c->waiting = false;
+    const struct sbox *b = sbox_find(c->t->p, c->id);
+    size_t n = b && take_fd >= 0 ? parse_head(c, &h) : 0;
+    if (n > 0) {
+        set_nodelay(take_fd);
+        connect_far(c, b, &h, n, take_fd);
         return;
     }
-    const struct sbox *b = route(c, &h);
-    if (!b)
+    if (take_fd >= 0)
+        close(take_fd);
+    if (status == 404)
+        refuse_port(c);
+    else
+        refuse_box(c, 502, "The sandbox does not answer", 0);
+}
+
+static void read_head(struct pipe_conn *c)
+{
+    struct http_head h;
+    struct tunnel_route r;
+    size_t n = parse_head(c, &h);
+    if (n == 0)
         return;
-    connect_init(c, b, &h);
-    if (c->closing)
+    tunnel_route(c->t->p, &h, &r);
+    str_copy(c->id, sizeof(c->id), r.id);
+    c->port = r.port;
+    switch (r.to) {
+    case TUNNEL_REFUSE:
+        if (r.status == 502 || r.status == 403)
+            refuse_box(c, r.status, r.why, 0);
+        else
+            refuse_text(c, r.status, r.why);
         return;
-    evbuffer_drain(in, (size_t)n);
-    struct timeval stall = {STALL_S, 0};
-    if (!c->body_done)
-        bufferevent_set_timeouts(c->client, &stall, NULL);
-    pump_body(c);
+    case TUNNEL_WAKE:
+        wake(c, r.b);
+        return;
+    case TUNNEL_INIT:
+        connect_far(c, r.b, &h, n, -1);
+        return;
+    case TUNNEL_PORT:
+        c->waiting = true;
+        c->call = portcall_start(c->t->p->base, r.b->rec.sock, r.b->rec.token, r.port, DIAL_MS,
+                                 on_dialed, c);
+        return;
+    }
 }
 
 static void on_client_read(struct bufferevent *bev, void *arg)
@@ -383,9 +424,9 @@ static void on_client_read(struct bufferevent *bev, void *arg)
     if (c->closing) {
         struct evbuffer *in = bufferevent_get_input(bev);
         evbuffer_drain(in, evbuffer_get_length(in));
-    } else if (c->init) {
+    } else if (c->far) {
         pump_body(c);
-    } else if (!c->waking) {
+    } else if (!c->waiting) {
         read_head(c);
     }
 }
@@ -396,8 +437,8 @@ static void on_client_write(struct bufferevent *bev, void *arg)
     struct pipe_conn *c = arg;
     if (c->closing)
         close_when_written(c);
-    else if (c->init)
-        bufferevent_enable(c->init, EV_READ);
+    else if (c->far)
+        bufferevent_enable(c->far, EV_READ);
 }
 
 static void on_client_event(struct bufferevent *bev, short what, void *arg)
@@ -428,7 +469,7 @@ static bool drop_idle(struct tunnel *t)
 {
     struct pipe_conn *oldest = NULL;
     for (struct pipe_conn *c = t->conns; c; c = c->next)
-        if (!c->init && !c->closing && !c->waking)
+        if (!c->far && !c->closing && !c->waiting)
             oldest = c;
     if (oldest)
         conn_free(oldest);
@@ -442,8 +483,7 @@ static void on_accept(void *arg, int fd)
         close(fd);
         return;
     }
-    int on = 1;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    set_nodelay(fd);
     struct pipe_conn *c = xcalloc(1, sizeof(*c));
     c->t = t;
     c->serial = ++t->next_serial;

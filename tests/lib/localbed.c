@@ -65,21 +65,29 @@ bool localbed_start(struct localbed *l)
     return run(l, "serve", l->isolated ? NULL : "--unsafe") == 0 && read_address(l);
 }
 
-struct localbed *localbed_new(void)
+static struct localbed *bed_new(bool isolated)
 {
     struct localbed *l = xcalloc(1, sizeof(*l));
 
     str_copy(l->root, sizeof(l->root), "/tmp/cct-local.XXXXXX");
     if (!mkdtemp(l->root))
         die("no scratch folder");
-    l->isolated = true;
-    if (localbed_start(l))
-        return l;
-    l->isolated = false;
+    l->isolated = isolated;
     if (localbed_start(l))
         return l;
     localbed_free(l);
     return NULL;
+}
+
+struct localbed *localbed_new_unsafe(void)
+{
+    return bed_new(false);
+}
+
+struct localbed *localbed_new(void)
+{
+    struct localbed *l = bed_new(true);
+    return l ? l : bed_new(false);
 }
 
 void localbed_kill(struct localbed *l)

@@ -17,6 +17,7 @@ struct cJSON;
 struct sbox_rec {
     char id[24]; /* i + 20 of [a-z0-9] */
     char token[72];
+    char traffic_token[72]; /* needed on ports of programs; "": not needed */
     char template_id[24];
     char alias[129]; /* may be empty */
     pid_t pid;       /* the init, as this process sees it */

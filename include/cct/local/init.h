@@ -18,6 +18,10 @@
  *   POST /cc/resume                      -> 204, and goes on
  *     both with {"memory":false}: every process but PID 1 is ended first
  *   GET  /cc/stats                       -> {"processes": n, "startedMs": ms}
+ *   POST /cc/port {"port": n}            -> 204, with a TCP connection to that port
+ *                                           of a program of the sandbox; 404: none
+ * That connection comes as a descriptor (SCM_RIGHTS) on one byte '\n' in front of
+ * the answer; it may still be connecting.
  * The provider's calls are HTTP/1.1 with Host: localhost, Connection: close,
  * X-Access-Token and X-CC-Control. PATH of the processes starts with
  * /run/cc/bin, where `demo-agent` is; a PATH in envVars wins.
