@@ -1,6 +1,7 @@
 /* cc-tui-local: the embedded sandbox provider. Subcommands, one table. */
 #include <cct/local/init.h>
 #include <cct/local/ns.h>
+#include <cct/local/pkg_refusal.h>
 #include <cct/local/serve.h>
 #include <cct/util/str.h>
 
@@ -180,6 +181,8 @@ int main(int argc, char **argv)
     self = self ? self + 1 : argc > 0 ? argv[0] : "";
     if (strcmp(self, "demo-agent") == 0)
         return cmd_agent(argc - 1, argv + 1);
+    if (pkg_refusal_is(self))
+        return pkg_refusal_main(self, argc - 1, argv + 1);
     if (argc < 2) {
         fputs(usage, stderr);
         return 2;

@@ -94,10 +94,11 @@ const char *ns_layers_begin(const struct ns_sources *from)
 /* What the sandbox's user may change in the plain root, that is all of its own. */
 static const char *hand_over(void)
 {
-    static const char *const more[] = {"opt", "media", "var/lib", "var/log", "var/cache"};
-    static const char *const own[] = {
-        ".",   "home", "home/user", "srv",         "mnt",        "root",      "var",
-        "run", "etc",  "etc/hosts", "etc/profile", "etc/passwd", "etc/group", "etc/hostname"};
+    static const char *const more[] = {"opt", "media", "var/log", "var/cache"};
+    static const char *const own[] = {".",          "home",      "home/user",   "srv",
+                                      "mnt",        "root",      "var",         "var/lib",
+                                      "run",        "etc",       "etc/hosts",   "etc/profile",
+                                      "etc/passwd", "etc/group", "etc/hostname"};
     for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++)
         if (make_folder(more[i]) != 0)
             return more[i];
@@ -290,10 +291,10 @@ static const char *place_programs(int root)
     return NULL;
 }
 
-static const char *place_etc(int root)
+static const char *place_files(int root, const char *const *name)
 {
     const char *step = NULL;
-    for (const char *const *name = ns_host_etc; *name; name++) {
+    for (; *name; name++) {
         char *from = xasprintf("skel%s", *name);
         /* what a layer has made something else of stays the layer's */
         if (access(from, F_OK) == 0 && place(root, from, *name + 1, 0) != 0 &&
@@ -365,7 +366,9 @@ const char *ns_layers_finish(const struct ns_spec *s)
     if (!step)
         step = place_programs(root);
     if (!step)
-        step = place_etc(root);
+        step = place_files(root, ns_host_etc);
+    if (!step)
+        step = place_files(root, ns_host_var);
     if (!step)
         step = place_own(root);
     if (!step)

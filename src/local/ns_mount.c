@@ -3,6 +3,7 @@
  * Runs in the child, between clone() and exec(); errno explains a failed step. */
 #include <cct/local/init.h>
 #include <cct/local/ns.h>
+#include <cct/local/pkg_refusal.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -62,6 +63,10 @@ const char *const ns_host_etc[] = {
     "/etc/inputrc",
     NULL,
 };
+
+/* What is installed on the host, to be read; and no package manager called by its
+ * path can begin what it cannot finish. */
+const char *const ns_host_var[] = {"/var/lib/dpkg", "/var/lib/rpm", "/var/lib/pacman", NULL};
 
 static int restrict_mount(const char *path, unsigned long long attr)
 {
@@ -201,6 +206,12 @@ static const char *make_run(int exe_fd)
         mkdir("run/cc/bin", 0755) != 0 || touch("run/cc/cc-tui-local") != 0 ||
         symlink(INIT_BINARY, "run/cc/bin/demo-agent") != 0)
         return "/run/cc";
+    for (const char *const *name = pkg_refusal_names; *name; name++) {
+        char path[64];
+        snprintf(path, sizeof(path), "run/cc/bin/%s", *name);
+        if (symlink(INIT_BINARY, path) != 0)
+            return "links in /run/cc";
+    }
     if (ns_attach(exe_fd, "run/cc/cc-tui-local",
                   MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) != 0)
         return "bind of the program";
@@ -209,8 +220,8 @@ static const char *make_run(int exe_fd)
 
 static const char *make_writable(const struct ns_sources *from)
 {
-    static const char *const dirs[] = {"home", "home/user", "tmp", "var",
-                                       "proc", "srv",       "mnt", "root"};
+    static const char *const dirs[] = {"home", "home/user", "tmp",  "var",    "proc",
+                                       "srv",  "mnt",       "root", "var/lib"};
     char size[64];
     for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++)
         if (mkdir(dirs[i], 0755) != 0)
@@ -227,7 +238,7 @@ static const char *make_writable(const struct ns_sources *from)
         return "/root";
     if (mount("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) != 0)
         return "mount of /proc";
-    return NULL;
+    return bind_all(ns_host_var);
 }
 
 static const char *change_root(bool writable)

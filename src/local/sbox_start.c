@@ -94,6 +94,9 @@ static void put_env(struct jw *w, const struct provider *p, const struct sbox_ne
     if (sbox_root_is_layered(n)) {
         put_default(w, "NPM_CONFIG_PREFIX", "/usr/local", n);
         put_default(w, "PIP_BREAK_SYSTEM_PACKAGES", "1", n);
+        put_default(w, "PIP_ROOT_USER_ACTION", "ignore", n);
+        /* root there is one id only: owners named in archives do not exist */
+        put_default(w, "TAR_OPTIONS", "--no-same-owner", n);
     }
     for (const struct cJSON *c = json_first(image); c; c = json_next(c))
         if (!json_get(n->env, json_name(c)))

@@ -77,6 +77,7 @@ const char *ns_mount_all(const struct ns_spec *s, const struct ns_sources *from)
 int ns_clone_tree(const char *path);
 int ns_attach(int tree_fd, const char *to, unsigned long long attr);
 extern const char *const ns_host_dirs[], *const ns_host_etc[]; /* end with NULL */
+extern const char *const ns_host_var[];
 /* ns_layers.c: before and after the plain root is made in the current folder,
  * which both change. */
 const char *ns_layers_begin(const struct ns_sources *from);
