@@ -46,7 +46,7 @@ static void say(bool open, const char *what)
 
 static bool can_open(const char *path, int flags)
 {
-    int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK);
+    int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK, 0600);
     if (fd >= 0)
         close(fd);
     return fd >= 0;
