@@ -1,25 +1,118 @@
-/* Metrics on demand: each init measures its own sandbox; the answer goes out when
+/* Metrics: each init keeps the samples of its own sandbox; the answer goes out when
  * the last one spoke or its deadline passed. Those that did not are missing. */
 #include "ctl_priv.h"
 #include <cct/local/http_srv.h>
 #include <cct/local/initcall.h>
 #include <cct/local/provider.h>
 #include <cct/util/clock.h>
-#include <cct/util/json.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 
+#include <cJSON.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define METRICS_MS 3000
+#define SAMPLE_S 5 /* between two samples as they are taken */
 #define IDS_MAX 100u
+
+/* The columns of a sample as the init sends it (init.h). */
+enum { TS, CPU_PCT, CPUS, MEM_USED, MEM_TOTAL, MEM_CACHE, DISK_USED, DISK_TOTAL, COLUMNS };
+
+static bool read_sample(const struct cJSON *row, double v[COLUMNS])
+{
+    int n = 0;
+    for (const struct cJSON *c = json_first(row); c && n < COLUMNS; c = json_next(c))
+        v[n++] = cJSON_IsNumber(c) ? c->valuedouble : 0;
+    return n == COLUMNS;
+}
+
+static void write_sample(struct jw *w, const char *name, const double v[COLUMNS])
+{
+    jw_obj(w, name);
+    ctl_write_time(w, "timestamp", (int64_t)v[TS] * 1000);
+    jw_i64(w, "timestampUnix", (int64_t)v[TS]);
+    jw_i64(w, "cpuCount", (int64_t)v[CPUS]);
+    jw_num(w, "cpuUsedPct", v[CPU_PCT]);
+    jw_i64(w, "memUsed", (int64_t)v[MEM_USED]);
+    jw_i64(w, "memTotal", (int64_t)v[MEM_TOTAL]);
+    jw_i64(w, "memCache", (int64_t)v[MEM_CACHE]);
+    jw_i64(w, "diskUsed", (int64_t)v[DISK_USED]);
+    jw_i64(w, "diskTotal", (int64_t)v[DISK_TOTAL]);
+    jw_end(w);
+}
+
+void ctl_metrics_thin(struct jw *w, const struct cJSON *samples, int64_t step)
+{
+    double v[COLUMNS], sum[COLUMNS] = {0};
+    int n = 0;
+    for (const struct cJSON *row = json_first(samples); row; row = json_next(row)) {
+        if (!read_sample(row, v))
+            continue;
+        for (int i = 0; i < COLUMNS; i++) /* the mean, but of the last one's time */
+            sum[i] = i == TS ? v[TS] : sum[i] + v[i];
+        n++;
+        const struct cJSON *next = json_next(row);
+        double ahead[COLUMNS];
+        bool same = next && step > SAMPLE_S && read_sample(next, ahead) &&
+                    (int64_t)ahead[TS] / step == (int64_t)v[TS] / step;
+        if (same)
+            continue;
+        for (int i = TS + 1; i < COLUMNS; i++)
+            sum[i] /= n;
+        write_sample(w, NULL, sum);
+        memset(sum, 0, sizeof(sum));
+        n = 0;
+    }
+}
+
+/* --- of one -------------------------------------------------------------------- */
+
+struct one {
+    struct http_req *req;
+    int64_t step;
+};
+
+static void on_samples(void *arg, int status, const char *body, size_t len)
+{
+    struct one *o = arg;
+    struct cJSON *j = status == 200 ? json_parse(body, len, NULL) : NULL;
+    struct buf out = BUF_INIT;
+    struct jw w;
+    jw_init(&w, &out);
+    jw_arr(&w, NULL);
+    ctl_metrics_thin(&w, json_get(j, "samples"), o->step);
+    jw_end(&w);
+    ctl_reply_buf(o->req, 200, &out);
+    json_free(j);
+    free(o);
+}
+
+void ctl_metrics_one(struct ctl_call *c)
+{
+    struct ctl_span span;
+    char path[96];
+    if (!ctl_take_span(c, c->b->rec.started_ms / 1000, &span))
+        return;
+    char *start = ctl_query_get(c->r->query, "start");
+    int64_t from = start ? span.start : 0; /* its whole life, pauses and all */
+    free(start);
+    struct one *o = xcalloc(1, sizeof(*o));
+    o->req = c->r;
+    o->step = ctl_span_step(&span);
+    snprintf(path, sizeof(path), "/cc/metrics?start=%lld&end=%lld", (long long)from,
+             (long long)span.end);
+    initcall_start(c->p->base, c->b->rec.sock, c->b->rec.token, "GET", path, NULL, METRICS_MS,
+                   on_samples, o);
+}
+
+/* --- the last ones of many ------------------------------------------------------ */
 
 struct gather {
     struct http_req *req;
     struct buf json; /* members so far */
     size_t open;     /* calls under way, plus one while they are started */
-    bool many;       /* {"sandboxes":{id:m}} instead of [m] */
 };
 
 struct ask {
@@ -27,63 +120,34 @@ struct ask {
     char id[24];
 };
 
-static void write_metric(struct buf *b, const struct cJSON *j)
-{
-    char time[40];
-    int64_t ts = json_i64(j, "ts", clock_wall_ms() / 1000);
-    clock_format_rfc3339(time, sizeof(time), ts * 1000);
-    struct jw w;
-    jw_init(&w, b);
-    jw_obj(&w, NULL);
-    jw_str(&w, "timestamp", time);
-    jw_i64(&w, "timestampUnix", ts);
-    jw_i64(&w, "cpuCount", json_i64(j, "cpu_count", PROV_CPU));
-    jw_num(&w, "cpuUsedPct", json_num(j, "cpu_used_pct", 0));
-    jw_i64(&w, "memUsed", json_i64(j, "mem_used", 0));
-    jw_i64(&w, "memTotal", json_i64(j, "mem_total", 0));
-    jw_i64(&w, "memCache", json_i64(j, "mem_cache", 0));
-    jw_i64(&w, "diskUsed", json_i64(j, "disk_used", 0));
-    jw_i64(&w, "diskTotal", json_i64(j, "disk_total", 0));
-    jw_end(&w);
-}
-
 static void one_less(struct gather *g)
 {
     if (--g->open > 0)
         return;
     struct buf all = BUF_INIT;
-    buf_addf(&all, g->many ? "{\"sandboxes\":{%s}}" : "[%s]", buf_str(&g->json));
-    http_reply(g->req, 200, all.p, all.len);
-    buf_release(&all);
+    buf_addf(&all, "{\"sandboxes\":{%s}}", buf_str(&g->json));
+    ctl_reply_buf(g->req, 200, &all);
     buf_release(&g->json);
     free(g);
 }
 
-static void on_answer(void *arg, int status, const char *body, size_t len)
+static void on_latest(void *arg, int status, const char *body, size_t len)
 {
     struct ask *a = arg;
     struct gather *g = a->g;
     struct cJSON *j = status == 200 ? json_parse(body, len, NULL) : NULL;
-    if (j) {
+    double v[COLUMNS];
+    if (read_sample(json_first(json_get(j, "samples")), v)) {
+        struct jw w;
         if (g->json.len > 0)
             buf_addc(&g->json, ',');
-        if (g->many)
-            buf_addf(&g->json, "\"%s\":", a->id);
-        write_metric(&g->json, j);
-        json_free(j);
+        buf_addf(&g->json, "\"%s\":", a->id);
+        jw_init(&w, &g->json);
+        write_sample(&w, NULL, v);
     }
+    json_free(j);
     free(a);
     one_less(g);
-}
-
-static struct gather *gather_new(struct http_req *r, bool many)
-{
-    struct gather *g = xcalloc(1, sizeof(*g));
-    g->req = r;
-    g->many = many;
-    g->open = 1;
-    buf_init(&g->json, 0);
-    return g;
 }
 
 static void ask_init(struct gather *g, const struct sbox *b)
@@ -94,21 +158,17 @@ static void ask_init(struct gather *g, const struct sbox *b)
     a->g = g;
     str_copy(a->id, sizeof(a->id), b->rec.id);
     g->open++;
-    initcall_start(b->p->base, b->rec.sock, b->rec.token, "GET", "/metrics", NULL, METRICS_MS,
-                   on_answer, a);
-}
-
-void ctl_metrics_one(struct ctl_call *c)
-{
-    struct gather *g = gather_new(c->r, false);
-    ask_init(g, c->b);
-    one_less(g);
+    initcall_start(b->p->base, b->rec.sock, b->rec.token, "GET", "/cc/metrics?latest=1", NULL,
+                   METRICS_MS, on_latest, a);
 }
 
 /* The ids are checked: answer when all of them spoke. */
 static void ask_all(struct ctl_call *c, const char *ids)
 {
-    struct gather *g = gather_new(c->r, true);
+    struct gather *g = xcalloc(1, sizeof(*g));
+    g->req = c->r;
+    g->open = 1;
+    buf_init(&g->json, 0);
     while (*ids) {
         size_t len = strcspn(ids, ",");
         char *id = xstrndup(ids, len);

@@ -23,6 +23,8 @@
 
 struct proc;
 struct cJSON;
+struct disk;
+struct samples;
 
 struct envd {
     struct event_base *base;
@@ -37,10 +39,10 @@ struct envd {
     uint64_t upload_max; /* bytes of one uploaded body or file */
     int64_t paused_mono; /* 0 = running */
     struct event *dead_man;
-    struct proc *procs;          /* newest first */
-    size_t nprocs;               /* running ones */
-    int64_t cpu_mono, cpu_ticks; /* last sample of /metrics */
-    double cpu_pct;
+    struct proc *procs;      /* newest first */
+    size_t nprocs;           /* running ones */
+    struct samples *samples; /* init_samples.c */
+    struct disk *disk;       /* init_disk.c */
 };
 
 /* init_http.c: answers. Each ends the request. */
@@ -74,9 +76,10 @@ void envd_log(struct envd *e, const char *fmt, ...) __attribute__((format(printf
  * namespaces that is kill(-1), without a walk of /proc. Returns how many (walk
  * only). */
 size_t envd_tree_signal(struct envd *e, int sig);
-/* Sum of CPU ticks and resident bytes of the tree, and the number of processes
- * (the init not counted). */
-void envd_tree_usage(struct envd *e, int64_t *ticks, int64_t *rss, size_t *n);
+/* Sum of CPU ticks and bytes of memory of the tree, and the number of processes
+ * (the init not counted). Memory that several share is counted in parts, unless
+ * there are many processes or the kernel does not tell: then it counts for each. */
+void envd_tree_usage(struct envd *e, int64_t *ticks, int64_t *mem, size_t *n);
 /* Is this process the init or below it? */
 bool envd_tree_has(const struct envd *e, pid_t pid);
 
@@ -86,6 +89,12 @@ void envd_port(struct envd *e, struct http_req *req);
 /* init_metrics.c */
 void envd_metrics(struct envd *e, struct http_req *req);
 void envd_stats(struct envd *e, struct http_req *req);
+
+/* init_samples.c: the ring that GET /cc/metrics reads */
+void envd_samples_start(struct envd *e);
+void envd_samples_stop(struct envd *e);
+void envd_samples_get(struct envd *e, struct http_req *req);
+void envd_samples_take(struct envd *e, struct http_req *req);
 
 /* envd_process*.c: `in` is the parsed message; handlers answer the request.
  * timeout_ms < 0 means none. */

@@ -1,15 +1,19 @@
 /* process.Process: the table of processes and the methods on it. A process
  * belongs to the sandbox, not to the stream that started it. */
 #include "envd_process.h"
+#include "init_notes.h"
 #include <cct/util/clock.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+
+#define NAME_MAX_LEN 64u /* of a command, in the log */
 
 /* --- life of a process ---------------------------------------------------- */
 
@@ -26,6 +30,7 @@ static void proc_free(struct proc *p)
     if (p->deadline != NULL)
         event_free(p->deadline);
     free(p->tag);
+    free(p->name);
     free(p->config_json);
     free(p->end_json);
     free(p);
@@ -66,20 +71,25 @@ static const char *signal_name(int sig)
     return NULL;
 }
 
+static void status_text(struct buf *text, int status)
+{
+    if (WIFEXITED(status))
+        buf_addf(text, "exit status %d", WEXITSTATUS(status));
+    else if (signal_name(WTERMSIG(status)) != NULL)
+        buf_addf(text, "signal: %s", signal_name(WTERMSIG(status)));
+    else
+        buf_addf(text, "signal: signal %d", WTERMSIG(status));
+    if (WIFSIGNALED(status) && WCOREDUMP(status))
+        buf_adds(text, " (core dumped)");
+}
+
 /* The end event as envd writes it: zero values are left out. */
 static char *end_json(int status)
 {
     struct buf text = BUF_INIT, b = BUF_INIT;
     struct jw w;
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    if (WIFEXITED(status))
-        buf_addf(&text, "exit status %d", code);
-    else if (signal_name(WTERMSIG(status)) != NULL)
-        buf_addf(&text, "signal: %s", signal_name(WTERMSIG(status)));
-    else
-        buf_addf(&text, "signal: signal %d", WTERMSIG(status));
-    if (WIFSIGNALED(status) && WCOREDUMP(status))
-        buf_adds(&text, " (core dumped)");
+    status_text(&text, status);
     jw_init(&w, &b);
     jw_obj(&w, NULL);
     jw_obj(&w, "event");
@@ -114,8 +124,32 @@ static void on_forget(evutil_socket_t fd, short what, void *arg)
     proc_free(arg);
 }
 
+static void note_start(const struct proc *p, const char *user)
+{
+    char pid[16];
+    snprintf(pid, sizeof(pid), "%d", (int)p->pid);
+    const struct note_field fields[] = {
+        {"pid", pid}, {"cmd", p->name}, {"user", user}, {"tag", p->tag}};
+    envd_note(NOTE_INFO, "process", fields, 4, "process %s started: %s", pid, p->name);
+}
+
+static void note_end(const struct proc *p)
+{
+    char pid[16];
+    struct buf text = BUF_INIT;
+    snprintf(pid, sizeof(pid), "%d", (int)p->pid);
+    status_text(&text, p->status);
+    const struct note_field fields[] = {
+        {"pid", pid}, {"cmd", p->name}, {"status", buf_str(&text)}, {"tag", p->tag}};
+    bool good = WIFEXITED(p->status) && WEXITSTATUS(p->status) == 0;
+    envd_note(good ? NOTE_INFO : NOTE_WARN, "process", fields, 4, "process %s ended: %s, %s",
+              pid, p->name, buf_str(&text));
+    buf_release(&text);
+}
+
 static void proc_end(struct proc *p)
 {
+    note_end(p);
     proc_io_close(p);
     if (p->deadline != NULL)
         event_free(p->deadline);
@@ -327,6 +361,17 @@ static enum connect_code spec_read(struct envd *e, const struct cJSON *in,
     return CONNECT_OK;
 }
 
+/* The command without its folder, as new memory. Who puts arguments into the
+ * command's own field has made a mistake, and they may be secret: they are cut. */
+static char *name_of(const char *cmd)
+{
+    size_t len = strcspn(cmd, " \t\r\n");
+    const char *slash = memrchr(cmd, '/', len);
+    const char *name = slash != NULL ? slash + 1 : cmd;
+    len -= (size_t)(name - cmd);
+    return xstrndup(name, len < NAME_MAX_LEN ? len : NAME_MAX_LEN);
+}
+
 static struct proc *proc_start(struct envd *e, const struct cJSON *in,
                                const struct proc_spec *spec, int *error)
 {
@@ -339,10 +384,12 @@ static struct proc *proc_start(struct envd *e, const struct cJSON *in,
     p->pty = spec->pty;
     p->stdin_open = spec->stdin_on || spec->pty;
     p->tag = xstrdup(json_str(in, "tag", NULL));
+    p->name = name_of(spec->cmd);
     p->config_json = config_json(json_get(in, "process"));
     p->next = e->procs;
     e->procs = p;
     e->nprocs++;
+    note_start(p, spec->user);
     proc_io_start(p);
     return p;
 }
@@ -365,6 +412,11 @@ void envd_process_start(struct envd *e, struct http_req *req, const struct cJSON
     } else {
         struct proc *p = proc_start(e, in, &spec, &error);
         if (p == NULL) {
+            char *name = name_of(spec.cmd);
+            const struct note_field cmd = {"cmd", name};
+            envd_note(NOTE_WARN, "process", &cmd, 1, "process not started: %s: %s", name,
+                      strerror(error));
+            free(name);
             envd_stream_error(req, connect_code_from_errno(error), "cannot start '%.200s': %s",
                               spec.cmd, strerror(error));
         } else {

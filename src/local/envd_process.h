@@ -28,6 +28,7 @@ struct proc {
     struct envd *e;
     pid_t pid;
     char *tag;         /* may be NULL */
+    char *name;        /* of the command, without its folder */
     char *config_json; /* as List shows it */
     bool pty, exited, ended;
     bool stdin_open, stdin_closing;

@@ -3,6 +3,7 @@
  * when the provider never speaks again. As an ordinary process (isolated:false)
  * it does the same for the processes below it. */
 #include "envd.h"
+#include "init_notes.h"
 #include <cct/local/init.h>
 #include <cct/local/signals.h>
 #include <cct/secrets/digest.h>
@@ -149,11 +150,14 @@ static int run(struct envd *e)
     http_srv_on_head(e->http, envd_admit);
     http_srv_limits(e->http, ENVD_CONNS_MAX, ENVD_BODY_MAX);
     on_dead_man(-1, 0, e);
+    envd_samples_start(e);
     event_base_dispatch(e->base);
     rc = 0;
 out:
     envd_tree_signal(e, SIGKILL);
     envd_process_free_all(e);
+    envd_samples_stop(e);
+    envd_notes_free();
     http_srv_free(e->http);
     event_free(chld);
     event_free(term);

@@ -1,5 +1,6 @@
 /* Routes of the init, who may use them, and the shapes of its answers. */
 #include "envd.h"
+#include "init_notes.h"
 #include <cct/local/files_parse.h>
 #include <cct/secrets/digest.h>
 #include <cct/util/buf.h>
@@ -11,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+#define PROCESS "/process.Process/"
+#define FILESYSTEM "/filesystem.Filesystem/"
 
 const char *envd_header(struct http_req *req, const char *name)
 {
@@ -33,6 +37,17 @@ void envd_reply_empty(struct http_req *req, int status)
     http_reply_bytes(req, status, NULL, NULL, 0);
 }
 
+/* What the file service could not do. A file that is not there is mostly a
+ * question, not a fault. */
+static void note_refusal(const struct http_req *req, int status, const char *why)
+{
+    const char *call = strrchr(req->path, '/');
+    const struct note_field fields[] = {{"call", call != NULL ? call + 1 : req->path}};
+    enum note_level level = status >= 500 ? NOTE_ERROR : NOTE_WARN;
+    envd_note(status == 404 || status == 401 ? NOTE_DEBUG : level, "files", fields, 1,
+              "%s refused: %s", fields[0].value, why);
+}
+
 void envd_reply_error(struct http_req *req, int status, const char *fmt, ...)
 {
     struct buf text = BUF_INIT, b = BUF_INIT;
@@ -40,6 +55,8 @@ void envd_reply_error(struct http_req *req, int status, const char *fmt, ...)
     va_start(ap, fmt);
     buf_addv(&text, fmt, ap);
     va_end(ap);
+    if (str_starts(req->path, "/files"))
+        note_refusal(req, status, buf_str(&text));
     http_error_json(&b, status, buf_str(&text));
     buf_release(&text);
     envd_reply_json(req, status, &b);
@@ -52,6 +69,8 @@ void envd_rpc_error(struct http_req *req, enum connect_code code, const char *fm
     va_start(ap, fmt);
     buf_addv(&text, fmt, ap);
     va_end(ap);
+    if (str_starts(req->path, FILESYSTEM))
+        note_refusal(req, connect_code_http(code), buf_str(&text));
     connect_error_json(&b, code, buf_str(&text));
     buf_release(&text);
     envd_reply_json(req, connect_code_http(code), &b);
@@ -196,6 +215,9 @@ static const struct route {
     {"/cc/resume", "POST", CONTROL, ctl_resume, false},
     {"/cc/stats", "GET", CONTROL, envd_stats, false},
     {"/cc/port", "POST", CONTROL, envd_port, false},
+    {"/cc/metrics", "GET", CONTROL, envd_samples_get, false},
+    {"/cc/sample", "POST", CONTROL, envd_samples_take, false},
+    {"/cc/logs", "GET", CONTROL, envd_notes_get, false},
 };
 
 static bool guard_ok(struct envd *e, struct http_req *req, enum guard g)
@@ -219,9 +241,6 @@ static bool guard_ok(struct envd *e, struct http_req *req, enum guard g)
 }
 
 /* --- Connect -------------------------------------------------------------- */
-
-#define PROCESS "/process.Process/"
-#define FILESYSTEM "/filesystem.Filesystem/"
 
 enum kind { UNARY, STREAM, CLIENT_STREAM };
 static const struct rpc {

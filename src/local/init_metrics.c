@@ -1,9 +1,10 @@
 /* What the sandbox uses, from its own /proc: it shows exactly its processes. */
-#include "envd.h"
+#include "init_metrics.h"
 #include <cct/util/buf.h>
 #include <cct/util/clock.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -29,57 +30,82 @@ static int64_t meminfo(const char *key)
     return out;
 }
 
-/* Share of one CPU since the last question, 100 = one full CPU. */
-static double cpu_pct(struct envd *e, int64_t ticks)
+/* Share of all CPUs since the last look, at most 100. */
+static double cpu_pct(const struct envd *e, struct meter *m, int64_t ticks, int64_t cpus)
 {
     int64_t now = clock_mono_ms();
-    int64_t span = now - e->cpu_mono;
-    if (e->cpu_mono != 0 && span < CPU_SAMPLE_MIN_MS)
-        return e->cpu_pct;
-    if (e->cpu_mono == 0)
+    int64_t span = now - m->mono;
+    if (m->mono != 0 && span < CPU_SAMPLE_MIN_MS)
+        return m->pct;
+    if (m->mono == 0)
         span = clock_wall_ms() - e->started_ms;
-    double used = (double)(ticks - e->cpu_ticks) * 1000.0 / (double)sysconf(_SC_CLK_TCK);
-    e->cpu_pct = span > 0 && used > 0 ? used * 100.0 / (double)span : 0;
-    e->cpu_mono = now;
-    e->cpu_ticks = ticks;
-    return e->cpu_pct;
+    double used = (double)(ticks - m->ticks) * 1000.0 / (double)sysconf(_SC_CLK_TCK);
+    m->pct = span > 0 && used > 0 ? used * 100.0 / (double)span / (double)cpus : 0;
+    if (m->pct > 100)
+        m->pct = 100; /* the two clocks are not quite one */
+    m->mono = now;
+    m->ticks = ticks;
+    return m->pct;
+}
+
+/* Clock ticks of processes that have ended and were buried. */
+static int64_t ended_ticks(void)
+{
+    struct rusage u;
+    if (getrusage(RUSAGE_CHILDREN, &u) != 0)
+        return 0;
+    double s = (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+               (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+    return (int64_t)(s * (double)sysconf(_SC_CLK_TCK));
+}
+
+void envd_measure(struct envd *e, struct meter *m, struct sample *out)
+{
+    int64_t ticks;
+    size_t n;
+    struct statvfs vfs;
+    envd_tree_usage(e, &ticks, &out->mem_used, &n);
+    if (statvfs(e->home, &vfs) != 0)
+        memset(&vfs, 0, sizeof(vfs));
+    out->ts = clock_wall_ms() / 1000;
+    out->cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    out->cpu_pct = cpu_pct(e, m, ticks + ended_ticks(), out->cpus);
+    out->mem_total = meminfo("MemTotal");
+    out->mem_cache = meminfo("Cached");
+    out->disk_used = e->disk != NULL ? envd_disk_used(e->disk) : 0;
+    out->disk_total = (int64_t)vfs.f_blocks * (int64_t)vfs.f_frsize;
 }
 
 void envd_metrics(struct envd *e, struct http_req *req)
 {
-    int64_t ticks, rss;
-    size_t n;
-    struct statvfs vfs;
+    static struct meter live;
+    struct sample s;
     struct buf b = BUF_INIT;
     struct jw w;
-    envd_tree_usage(e, &ticks, &rss, &n);
-    if (statvfs(e->home, &vfs) != 0)
-        memset(&vfs, 0, sizeof(vfs));
-    int64_t total = meminfo("MemTotal");
-    int64_t disk = (int64_t)vfs.f_blocks * (int64_t)vfs.f_frsize;
+    envd_measure(e, &live, &s);
     jw_init(&w, &b);
     jw_obj(&w, NULL);
-    jw_i64(&w, "ts", clock_wall_ms() / 1000);
-    jw_i64(&w, "cpu_count", sysconf(_SC_NPROCESSORS_ONLN));
-    jw_num(&w, "cpu_used_pct", cpu_pct(e, ticks));
-    jw_i64(&w, "mem_total", total);
-    jw_i64(&w, "mem_used", rss);
-    jw_i64(&w, "mem_cache", meminfo("Cached"));
-    jw_i64(&w, "mem_total_mib", total >> 20);
-    jw_i64(&w, "mem_used_mib", rss >> 20);
-    jw_i64(&w, "disk_used", disk - (int64_t)vfs.f_bfree * (int64_t)vfs.f_frsize);
-    jw_i64(&w, "disk_total", disk);
+    jw_i64(&w, "ts", s.ts);
+    jw_i64(&w, "cpu_count", s.cpus);
+    jw_num(&w, "cpu_used_pct", s.cpu_pct);
+    jw_i64(&w, "mem_total", s.mem_total);
+    jw_i64(&w, "mem_used", s.mem_used);
+    jw_i64(&w, "mem_cache", s.mem_cache);
+    jw_i64(&w, "mem_total_mib", s.mem_total >> 20);
+    jw_i64(&w, "mem_used_mib", s.mem_used >> 20);
+    jw_i64(&w, "disk_used", s.disk_used);
+    jw_i64(&w, "disk_total", s.disk_total);
     jw_end(&w);
     envd_reply_json(req, 200, &b);
 }
 
 void envd_stats(struct envd *e, struct http_req *req)
 {
-    int64_t ticks, rss;
+    int64_t ticks, mem;
     size_t n;
     struct buf b = BUF_INIT;
     struct jw w;
-    envd_tree_usage(e, &ticks, &rss, &n);
+    envd_tree_usage(e, &ticks, &mem, &n);
     jw_init(&w, &b);
     jw_obj(&w, NULL);
     jw_i64(&w, "processes", (int64_t)n);

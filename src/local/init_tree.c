@@ -9,9 +9,11 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define TREE_DEPTH 256
+#define PSS_MAX 64     /* processes whose shared memory is looked at: it takes time */
 #define TREE_ROUNDS 16 /* a fork may slip between reading and killing: look again */
 
 struct entry {
@@ -126,19 +128,36 @@ size_t envd_tree_signal(struct envd *e, int sig)
     return sent;
 }
 
-void envd_tree_usage(struct envd *e, int64_t *ticks, int64_t *rss, size_t *n)
+/* "Pss:" of smaps_rollup in bytes, -1 when the kernel does not tell. */
+static int64_t pss_read(pid_t pid)
+{
+    char path[64], text[1024];
+    snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    ssize_t n = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    const char *at = strstr(text, "\nPss:");
+    long long kb;
+    return at != NULL && sscanf(at + 5, " %lld", &kb) == 1 ? (int64_t)kb << 10 : -1;
+}
+
+void envd_tree_usage(struct envd *e, int64_t *ticks, int64_t *mem, size_t *n)
 {
     struct tree all = {ARR_INIT};
-    *ticks = *rss = 0;
+    *ticks = *mem = 0;
     *n = 0;
     tree_read(e, &all);
     for (size_t i = 0; i < all.a.n; i++) {
         if (!all.a.v[i].below)
             continue;
         *ticks += all.a.v[i].ticks;
-        *rss += all.a.v[i].rss_pages * sysconf(_SC_PAGESIZE);
         if (all.a.v[i].state != 'Z')
             (*n)++;
+        int64_t pss = *n <= PSS_MAX ? pss_read(all.a.v[i].pid) : -1;
+        *mem += pss >= 0 ? pss : all.a.v[i].rss_pages * sysconf(_SC_PAGESIZE);
     }
     ARR_RELEASE(&all.a);
 }

@@ -285,7 +285,7 @@ static void adopt_one(void *arg, const char *id)
     int pidfd = proc_open_checked(r.pid, r.start_ticks);
     if (pidfd < 0) {
         log_info("sandbox %s has ended meanwhile", id);
-        if (p->life)
+        if (p->life && !r.hidden)
             lifelog_add(p->life, &r, LIFE_KILLED, "ended", clock_wall_ms());
         sbox_remove_files(p, id, r.sock);
         sbox_rec_clear(&r);

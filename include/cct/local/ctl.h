@@ -58,6 +58,12 @@ int ctl_options_parse(const struct cJSON *body, bool v2, struct sbox_new *n, str
 /* Body of a change of the network: what it comes to. */
 int ctl_options_update(const struct cJSON *body, bool *internet, struct err *e);
 
+/* --- metrics (pure) ----------------------------------------------------------- */
+struct jw;
+/* An init's samples (init.h) as the API's metrics: at most one for each `step`
+ * seconds, the mean of those that fall together. */
+void ctl_metrics_thin(struct jw *w, const struct cJSON *samples, int64_t step);
+
 /* --- built-in templates (ctl_template.c) ------------------------------------ */
 #define CTL_TEMPLATE_MADE_MS 1767225600000 /* 2026-01-01 */
 #define CTL_TEMPLATE_BUILD "00000000-0000-4000-8000-000000000000"

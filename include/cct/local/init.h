@@ -18,6 +18,11 @@
  *   POST /cc/resume                      -> 204, and goes on
  *     both with {"memory":false}: every process but PID 1 is ended first
  *   GET  /cc/stats                       -> {"processes": n, "startedMs": ms}
+ *   GET  /cc/metrics?start=S&end=S       -> {"samples": [[ts, cpu %, cpus, memory used,
+ *     total, cache, disk used, total]...]}: the last hour, one each 5 s; bytes and
+ *     unix seconds; with latest=1 only the last one
+ *   POST /cc/sample {"ts": S}            -> 204, takes one now (as if it were then)
+ *   GET  /cc/logs?start=MS               -> {"entries": [...]} (init_notes.h)
  *   POST /cc/port {"port": n}            -> 204, with a TCP connection to that port
  *                                           of a program of the sandbox; 404: none
  * That connection comes as a descriptor (SCM_RIGHTS) on one byte '\n' in front of
