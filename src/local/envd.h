@@ -104,8 +104,8 @@ void envd_process_start(struct envd *e, struct http_req *req, const struct cJSON
                         int64_t timeout_ms);
 void envd_process_connect(struct envd *e, struct http_req *req, const struct cJSON *in,
                           int64_t timeout_ms);
-void envd_process_stream_input(struct envd *e, struct http_req *req, const char *body,
-                               size_t len);
+/* When the head is there: takes the body, whose messages count as they arrive. */
+void envd_process_stream_input(struct envd *e, struct http_req *req);
 /* A child was reaped. */
 void envd_process_reaped(struct envd *e, pid_t pid, int status);
 /* Time-outs do not run while paused: call with the length of the pause. */

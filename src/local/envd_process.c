@@ -25,6 +25,7 @@ static void proc_free(struct proc *p)
     if (*at == p)
         *at = p->next;
     proc_io_close(p);
+    proc_feeds_drop(p);
     if (p->timer != NULL)
         event_free(p->timer);
     if (p->deadline != NULL)
@@ -244,10 +245,9 @@ static bool matches(const struct proc *p, int64_t pid, const char *tag)
     return tag != NULL ? str_eq(p->tag, tag) : p->pid == pid;
 }
 
-/* Newest first, running before ended: pids and tags may come back. NULL with the
- * code and text of the answer. */
-static struct proc *proc_find(struct envd *e, const struct cJSON *in, bool ended_too,
-                              enum connect_code *code, struct buf *why)
+/* Newest first, running before ended: pids and tags may come back. */
+struct proc *proc_find(struct envd *e, const struct cJSON *in, bool ended_too,
+                       enum connect_code *code, struct buf *why)
 {
     const struct cJSON *sel = json_get(in, "process");
     const char *tag = json_str(sel, "tag", NULL);
@@ -451,91 +451,11 @@ void envd_process_connect(struct envd *e, struct http_req *req, const struct cJS
     buf_release(&why);
 }
 
-/* --- input ---------------------------------------------------------------- */
-
-static enum connect_code input_apply(struct proc *p, const struct cJSON *input, struct buf *why)
-{
-    const char *text = json_str(input, "stdin", NULL);
-    const char *pty = json_str(input, "pty", NULL);
-    if (text == NULL && pty == NULL)
-        return CONNECT_OK; /* an empty message: bytes of length zero are left out */
-    if ((text != NULL) == p->pty) {
-        buf_adds(why, p->pty ? "the process has a pty: send pty input"
-                             : "the process has no pty: send stdin input");
-        return CONNECT_INTERNAL;
-    }
-    const char *b64 = text != NULL ? text : pty;
-    size_t len;
-    void *data = b64_decode(b64, strlen(b64), &len);
-    enum connect_code code = CONNECT_OK;
-    if (data == NULL) {
-        buf_adds(why, "the input is no base64");
-        code = CONNECT_INVALID_ARGUMENT;
-    } else if (!p->stdin_open || p->stdin_closing) {
-        buf_adds(why, "stdin is not enabled or is closed");
-        code = CONNECT_INTERNAL;
-    } else if (!proc_input(p, data, len)) {
-        buf_addf(why, "%zu bytes of input wait already; the process does not read", p->inq.len);
-        code = CONNECT_RESOURCE_EXHAUSTED;
-    }
-    free(data);
-    return code;
-}
-
-/* `at` becomes the process once a start message named it. */
-static enum connect_code stream_step(struct envd *e, const struct cJSON *in, struct proc **at,
-                                     struct buf *why)
-{
-    enum connect_code code = CONNECT_OK;
-    const struct cJSON *start = json_get(in, "start"), *data = json_get(in, "data");
-    if (start != NULL) {
-        *at = proc_find(e, start, false, &code, why);
-    } else if (data != NULL && *at == NULL) {
-        buf_adds(why, "the first message must name the process");
-        code = CONNECT_INVALID_ARGUMENT;
-    } else if (data != NULL) {
-        code = input_apply(*at, json_get(data, "input"), why);
-    }
-    return code;
-}
-
-void envd_process_stream_input(struct envd *e, struct http_req *req, const char *body,
-                               size_t len)
-{
-    static const char ok[] = "\0\0\0\0\2{}\2\0\0\0\2{}";
-    enum connect_code code = CONNECT_OK;
-    struct buf why = BUF_INIT;
-    struct proc *p = NULL;
-    while (len > 0 && code == CONNECT_OK) {
-        struct connect_frame f;
-        struct err err = {0};
-        long used = connect_frame_parse(body, len, len, &f);
-        struct cJSON *in = used > 0 && f.flags == 0 ? json_parse(f.body, f.len, &err) : NULL;
-        if (used > 0 && (f.flags & CONNECT_FLAG_END))
-            break;
-        if (in == NULL) {
-            code = CONNECT_INVALID_ARGUMENT;
-            buf_addf(&why, "a message of the stream is damaged %s", err.text);
-        } else {
-            code = stream_step(e, in, &p, &why);
-            body += used;
-            len -= (size_t)used;
-        }
-        json_free(in);
-    }
-    if (code != CONNECT_OK) {
-        envd_stream_error(req, code, "%s", buf_str(&why));
-    } else {
-        http_reply_bytes(req, 200, ENVD_STREAM_TYPE, ok, sizeof(ok) - 1);
-    }
-    buf_release(&why);
-}
-
 /* --- unary methods on one process ----------------------------------------- */
 
 static enum connect_code do_send_input(struct proc *p, const struct cJSON *in, struct buf *why)
 {
-    return input_apply(p, json_get(in, "input"), why);
+    return proc_input_apply(p, json_get(in, "input"), why);
 }
 
 static enum connect_code do_close_stdin(struct proc *p, const struct cJSON *in, struct buf *why)

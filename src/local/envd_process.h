@@ -23,6 +23,8 @@ struct sub {
     bool blocked; /* too much unsent: its process is not read meanwhile */
 };
 
+struct feed;
+
 struct proc {
     struct proc *next;
     struct envd *e;
@@ -39,6 +41,7 @@ struct proc {
     int status;     /* of waitpid, once exited */
     char *end_json; /* the end event, once ended */
     struct sub *subs;
+    struct feed *feeds; /* StreamInput calls on it */
     size_t nblocked;
     struct event *timer;    /* drain after exit, then forget */
     struct event *deadline; /* Connect-Timeout-Ms of Start */
@@ -52,6 +55,18 @@ struct proc_spec {
     bool pty, stdin_on;
     unsigned cols, rows;
 };
+
+/* envd_process.c: the process that a request names by pid or tag, running or, if
+ * asked for, ended. NULL with the code and text of the answer. */
+struct proc *proc_find(struct envd *e, const struct cJSON *in, bool ended_too,
+                       enum connect_code *code, struct buf *why);
+
+/* envd_process_input.c: `input` of SendInput and StreamInput. */
+enum connect_code proc_input_apply(struct proc *p, const struct cJSON *input, struct buf *why);
+/* Its queue of input is empty, or nobody reads it any more. */
+void proc_feeds_go_on(struct proc *p);
+/* It is being forgotten. */
+void proc_feeds_drop(struct proc *p);
 
 /* envd_process_spawn.c: fork and execute; fills pid and descriptors of p. 0 or a
  * negative errno. */

@@ -104,6 +104,7 @@ static void in_close(struct proc *p)
     p->fd_in = -1;
     p->stdin_open = false;
     buf_release(&p->inq);
+    proc_feeds_go_on(p);
 }
 
 static void in_flush(struct proc *p)
@@ -128,9 +129,12 @@ static void in_flush(struct proc *p)
 
 static void on_writable(evutil_socket_t fd, short what, void *arg)
 {
+    struct proc *p = arg;
     (void)fd;
     (void)what;
-    in_flush(arg);
+    in_flush(p);
+    if (p->inq.len == 0)
+        proc_feeds_go_on(p);
 }
 
 bool proc_input(struct proc *p, const void *data, size_t len)

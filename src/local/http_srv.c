@@ -182,6 +182,14 @@ static void conn_refuse(struct http_conn *c, int status, const char *why)
     conn_set_state(c, CONN_CLOSING);
 }
 
+/* Whatever the taker of the body wanted: the connection goes on. */
+static void end_pause(struct http_req *r)
+{
+    if (r->is_paused)
+        bufferevent_enable(r->conn->bev, EV_READ);
+    r->is_paused = false;
+}
+
 /* A request that was answered before all of it was read leaves bytes nobody can
  * tell from the next one. */
 bool http_conn_keeps(const struct http_conn *c)
@@ -198,6 +206,8 @@ void http_conn_patient(struct http_conn *c, bool patient)
 void http_conn_answered(struct http_req *r)
 {
     struct http_conn *c = r->conn;
+    if (c)
+        end_pause(r);
     req_free(r);
     if (!c)
         return;
@@ -214,6 +224,7 @@ void http_conn_answered(struct http_req *r)
 static void deliver(struct http_conn *c)
 {
     struct http_req *r = c->req;
+    end_pause(r);
     conn_set_state(c, CONN_WAIT);
     if (r->taker)
         r->taker->end(r->taker_arg);

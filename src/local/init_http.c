@@ -374,6 +374,8 @@ void envd_admit(struct http_req *req, void *envd)
         envd_reply_error(req, 404, "there is nothing at \"%.200s\"", req->path);
     else if (!connect_type_is(envd_header(req, "Content-Type"), want))
         envd_reply_empty(req, 415);
+    else if (rpc->kind == CLIENT_STREAM)
+        envd_process_stream_input(e, req);
 }
 
 void envd_route(struct http_req *req, void *envd)
@@ -387,8 +389,6 @@ void envd_route(struct http_req *req, void *envd)
         route->handle(e, req);
     else if (rpc != NULL && rpc->kind == UNARY)
         rpc_unary(e, req, rpc->path, body, req->body.len);
-    else if (rpc != NULL && rpc->kind == STREAM)
+    else if (rpc != NULL)
         rpc_stream(e, req, rpc->path, body, req->body.len);
-    else
-        envd_process_stream_input(e, req, body, req->body.len);
 }

@@ -17,6 +17,10 @@
 #define INITBOX_SH(cmd) \
     "{\"process\":{\"cmd\":\"/bin/sh\",\"args\":[\"-c\",\"" cmd "\"]},\"stdin\":false}"
 
+/* ... with one. */
+#define INITBOX_STDIN_SH(cmd) \
+    "{\"process\":{\"cmd\":\"/bin/sh\",\"args\":[\"-c\",\"" cmd "\"]},\"stdin\":true}"
+
 struct initbox_answer {
     int status;
     char head[4096];
