@@ -4,6 +4,7 @@
 #define LOCAL_ENVD_H
 
 #include <cct/local/connect_json.h>
+#include <cct/local/fs_root.h>
 #include <cct/local/http_srv.h>
 #include <cct/util/json.h>
 #include <event2/event.h>
@@ -22,6 +23,8 @@
 #define ENVD_PATH "/run/cc/bin:/usr/local/bin:/usr/local/sbin:/usr/bin:/usr/sbin:/bin:/sbin"
 
 struct proc;
+struct watcher;
+struct job;
 struct cJSON;
 struct disk;
 struct samples;
@@ -33,6 +36,10 @@ struct envd {
     struct cJSON *config; /* owner of env */
     const struct cJSON *env;
     bool isolated;
+    struct fs_root files;     /* what file calls may reach */
+    struct watcher *watchers; /* newest first */
+    size_t nwatchers;
+    struct job *jobs;
     int log_fd;          /* -1: no log */
     int64_t started_ms;  /* wall */
     int64_t deadline_ms; /* CLOCK_BOOTTIME; 0 = none */
@@ -116,20 +123,32 @@ void envd_process_free_all(struct envd *e);
 void envd_fs_rpc(struct envd *e, struct http_req *req, const char *method,
                  const struct cJSON *in);
 /* Absolute form of a request's path: absolute as it is, "~/x" and "x" below the
- * home. `.` and `..` are resolved by name. NULL for an empty one. */
+ * home. `.` and `..` are resolved by name. NULL for an empty one, and for another
+ * user's "~name". */
 char *envd_fs_path(const struct envd *e, const char *path);
 /* The same for a user whose home that is. */
 char *envd_fs_path_of(const struct envd *e, const char *user, const char *path);
 const char *envd_home_of(const struct envd *e, const char *user);
-/* mkdir -p of the path's parents; 0 or -1 with errno. */
-int envd_fs_make_parents(const char *path);
 /* One EntryInfo as a JSON object; 0 or -1 with errno. */
 int envd_fs_entry(struct envd *e, struct jw *w, const char *name, const char *path);
+/* How a failed file call is told: RPC code, and HTTP status of /files. */
+enum connect_code envd_fs_code(int err);
+int envd_fs_status(int err);
+const char *envd_fs_reason(int err);
+
+/* envd_watch.c */
+void envd_watch_dir(struct envd *e, struct http_req *req, const struct cJSON *in,
+                    int64_t timeout_ms);
+void envd_watch_rpc(struct envd *e, struct http_req *req, const char *user, const char *method,
+                    const struct cJSON *in);
+void envd_watch_free_all(struct envd *e);
 
 /* envd_files*.c */
 void envd_files_get(struct envd *e, struct http_req *req);
 /* When the head is there: takes the body. */
 void envd_files_post(struct envd *e, struct http_req *req);
+/* POST /files/compose: joins files. */
+void envd_files_compose(struct envd *e, struct http_req *req);
 /* True when the query carries a signature that allows `op` on `path`. */
 bool envd_files_signed(struct envd *e, struct http_req *req, const char *op);
 

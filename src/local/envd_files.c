@@ -40,24 +40,21 @@ void envd_files_get(struct envd *e, struct http_req *req)
     char user[64];
     bool bad = false;
     char *asked = envd_query(req, "path", &bad);
-    char *path = envd_fs_path(e, asked);
+    bool known = envd_user(e, req, user, sizeof(user));
+    char *path = envd_fs_path_of(e, user, asked);
     struct stat st;
     int fd = -1;
-    if (!envd_user(e, req, user, sizeof(user))) {
+    if (!known) {
         envd_reply_error(req, 401, "invalid username: '%.60s'", user);
     } else if (bad || path == NULL) {
         envd_reply_error(req, 400, "path is missing or damaged");
-    } else if ((fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) < 0) {
-        int err = errno;
-        int status = err == ENOENT || err == ENOTDIR ? 404
-                     : err == EACCES || err == EPERM ? 403
-                     : err == ENXIO || err == ELOOP  ? 400
-                     : err == ENAMETOOLONG           ? 400
-                                                     : 500;
-        if (status == 404)
+    } else if ((fd = fs_root_open(&e->files, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0)) < 0) {
+        int err = errno == ENOTDIR ? ENOENT : errno;
+        if (err == ENOENT)
             envd_reply_error(req, 404, "path '%.1000s' does not exist", path);
         else
-            envd_reply_error(req, status, "cannot open '%.1000s': %s", path, strerror(err));
+            envd_reply_error(req, envd_fs_status(err), "cannot open '%.1000s': %s", path,
+                             envd_fs_reason(err));
     } else if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
         envd_reply_error(req, 400,
                          S_ISDIR(st.st_mode) ? "path '%.1000s' is a directory"

@@ -3,24 +3,29 @@
 #include "envd.h"
 #include "envd_sink.h"
 #include <cct/local/files_parse.h>
+#include <cct/local/fs_meta.h>
 #include <cct/local/multipart.h>
 #include <cct/util/buf.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct upload {
     struct envd *e;
     struct http_req *req;
+    char user[64];
     char *path; /* of the query; NULL when absent */
     struct multipart *form;
     struct sink sink;
-    char *shown; /* the open file as the answer names it */
+    char *shown;         /* the open file as the answer names it */
+    struct fs_meta meta; /* of each file */
     bool gzip, in_file;
     uint64_t came;
     size_t stored;
@@ -34,6 +39,7 @@ static void upload_free(struct upload *u)
 {
     sink_discard(&u->sink);
     multipart_free(u->form);
+    fs_meta_release(&u->meta);
     buf_release(&u->answer);
     free(u->shown);
     free(u->path);
@@ -42,54 +48,53 @@ static void upload_free(struct upload *u)
 
 static bool fail(struct upload *u, int status, const char *what, const char *name, int err)
 {
-    u->status = status != 0                     ? status
-                : err == EBADMSG                ? 400
-                : err == ENOSPC                 ? 507
-                : err == EDQUOT || err == EFBIG ? 507
-                : err == EISDIR                 ? 400
-                : err == ENOTDIR                ? 400
-                : err == ENAMETOOLONG           ? 400
-                : err == EACCES                 ? 403
-                : err == EPERM                  ? 403
-                : err == EROFS                  ? 403
-                                                : 500;
+    u->status = status != 0 ? status : envd_fs_status(err);
     snprintf(u->error, sizeof(u->error), "%s '%.1000s'%s%s", what, name, err != 0 ? ": " : "",
-             err != 0 ? strerror(err) : "");
+             err != 0 ? envd_fs_reason(err) : "");
     return false;
 }
 
 /* --- one file ------------------------------------------------------------- */
 
-/* Where the bytes go: the path itself, or what a link there leads to. Sets the
- * mode the file shall have; NULL when something else than a file is there. */
+/* Where the bytes go: the path itself, or what a link there leads to. *mode is that
+ * of the file that is there, 0 when there is none. NULL when something else than a
+ * file is there. */
 static char *place(struct upload *u, const char *path, mode_t *mode)
 {
     struct stat st;
-    *mode = 0644;
-    if (stat(path, &st) != 0)
+    *mode = 0;
+    int fd = fs_root_open(&u->e->files, path, O_PATH, 0);
+    if (fd < 0 && errno == ENOENT)
         return xstrdup(path);
-    if (!S_ISREG(st.st_mode)) {
-        fail(u, 400,
-             S_ISDIR(st.st_mode) ? "path is a directory:" : "path is no regular file:", path,
-             0);
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        fail(u, 0, "cannot write", path, errno);
+        if (fd >= 0)
+            close(fd);
         return NULL;
     }
-    *mode = st.st_mode & 07777;
-    char *real = realpath(path, NULL);
-    return real != NULL ? real : xstrdup(path);
+    char *real = fs_root_where(fd);
+    close(fd);
+    if (S_ISREG(st.st_mode)) {
+        *mode = st.st_mode & 07777;
+        return real != NULL ? real : xstrdup(path);
+    }
+    fail(u, 400,
+         S_ISDIR(st.st_mode) ? "path is a directory:" : "path is no regular file:", path, 0);
+    free(real);
+    return NULL;
 }
 
 static bool file_open(struct upload *u, const char *asked)
 {
     mode_t mode;
     free(u->shown);
-    u->shown = envd_fs_path(u->e, asked);
+    u->shown = envd_fs_path_of(u->e, u->user, asked);
     if (u->shown == NULL)
         return fail(u, 400, "no path is given for file", asked != NULL ? asked : "", 0);
     char *real = place(u, u->shown, &mode);
     if (real == NULL)
         return false;
-    u->in_file = sink_open(&u->sink, real, mode, u->gzip, u->e->upload_max) == 0;
+    u->in_file = sink_open(&u->sink, &u->e->files, real, mode, u->gzip, u->e->upload_max) == 0;
     if (!u->in_file)
         fail(u, 0, "cannot write", u->shown, errno);
     free(real);
@@ -110,13 +115,22 @@ static bool file_end(void *arg)
     if (!u->in_file)
         return true;
     u->in_file = false;
-    if (sink_commit(&u->sink) != 0)
+    bool kept;
+    if (sink_commit(&u->sink, &u->meta, &kept) != 0)
         return fail(u, 0, "cannot write", u->shown, errno);
     jw_obj(&u->w, NULL);
     jw_str(&u->w, "path", u->shown);
     jw_str(&u->w, "name", strrchr(u->shown, '/') + 1);
     jw_str(&u->w, "type", "file");
+    if (u->meta.a.n > 0 && kept) {
+        jw_obj(&u->w, "metadata");
+        for (size_t i = 0; i < u->meta.a.n; i++)
+            jw_str(&u->w, u->meta.a.v[i].key, u->meta.a.v[i].value);
+        jw_end(&u->w);
+    }
     jw_end(&u->w);
+    if (!kept) /* the answer shows none, and so does every later look */
+        envd_log(u->e, "the file system of '%s' keeps no metadata", u->shown);
     u->stored++;
     return true;
 }
@@ -201,9 +215,16 @@ static bool prepare(struct upload *u)
                 type != NULL ? type : "", 0);
 }
 
+static void metadata(struct upload *u)
+{
+    const char *value, *name = NULL;
+    while ((name = http_req_next(u->req, name, &value)) != NULL)
+        if (strncasecmp(name, FS_META_HEADER, strlen(FS_META_HEADER)) == 0)
+            fs_meta_add(&u->meta, name + strlen(FS_META_HEADER), value);
+}
+
 void envd_files_post(struct envd *e, struct http_req *req)
 {
-    char user[64];
     bool bad = false;
     struct upload *u = xcalloc(1, sizeof(*u));
     u->e = e;
@@ -215,10 +236,12 @@ void envd_files_post(struct envd *e, struct http_req *req)
     }
     jw_init(&u->w, &u->answer);
     jw_arr(&u->w, NULL);
-    if (!envd_user(e, req, user, sizeof(user)))
-        fail(u, 401, "invalid username:", user, 0);
+    if (!envd_user(e, req, u->user, sizeof(u->user)))
+        fail(u, 401, "invalid username:", u->user, 0);
     else if (bad)
         fail(u, 400, "the path is damaged", "", 0);
+    else if (metadata(u), u->meta.why[0] != '\0')
+        fail(u, 400, u->meta.why, "", 0);
     else
         prepare(u);
     if (u->status != 0)

@@ -1,5 +1,5 @@
-/* Paths of requests. Names are hostile, but the init runs as the sandbox's own
- * user inside its own root, so a path can reach only what the sandbox may see. */
+/* Paths of requests, and how a failure at one is told. Names are hostile: what a
+ * path may reach is decided when it is opened (fs_root.h). */
 #include "envd.h"
 #include <cct/util/buf.h>
 #include <cct/util/str.h>
@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* Append the parts of `path`, resolving "." and ".." by name as filepath.Clean
  * does. */
@@ -43,12 +42,12 @@ char *envd_fs_path(const struct envd *e, const char *path)
 char *envd_fs_path_of(const struct envd *e, const char *user, const char *path)
 {
     struct buf b = BUF_INIT;
-    if (path == NULL || path[0] == '\0')
+    if (path == NULL || path[0] == '\0' ||
+        (path[0] == '~' && path[1] != '\0' && path[1] != '/'))
         return NULL;
     if (path[0] != '/') {
         add_parts(&b, envd_home_of(e, user));
-        if (str_eq(path, "~") || str_starts(path, "~/"))
-            path++;
+        path += path[0] == '~';
     }
     add_parts(&b, path);
     if (b.len == 0)
@@ -56,24 +55,65 @@ char *envd_fs_path_of(const struct envd *e, const char *user, const char *path)
     return buf_detach(&b, NULL);
 }
 
-int envd_fs_make_parents(const char *path)
+enum connect_code envd_fs_code(int err)
 {
-    char *p = xstrdup(path);
-    int rc = 0;
-    for (char *at = strchr(p + 1, '/'); at != NULL && rc == 0; at = strchr(at + 1, '/')) {
-        *at = '\0';
-        if (mkdir(p, 0755) != 0 && errno != EEXIST) {
-            struct stat st;
-            int saved = errno; /* a read-only parent that exists gives EROFS, not EEXIST */
-            if (stat(p, &st) != 0 || !S_ISDIR(st.st_mode)) {
-                errno = saved;
-                rc = -1;
-            }
-        }
-        *at = '/';
+    switch (err) {
+    case EXDEV: /* out of bounds */
+        return CONNECT_PERMISSION_DENIED;
+    case ELOOP:
+    case EBUSY:
+    case ENOTEMPTY:
+        return CONNECT_FAILED_PRECONDITION;
+    case ENOSPC: /* not resource_exhausted: clients take that for "slow down" */
+    case EDQUOT:
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+        return CONNECT_INTERNAL;
+    case EISDIR:
+        return CONNECT_INVALID_ARGUMENT;
+    default:
+        return connect_code_from_errno(err);
     }
-    int saved = errno;
-    free(p);
-    errno = saved;
-    return rc;
+}
+
+int envd_fs_status(int err)
+{
+    switch (err) {
+    case ENOENT:
+        return 404;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+    case EXDEV:
+        return 403;
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+        return 507;
+    case EBADMSG:
+    case EISDIR:
+    case ENOTDIR:
+    case ENAMETOOLONG:
+    case ELOOP:
+    case EINVAL:
+    case ENXIO: /* a pipe or socket without another end */
+        return 400;
+    default:
+        return 500;
+    }
+}
+
+const char *envd_fs_reason(int err)
+{
+    if (err == EXDEV)
+        return "it leads out of the sandbox's home, and without isolation files are "
+               "reached only there";
+    if (err == ENOSPC || err == EDQUOT)
+        return "not enough disk space available";
+    if (err == EBUSY)
+        return "it is a mount point or in use; remove or move what is in it instead";
+    if (err == EINTR)
+        return "the work was interrupted";
+    return strerror(err);
 }

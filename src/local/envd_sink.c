@@ -1,10 +1,10 @@
 /* Files are written under a temporary name beside their place and then renamed: a
  * reader never sees half of one, and a full disk leaves the old one. */
 #include "envd_sink.h"
-#include "envd.h"
+#include <cct/local/fs_meta.h>
+#include <cct/local/fs_root.h>
 #include <cct/util/xalloc.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +19,12 @@ static void sink_release(struct sink *s)
     int saved = errno;
     if (s->z)
         inflateEnd(s->z);
-    if (s->tmp)
+    if (s->name) {
         close(s->fd);
+        close(s->dir);
+    }
     free(s->z);
-    free(s->tmp);
-    free(s->path);
+    free(s->name);
     memset(s, 0, sizeof(*s));
     errno = saved;
 }
@@ -31,30 +32,31 @@ static void sink_release(struct sink *s)
 void sink_discard(struct sink *s)
 {
     int saved = errno;
-    if (s->tmp)
-        unlink(s->tmp);
+    if (s->name)
+        unlinkat(s->dir, s->tmp, 0);
     errno = saved;
     sink_release(s);
 }
 
-int sink_open(struct sink *s, const char *path, mode_t mode, bool gzip, uint64_t max)
+int sink_open(struct sink *s, const struct fs_root *root, const char *path, mode_t mode,
+              bool gzip, uint64_t max)
 {
-    const char *slash = strrchr(path, '/');
+    const char *name;
     memset(s, 0, sizeof(*s));
-    if (envd_fs_make_parents(path) != 0)
+    if (fs_root_make_dirs(root, path, false) != 0)
         return -1;
-    char *tmp =
-        xasprintf("%.*s/" SINK_TMP_PREFIX "XXXXXX", slash ? (int)(slash - path) : 0, path);
-    s->fd = mkostemp(tmp, O_CLOEXEC);
+    s->dir = fs_root_parent(root, path, &name);
+    if (s->dir < 0)
+        return -1;
+    s->fd = fs_temp_open(s->dir, mode != 0, s->tmp, sizeof(s->tmp));
     if (s->fd < 0) {
         int saved = errno;
-        free(tmp);
+        close(s->dir);
         errno = saved;
         return -1;
     }
-    s->tmp = tmp;
-    s->path = xstrdup(path);
-    s->mode = mode;
+    s->name = xstrdup(name);
+    s->mode = mode != 0 ? mode : 0644;
     s->max = max;
     if (gzip) {
         s->z = xcalloc(1, sizeof(*s->z));
@@ -117,13 +119,23 @@ int sink_write(struct sink *s, const char *p, size_t len)
     return s->z ? write_inflated(s, p, len) : write_all(s, p, len);
 }
 
-int sink_commit(struct sink *s)
+int sink_commit(struct sink *s, const struct fs_meta *meta, bool *kept)
 {
     int rc = -1;
-    if (s->z && !s->z_ended)
+    *kept = true;
+    if (s->z && !s->z_ended) {
         errno = EBADMSG;
-    else if (fchmod(s->fd, s->mode) == 0)
-        rc = rename(s->tmp, s->path);
+    } else {
+        rc = fs_meta_write(s->fd, meta);
+        if (rc != 0 && errno == ENOTSUP) {
+            *kept = false;
+            rc = 0;
+        }
+    }
+    if (rc == 0 && fchmod(s->fd, s->mode) != 0)
+        rc = -1;
+    if (rc == 0)
+        rc = renameat(s->dir, s->tmp, s->dir, s->name);
     if (rc == 0)
         sink_release(s);
     else

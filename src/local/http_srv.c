@@ -62,6 +62,18 @@ int http_req_fd(const struct http_req *r)
     return r->conn ? bufferevent_getfd(r->conn->bev) : -1;
 }
 
+const char *http_req_next(const struct http_req *r, const char *name, const char **value)
+{
+    if (name == NULL) {
+        name = r->fields;
+    } else {
+        name += strlen(name) + 1;
+        name += strlen(name) + 1;
+    }
+    *value = name + strlen(name) + 1;
+    return *name != '\0' ? name : NULL;
+}
+
 void http_req_watch(struct http_req *r, http_handler on_close, http_handler on_drained,
                     void *arg)
 {

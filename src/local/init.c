@@ -3,6 +3,7 @@
  * when the provider never speaks again. As an ordinary process (isolated:false)
  * it does the same for the processes below it. */
 #include "envd.h"
+#include "envd_job.h"
 #include "init_notes.h"
 #include <cct/local/init.h>
 #include <cct/local/signals.h>
@@ -156,6 +157,8 @@ static int run(struct envd *e)
 out:
     envd_tree_signal(e, SIGKILL);
     envd_process_free_all(e);
+    envd_watch_free_all(e);
+    envd_job_free_all(e);
     envd_samples_stop(e);
     envd_notes_free();
     http_srv_free(e->http);
@@ -168,7 +171,7 @@ out:
 
 int init_main(void)
 {
-    struct envd e = {.log_fd = -1, .started_ms = clock_wall_ms()};
+    struct envd e = {.log_fd = -1, .files = {.fd = -1}, .started_ms = clock_wall_ms()};
     struct err err = {0};
     int rc = 1;
 
@@ -183,6 +186,10 @@ int init_main(void)
         return 1;
     }
     config_apply(&e);
+    if (fs_root_init(&e.files, e.isolated ? NULL : e.home, &err) != 0) {
+        envd_log(&e, "%s", err.text);
+        goto out;
+    }
     if (digest_init() != 0) {
         envd_log(&e, "libsodium does not start");
         goto out;
@@ -198,6 +205,7 @@ int init_main(void)
     rc = run(&e);
     event_base_free(e.base);
 out:
+    fs_root_release(&e.files);
     json_free(e.config);
     free(e.sandbox_id);
     free(e.token);

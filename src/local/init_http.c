@@ -210,6 +210,7 @@ static const struct route {
     {"/envs", "GET", TOKEN, get_envs, false},
     {"/files", "GET", READ_FILE, envd_files_get, false},
     {"/files", "POST", WRITE_FILE, envd_files_post, true},
+    {"/files/compose", "POST", TOKEN, envd_files_compose, false},
     {"/cc/deadline", "POST", CONTROL, ctl_deadline, false},
     {"/cc/pause", "POST", CONTROL, ctl_pause, false},
     {"/cc/resume", "POST", CONTROL, ctl_resume, false},
@@ -325,8 +326,7 @@ static void rpc_stream(struct envd *e, struct http_req *req, const char *path, c
     else if (str_eq(path, PROCESS "Connect"))
         envd_process_connect(e, req, in, timeout_ms);
     else
-        envd_stream_error(req, CONNECT_UNIMPLEMENTED,
-                          "watching a folder is not possible here; list it again instead");
+        envd_watch_dir(e, req, in, timeout_ms);
     json_free(in);
 }
 

@@ -96,7 +96,8 @@ static void came(struct watch *w, struct wnode *n, const struct inotify_event *e
     if (is_upload) {
         if (ev->cookie == w->moved_new && !is_known)
             watch_tell(w, WATCH_CREATE, n, ev->name);
-        watch_tell(w, WATCH_WRITE, n, ev->name);
+        if (!(ev->mask & IN_ISDIR))
+            watch_tell(w, WATCH_WRITE, n, ev->name);
     } else if (!is_known) {
         watch_tell(w, WATCH_CREATE, n, ev->name);
     }

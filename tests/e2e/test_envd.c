@@ -148,11 +148,6 @@ static void test_wire_errors(void **state)
                         "{\"code\":\"not_found\",\"message\":\"process with pid "
                         "99999 not found\"}");
     buf_release(&a.body);
-    initbox_finish(initbox_stream("/filesystem.Filesystem/WatchDir", "", "{\"path\":\"/tmp\"}"),
-                   &a);
-    t = initbox_frames(&a);
-    initbox_has(t, "2 {\"error\":{\"code\":\"unimplemented\"");
-    free(t);
 }
 
 /* The time-out kills; the stream ends with its own error. */

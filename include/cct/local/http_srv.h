@@ -84,6 +84,9 @@ size_t http_srv_conns(const struct http_srv *s);
 const char *http_req_header(const struct http_req *r, const char *name);
 /* Its socket, to pass a descriptor along with the answer; -1: the client left. */
 int http_req_fd(const struct http_req *r);
+/* All its headers in their order: start with NULL, then with the name given last;
+ * NULL at the end. *value is the header's. */
+const char *http_req_next(const struct http_req *r, const char *name, const char **value);
 /* fn is called once if the client leaves before the answer ended; it, or somebody
  * later, still has to end the request. NULL fn takes it back. */
 void http_req_watch(struct http_req *r, http_handler on_close, http_handler on_drained,
