@@ -163,7 +163,9 @@ static const char copy_command[] =
     "IFS=\n" /* the pattern is expanded as one word, and nothing else in it */
     "if [ -e \"./$CC_SRC\" ] || [ -L \"./$CC_SRC\" ]; then found=(\"./$CC_SRC\")\n"
     "else found=(./$CC_SRC); fi\n"
-    "if [ ${#found[@]} -eq 0 ]; then\n"
+    /* what is no pattern is left as it is, there or not */
+    "first=${found[0]-}\n"
+    "if [ ! -e \"$first\" ] && [ ! -L \"$first\" ]; then\n"
     "    printf 'COPY: %s is not in the uploaded files\\n' \"$CC_SRC\" >&2; exit 1; fi\n"
     "if [ -n \"$CC_MODE\" ]; then\n"
     /* folders must stay passable for those who may read them */
