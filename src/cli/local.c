@@ -57,6 +57,7 @@ static void print_json(const struct local_provider *p)
         snprintf(url, sizeof(url), "http://127.0.0.1:%d", p->traffic);
         jw_str(&w, "sandboxURL", url);
         jw_bool(&w, "isolated", !p->unsafe);
+        jw_str(&w, "limits", p->limits);
     }
     jw_end(&w);
     puts(buf_str(&b));
@@ -166,8 +167,10 @@ int cli_local_status(struct cli *c)
     if (cli_json(c))
         print_json(rc == 0 ? &p : NULL);
     else if (rc == 0)
-        printf("running: pid %d, API on port %d, sandboxes on port %d%s\n", p.pid, p.control,
-               p.traffic, p.unsafe ? ", NOT ISOLATED" : "");
+        printf("running: pid %d, API on port %d, sandboxes on port %d, limits of a sandbox: "
+               "%s%s\n",
+               p.pid, p.control, p.traffic, p.limits[0] ? p.limits : "no memory, no CPU",
+               p.unsafe ? ", NOT ISOLATED" : "");
     else
         puts("not running");
     if (rc == 0)

@@ -44,6 +44,8 @@ bool local_provider_parse(const char *text, size_t len, struct local_provider *p
                                      .traffic = (int)traffic,
                                      .unsafe = json_bool(root, "unsafe", false),
                                      .key = secret_new(key, strlen(key))};
+    if (ok && !str_copy(p->limits, sizeof(p->limits), json_str(root, "limits", "")))
+        p->limits[0] = '\0';
     json_free(root);
     return ok;
 }
@@ -122,9 +124,10 @@ char *local_provider_program(void)
 
 char **local_provider_env(void)
 {
-    static const char *const keep[] = {"PATH=", "HOME=", "USER=", "LOGNAME=", "LANG=", "LC_",
-                                       "TZ=", "TMPDIR=", "XDG_", "CC_TUI_", "ASAN_OPTIONS=",
-                                       "UBSAN_OPTIONS=", "TSAN_OPTIONS=", "LSAN_OPTIONS="};
+    static const char *const keep[] = {
+        "PATH=",         "HOME=",        "USER=", "LOGNAME=", "LANG=",         "LC_",
+        "TZ=",           "TMPDIR=",      "XDG_",  "CC_TUI_",  "ASAN_OPTIONS=", "UBSAN_OPTIONS=",
+        "TSAN_OPTIONS=", "LSAN_OPTIONS="};
     size_t n = 0, have = 0;
 
     while (environ && environ[n])

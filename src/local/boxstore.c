@@ -67,6 +67,8 @@ static void record_text(struct buf *b, const struct sbox_rec *r)
     jw_bool(&w, "cold", r->cold);
     jw_i64(&w, "cpu", r->cpu);
     jw_i64(&w, "mem", r->mem_mb);
+    jw_i64(&w, "limits", r->limits);
+    jw_str(&w, "cgroup", r->cgroup);
     jw_str(&w, "socket", r->sock);
     write_object(&w, "metadata", r->metadata);
     write_object(&w, "network", r->network);
@@ -151,6 +153,9 @@ static bool from_json(struct sbox_rec *r, const struct cJSON *j)
     r->mem_mb = (int)json_i64(j, "mem", 512);
     r->metadata = copy_object(json_get(j, "metadata"));
     r->network = copy_object(json_get(j, "network"));
+    r->limits = (unsigned)json_i64(j, "limits", 0);
+    if (!str_copy(r->cgroup, sizeof(r->cgroup), json_str(j, "cgroup", "")))
+        r->cgroup[0] = '\0';
     return ok && r->pid > 1 && r->start_ticks > 0 && r->started_ms > 0 && r->end_ms > 0;
 }
 

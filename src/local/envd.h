@@ -40,11 +40,15 @@ struct envd {
     struct watcher *watchers; /* newest first */
     size_t nwatchers;
     struct job *jobs;
-    int log_fd;          /* -1: no log */
-    int64_t started_ms;  /* wall */
-    int64_t deadline_ms; /* CLOCK_BOOTTIME; 0 = none */
-    uint64_t upload_max; /* bytes of one uploaded body or file */
-    int64_t paused_mono; /* 0 = running */
+    int log_fd;                   /* -1: no log */
+    int cgroup_fd;                /* group of the processes; -1: none */
+    bool ungrouped;               /* some may be outside of it */
+    bool stopped;                 /* by signals */
+    int64_t cpu_limit, mem_limit; /* CPUs, bytes; 0: none */
+    int64_t started_ms;           /* wall */
+    int64_t deadline_ms;          /* CLOCK_BOOTTIME; 0 = none */
+    uint64_t upload_max;          /* bytes of one uploaded body or file */
+    int64_t paused_mono;          /* 0 = running */
     struct event *dead_man;
     struct proc *procs;      /* newest first */
     size_t nprocs;           /* running ones */

@@ -2,6 +2,7 @@
  * but its three descriptors. A command that cannot be executed ends with the
  * shell's codes (127, 126) and one line on its stderr, as envd's wrapper does. */
 #include "envd_process.h"
+#include <cct/local/cgroup.h>
 #include <cct/local/init.h>
 #include <cct/local/signals.h>
 #include <cct/util/arr.h>
@@ -202,6 +203,18 @@ static void child_run(const struct proc_spec *spec, const struct ends *en, char 
     run_program(argv);
 }
 
+static pid_t fork_grouped(struct envd *e)
+{
+    pid_t pid = e->cgroup_fd >= 0 ? cgroup_fork(e->cgroup_fd) : -1;
+    if (pid >= 0 || (e->cgroup_fd >= 0 && errno == EAGAIN))
+        return pid;
+    if (e->cgroup_fd >= 0) {
+        envd_log(e, "processes are not started in their group: %s", strerror(errno));
+        e->ungrouped = true;
+    }
+    return fork();
+}
+
 int proc_spawn(struct envd *e, struct proc *p, const struct proc_spec *spec)
 {
     struct ends en = {{-1, -1, -1}, {-1, -1, -1}};
@@ -218,7 +231,7 @@ int proc_spawn(struct envd *e, struct proc *p, const struct proc_spec *spec)
     /* A signal between fork and exec must not run the loop's handlers twice. */
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &old);
-    p->pid = fork();
+    p->pid = fork_grouped(e);
     if (p->pid == 0)
         child_run(spec, &en, argv.a.v, envp.a.v);
     rc = p->pid < 0 ? -errno : 0;

@@ -87,6 +87,9 @@ static void config_apply(struct envd *e)
     int64_t upload = json_i64(c, "uploadMax", ENVD_UPLOAD_MAX);
     e->upload_max = upload > 0 ? (uint64_t)upload : 0;
     e->log_fd = (int)json_i64(c, "logFd", -1);
+    e->cgroup_fd = (int)json_i64(c, "cgroupFd", -1);
+    e->cpu_limit = json_i64(c, "cpuLimit", 0);
+    e->mem_limit = json_i64(c, "memLimit", 0);
     if (e->log_fd >= 0)
         fcntl(e->log_fd, F_SETFD, FD_CLOEXEC);
 }

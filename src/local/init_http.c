@@ -161,9 +161,13 @@ static void end_unless_kept(struct envd *e, struct http_req *req)
 static void ctl_pause(struct envd *e, struct http_req *req)
 {
     if (e->paused_mono == 0) {
+        struct cJSON *j = json_parse(buf_str(&req->body), req->body.len, NULL);
+        e->stopped = e->ungrouped || !json_bool(j, "frozen", false);
+        json_free(j);
         e->paused_mono = clock_mono_ms();
         end_unless_kept(e, req);
-        envd_tree_signal(e, SIGSTOP);
+        if (e->stopped)
+            envd_tree_signal(e, SIGSTOP);
     }
     envd_reply_empty(req, 204);
 }
@@ -175,7 +179,8 @@ static void ctl_resume(struct envd *e, struct http_req *req)
         e->paused_mono = 0;
         end_unless_kept(e, req);
         envd_process_shift(e, pause_ms);
-        envd_tree_signal(e, SIGCONT);
+        if (e->stopped)
+            envd_tree_signal(e, SIGCONT);
     }
     envd_reply_empty(req, 204);
 }

@@ -68,9 +68,9 @@ void envd_measure(struct envd *e, struct meter *m, struct sample *out)
     if (statvfs(e->home, &vfs) != 0)
         memset(&vfs, 0, sizeof(vfs));
     out->ts = clock_wall_ms() / 1000;
-    out->cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    out->cpus = e->cpu_limit > 0 ? e->cpu_limit : sysconf(_SC_NPROCESSORS_ONLN);
     out->cpu_pct = cpu_pct(e, m, ticks + ended_ticks(), out->cpus);
-    out->mem_total = meminfo("MemTotal");
+    out->mem_total = e->mem_limit > 0 ? e->mem_limit : meminfo("MemTotal");
     out->mem_cache = meminfo("Cached");
     out->disk_used = e->disk != NULL ? envd_disk_used(e->disk) : 0;
     out->disk_total = (int64_t)vfs.f_blocks * (int64_t)vfs.f_frsize;

@@ -1,5 +1,6 @@
 /* Namespaces: one clone() makes PID 1 of a sandbox with all of them; the parent
  * writes the id maps at once and never waits. */
+#include <cct/local/cgroup.h>
 #include <cct/local/init.h>
 #include <cct/local/ns.h>
 #include <cct/local/signals.h>
@@ -137,7 +138,10 @@ static const char *place_fds(const struct ns_spec *s, int *status_fd)
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null < 0)
         return "open /dev/null";
-    int high[4] = {high_copy(null), -1, -1, high_copy(*status_fd)};
+    int high[5] = {high_copy(null), -1, -1, high_copy(*status_fd), -1};
+    bool grouped = !s->probe && s->cgroup_fd >= 0;
+    if (grouped)
+        high[4] = high_copy(s->cgroup_fd);
     if (!s->probe) {
         high[1] = high_copy(s->config_fd);
         high[2] = high_copy(s->listen_fd);
@@ -148,7 +152,9 @@ static const char *place_fds(const struct ns_spec *s, int *status_fd)
             return "dup2";
     if (!s->probe && (dup2(high[1], INIT_CONFIG_FD) < 0 || dup2(high[2], INIT_LISTEN_FD) < 0))
         return "dup2";
-    int from = s->probe ? INIT_CONFIG_FD : INIT_LISTEN_FD + 1;
+    if (grouped && dup2(high[4], INIT_CGROUP_FD) < 0)
+        return "dup2";
+    int from = s->probe ? INIT_CONFIG_FD : grouped ? INIT_CGROUP_FD + 1 : INIT_LISTEN_FD + 1;
     *status_fd = high[3];
     syscall(SYS_close_range, (unsigned)from, (unsigned)*status_fd - 1, 0);
     syscall(SYS_close_range, (unsigned)*status_fd + 1, ~0u, 0);
@@ -186,6 +192,8 @@ static const char *enter_namespaces(const struct ns_spec *s)
 {
     /* sources that only our own account may reach are cloned before the ids
      * change; they are mounted later through their descriptors */
+    if (unshare(CLONE_NEWCGROUP) != 0 && errno != EINVAL) /* a kernel without them */
+        return "cgroup namespace";
     bool layered = s->layers_dir != NULL, home = !s->probe && !layered;
     struct ns_sources from = {.home = home ? ns_clone_tree(s->home) : -1,
                               .root_home = home ? ns_clone_tree(s->root_home) : -1,
@@ -260,8 +268,9 @@ static unsigned long clone_flags(const struct ns_spec *s)
 {
     if (!s->isolated)
         return 0;
+    /* the cgroup namespace comes later, when the init is in its group */
     unsigned long flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC |
-                          CLONE_NEWUTS | CLONE_NEWCGROUP;
+                          CLONE_NEWUTS;
     return s->internet ? flags : flags | CLONE_NEWNET;
 }
 
@@ -290,6 +299,8 @@ int ns_start(const struct ns_spec *s, struct ns_child *out, struct err *e)
         rc = err_sys(e, ERR_UNSUPPORTED, "step 'namespaces' failed");
     else if (s->isolated)
         rc = write_maps(pid, e);
+    if (rc == 0 && s->cgroup && cgroup_enter(s->cgroup, pid) != 0)
+        rc = err_sys(e, ERR_IO, "cannot move the sandbox to its group '%s'", s->cgroup);
     if (rc == 0 && write(sync[1], "g", 1) != 1)
         rc = err_sys(e, ERR_IO, "cannot start the sandbox");
     close(sync[0]);

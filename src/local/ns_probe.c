@@ -127,6 +127,7 @@ int ns_probe(const char *exe, struct err *e)
                         .exe = exe,
                         .config_fd = -1,
                         .listen_fd = -1,
+                        .cgroup_fd = -1,
                         .isolated = true,
                         .internet = true,
                         .probe = true};

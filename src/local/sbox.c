@@ -142,6 +142,18 @@ void sbox_remove_files(struct provider *p, const char *id, const char *sock)
     free(dir);
 }
 
+void sbox_remove_group(const char *path)
+{
+    if (!*path || cgroup_remove(path, 0))
+        return;
+    pid_t pid = fork_helper();
+    if (pid == 0) {
+        cgroup_kill(path);
+        cgroup_remove(path, KILL_MS);
+        _exit(0);
+    }
+}
+
 /* The sandbox is gone: tell who waits, clean up, forget it. */
 static void bury(struct sbox *b)
 {
@@ -160,6 +172,7 @@ static void bury(struct sbox *b)
     operation_done(b, &e);
     if (b->killed)
         b->killed(b->killed_arg, NULL, NULL);
+    sbox_remove_group(b->rec.cgroup);
     sbox_remove_files(p, b->rec.id, b->rec.sock);
     free_box(b);
     provider_touch(p);
@@ -243,7 +256,8 @@ void sbox_kill(struct sbox *b, sbox_done done, void *arg)
     b->kill_timer = evtimer_new(b->p->base, on_kill_timer, b);
     struct timeval tv = {KILL_MS / 1000, 0};
     event_add(b->kill_timer, &tv);
-    if (!b->rec.isolated) {
+    bool all = b->rec.cgroup[0] && cgroup_kill(b->rec.cgroup) == 0;
+    if (!b->rec.isolated && !all) {
         pid_t pid = fork_helper();
         if (pid == 0) {
             sbox_kill_tree(b->rec.pid);
@@ -277,6 +291,37 @@ void sbox_free_all(struct provider *p)
 
 /* --- pause, resume, time ---------------------------------------------------- */
 
+/* True when its processes stand still, or go again, without noticing. */
+static bool freeze(struct sbox *b, bool on)
+{
+    if (!b->rec.cgroup[0])
+        return false;
+    if (cgroup_freeze(b->rec.cgroup, on) == 0)
+        return true;
+    log_error("sandbox %s: its group '%s' cannot be %s: %s", b->rec.id, b->rec.cgroup,
+              on ? "frozen" : "thawed", strerror(errno));
+    return false;
+}
+
+static void ask_pause(struct sbox *b, bool memory, initcall_fn fn)
+{
+    char json[64];
+    snprintf(json, sizeof(json), "{\"frozen\":%s,\"memory\":%s}",
+             freeze(b, true) ? "true" : "false", memory ? "true" : "false");
+    control_call(b, "/cc/pause", json, fn);
+}
+
+void sbox_settle(struct sbox *b)
+{
+    if (b->rec.state == SBOX_PAUSED) {
+        ask_pause(b, true, NULL);
+    } else {
+        freeze(b, false);
+        control_call(b, "/cc/resume", NULL, NULL);
+        sbox_set_end(b, sbox_rec_end_now(&b->rec));
+    }
+}
+
 static void on_paused(void *arg, int status, const char *body, size_t len)
 {
     (void)body;
@@ -287,6 +332,7 @@ static void on_paused(void *arg, int status, const char *body, size_t len)
     b->phase = SBOX_LIVE;
     if (status != 204) {
         b->rec.cold = false;
+        freeze(b, false);
         err_set(&e, ERR_SERVER, "sandbox '%s' could not be paused (status %d)", b->rec.id,
                 status);
     } else {
@@ -326,7 +372,7 @@ int sbox_pause(struct sbox *b, bool memory, sbox_done done, void *arg, struct er
     if (rc != 0)
         return rc;
     b->rec.cold = !memory;
-    control_call(b, "/cc/pause", memory_json(memory), on_paused);
+    ask_pause(b, memory, on_paused);
     return 0;
 }
 
@@ -345,6 +391,7 @@ static void on_resumed(void *arg, int status, const char *body, size_t len)
                 status);
     } else {
         b->rec.cold = false;
+        freeze(b, false);
     }
     save(b);
     send_deadline(b);

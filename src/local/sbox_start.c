@@ -128,6 +128,12 @@ static int config_fd(const struct provider *p, const struct sbox_rec *r, const c
     jw_str(&w, "workdir", workdir && *workdir ? workdir : home);
     jw_bool(&w, "isolated", r->isolated);
     jw_i64(&w, "deadline", r->end_boot_ms + DEADMAN_MS);
+    if (r->cgroup[0])
+        jw_i64(&w, "cgroupFd", INIT_CGROUP_FD);
+    if (r->limits & CGROUP_CPU)
+        jw_i64(&w, "cpuLimit", r->cpu);
+    if (r->limits & CGROUP_MEMORY)
+        jw_i64(&w, "memLimit", (int64_t)r->mem_mb << 20);
     jw_end(&w);
     int fd = memfd_create("cc-tui-local", MFD_CLOEXEC);
     if (fd < 0 || write(fd, b.p, b.len) != (ssize_t)b.len || lseek(fd, 0, SEEK_SET) != 0) {
@@ -176,6 +182,22 @@ static void fill_record(const struct provider *p, const struct sbox_new *n, stru
     snprintf(r->sock, sizeof(r->sock), "%s/s/%s.sock", p->runtime_dir, r->id);
 }
 
+static int make_group(const struct provider *p, struct sbox_rec *r, struct ns_spec *spec,
+                      struct err *e)
+{
+    if (!p->groups.path[0])
+        return 0;
+    uid_t owner = r->isolated ? ns_ids()->uid : geteuid();
+    int rc = cgroup_make(&p->groups, r->id, owner, r->cpu, r->mem_mb, r->cgroup, &r->limits, e);
+    if (rc != 0) {
+        r->cgroup[0] = '\0';
+        return rc;
+    }
+    spec->cgroup = r->cgroup;
+    spec->cgroup_fd = cgroup_run_fd(r->cgroup);
+    return spec->cgroup_fd >= 0 ? 0 : err_sys(e, ERR_IO, "cannot open '%s'", r->cgroup);
+}
+
 static int start_process(struct provider *p, struct sbox_rec *r, const struct sbox_new *n,
                          struct ns_child *child, struct err *e)
 {
@@ -187,8 +209,11 @@ static int start_process(struct provider *p, struct sbox_rec *r, const struct sb
                            .exe = p->exe,
                            .config_fd = -1,
                            .listen_fd = -1,
+                           .cgroup_fd = -1,
                            .isolated = r->isolated,
                            .internet = r->internet};
+    if (rc == 0)
+        rc = make_group(p, r, &spec, e);
     if (rc == 0) {
         sbox_root_fill(&root, &spec);
         spec.listen_fd = listen_unix(r->sock, e);
@@ -199,6 +224,8 @@ static int start_process(struct provider *p, struct sbox_rec *r, const struct sb
         close(spec.listen_fd);
     if (spec.config_fd >= 0)
         close(spec.config_fd);
+    if (spec.cgroup_fd >= 0)
+        close(spec.cgroup_fd);
     sbox_root_release(&root);
     if (rc == 0) {
         r->pid = child->pid;
@@ -223,6 +250,7 @@ int sbox_create(struct provider *p, const struct sbox_new *n, sbox_done done, vo
     fill_record(p, n, &r);
     int rc = start_process(p, &r, n, &child, e);
     if (rc != 0) {
+        sbox_remove_group(r.cgroup);
         sbox_remove_files(p, r.id, r.sock);
         sbox_rec_clear(&r);
         err_wrap(e, "sandbox could not be started");
@@ -256,8 +284,7 @@ static void adopted(void *arg, struct sbox *b, const struct err *e)
     struct provider *p = a->p;
     if (b) {
         log_info("sandbox %s taken over", b->rec.id);
-        if (b->rec.state == SBOX_RUNNING)
-            sbox_set_end(b, sbox_rec_end_now(&b->rec));
+        sbox_settle(b);
     } else {
         log_warn("sandbox not taken over: %s", e->text);
     }
@@ -285,6 +312,7 @@ static void adopt_one(void *arg, const char *id)
     int pidfd = proc_open_checked(r.pid, r.start_ticks);
     if (pidfd < 0) {
         log_info("sandbox %s has ended meanwhile", id);
+        sbox_remove_group(r.cgroup);
         if (p->life && !r.hidden)
             lifelog_add(p->life, &r, LIFE_KILLED, "ended", clock_wall_ms());
         sbox_remove_files(p, id, r.sock);
@@ -303,12 +331,21 @@ static void adopt_one(void *arg, const char *id)
     sbox_make(p, &r, pidfd, -1, ADOPT_MS, adopted, a)->is_told = true;
 }
 
+/* A group whose sandbox has no record. */
+static void remove_unknown(void *arg, const char *id, const char *path)
+{
+    const struct provider *p = arg;
+    if (!map_get(p->boxes, id))
+        sbox_remove_group(path);
+}
+
 void sbox_adopt_all(struct provider *p, void (*ready)(struct provider *p))
 {
     struct adoption *a = xcalloc(1, sizeof(*a));
     a->p = p;
     a->ready = ready;
     boxstore_each(p->state_dir, adopt_one, a);
+    cgroup_each(&p->groups, remove_unknown, p);
     if (p->adopting == 0) {
         free(a);
         ready(p);

@@ -184,6 +184,8 @@ static void tell_parent(struct serve *s, const char *text)
 
 static int write_address(const struct serve *s, struct err *e)
 {
+    char limits[40];
+    cgroup_limit_names(s->p.groups.limits, limits, sizeof(limits));
     struct buf b = BUF_INIT;
     struct jw w;
     jw_init(&w, &b);
@@ -195,6 +197,8 @@ static int write_address(const struct serve *s, struct err *e)
     jw_i64(&w, "trafficPort", tunnel_port(s->p.tunnel));
     jw_str(&w, "apiKey", s->p.key);
     jw_bool(&w, "unsafe", s->p.unsafe);
+    jw_str(&w, "limits", limits);
+    jw_str(&w, "pause", s->p.groups.path[0] ? "freezer" : "signals");
     jw_end(&w);
     int rc = fs_write_private(s->address, b.p, b.len, e);
     explicit_bzero(b.p, b.len);
@@ -264,6 +268,7 @@ static void run_loop(struct serve *s)
     if (p->stopping) /* "stopped" means that the files are gone, too */
         while (waitpid(-1, NULL, 0) > 0)
             continue;
+    cgroup_close(&p->groups);
 }
 
 /* --- start ------------------------------------------------------------------------ */
@@ -293,6 +298,18 @@ static void open_lifelog(struct provider *p)
 }
 
 /* Everything that can fail before the loop; the sentence goes to the user. */
+static void open_groups(struct provider *p)
+{
+    char names[40];
+    cgroup_open(&p->groups, p->state_dir);
+    cgroup_limit_names(p->groups.limits, names, sizeof(names));
+    if (!p->groups.path[0])
+        log_info("sandboxes have no limits of memory and CPU: %s", p->groups.why);
+    else
+        log_info("sandboxes are groups in %s; limits: %s", p->groups.path,
+                 *names ? names : "none, the controllers are not ours");
+}
+
 static int prepare(struct serve *s, struct err *e)
 {
     struct provider *p = &s->p;
@@ -318,6 +335,7 @@ static int prepare(struct serve *s, struct err *e)
     free(path);
     link_agent(p);
     open_lifelog(p);
+    open_groups(p);
     return 0;
 }
 

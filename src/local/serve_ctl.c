@@ -4,6 +4,7 @@
 #include <cct/local/serve.h>
 #include <cct/util/fs.h>
 #include <cct/util/json.h>
+#include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 
 #include <poll.h>
@@ -20,6 +21,7 @@ struct running {
     pid_t pid;
     int control, traffic;
     bool unsafe;
+    char limits[40], pause[16];
 };
 
 static char *place(const char *given, enum fs_place which, const char *sub)
@@ -48,6 +50,8 @@ static struct running find_running(const struct serve_opts *o)
         r.control = (int)json_i64(j, "controlPort", 0);
         r.traffic = (int)json_i64(j, "trafficPort", 0);
         r.unsafe = json_bool(j, "unsafe", false);
+        str_copy(r.limits, sizeof(r.limits), json_str(j, "limits", ""));
+        str_copy(r.pause, sizeof(r.pause), json_str(j, "pause", "signals"));
         if (r.pid > 1)
             r.pidfd = proc_open_checked(r.pid, (uint64_t)json_i64(j, "startTicks", 0));
     }
@@ -82,6 +86,10 @@ static void end_leftover(void *arg, const char *id)
             close(pidfd);
         }
         unlink(r.sock);
+        if (r.cgroup[0] && !cgroup_remove(r.cgroup, 0)) {
+            cgroup_kill(r.cgroup);
+            cgroup_remove(r.cgroup, 10000);
+        }
         sbox_rec_clear(&r);
     } else {
         sbox_end_lost(id);
@@ -137,7 +145,10 @@ int serve_status(const struct serve_opts *o)
     if (state)
         boxstore_each(state, count_one, &boxes);
     free(state);
-    printf("running: pid %d, control port %d, traffic port %d, sandboxes %d%s\n", (int)r.pid,
-           r.control, r.traffic, boxes, r.unsafe ? ", NOT ISOLATED" : "");
+    printf("running: pid %d, control port %d, traffic port %d, sandboxes %d, limits of a "
+           "sandbox: %s, pause by %s%s\n",
+           (int)r.pid, r.control, r.traffic, boxes,
+           r.limits[0] ? r.limits : "no memory, no CPU", r.pause,
+           r.unsafe ? ", NOT ISOLATED" : "");
     return 0;
 }

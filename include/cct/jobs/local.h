@@ -14,6 +14,7 @@ struct local_provider {
     uint64_t start_ticks; /* of the process: a reused pid is another one */
     int control, traffic; /* ports on loopback */
     bool unsafe;
+    char limits[40]; /* "memory cpu tasks", or fewer; what a sandbox is held to */
     struct secret *key;
 };
 /* Text of the address file; false when it is not one. Pure. */

@@ -33,6 +33,8 @@ struct sbox_rec {
     bool auto_pause_cold; /* at its end it is paused without its processes */
     bool cold;            /* paused so: traffic does not wake it */
     int cpu, mem_mb;
+    unsigned limits;  /* which of them hold: enum cgroup_limit */
+    char cgroup[256]; /* its group, or "" */
     char sock[108];
 };
 

@@ -9,12 +9,15 @@
  *   sandboxID, token (X-Access-Token), envVars{}, user ("user"), uid, gid,
  *   home, workdir, isolated (bool), deadline (ms of CLOCK_BOOTTIME: when the init
  *   ends itself if the provider never speaks again: its end + 5 min), logFd (absent
- *   or a fd), uploadMax (bytes of one uploaded file; absent: 8 GiB)
+ *   or a fd), uploadMax (bytes of one uploaded file; absent: 8 GiB), cgroupFd (the
+ *   group in which processes are started; absent: none), cpuLimit (CPUs), memLimit
+ *   (bytes; both absent where there is no such limit)
  *
  * The init answers on the socket: envd's data plane and,
  * only there and only with the header `X-CC-Control: <token>`:
  *   POST /cc/deadline {"deadline": ms}   -> 204, moves the dead-man timer
  *   POST /cc/pause                       -> 204, every process but PID 1 is stopped
+ *     with {"frozen":true} not by signals: the group of them is frozen already
  *   POST /cc/resume                      -> 204, and goes on
  *     both with {"memory":false}: every process but PID 1 is ended first
  *   GET  /cc/stats                       -> {"processes": n, "startedMs": ms}
@@ -36,6 +39,7 @@
 
 #define INIT_CONFIG_FD 3
 #define INIT_LISTEN_FD 4
+#define INIT_CGROUP_FD 5          /* if the configuration has cgroupFd */
 #define INIT_BINARY_DIR "/run/cc" /* bound read-only in the sandbox */
 #define INIT_BINARY INIT_BINARY_DIR "/cc-tui-local"
 #define INIT_ENVD_VERSION "0.6.13" /* of the service, as clients look at it */

@@ -28,11 +28,13 @@ struct ns_spec {
     const char *const *layers;
     size_t n_layers;
     const char *upper;
-    int config_fd; /* becomes fd 3 of the init */
-    int listen_fd; /* becomes fd 4 */
-    bool isolated; /* false: no namespaces at all */
-    bool internet; /* false: only a loopback interface of its own */
-    bool probe;    /* do everything, then run `--version` inside */
+    int config_fd;      /* becomes fd 3 of the init */
+    int listen_fd;      /* becomes fd 4 */
+    const char *cgroup; /* group of the init, see cgroup.h; NULL: none */
+    int cgroup_fd;      /* its `run`: becomes fd 5; -1: none */
+    bool isolated;      /* false: no namespaces at all */
+    bool internet;      /* false: only a loopback interface of its own */
+    bool probe;         /* do everything, then run `--version` inside */
 };
 
 struct ns_child {

@@ -4,6 +4,7 @@
 #define CCT_LOCAL_PROVIDER_H
 
 #include <cct/local/boxstore.h>
+#include <cct/local/cgroup.h>
 #include <cct/util/err.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,6 +29,7 @@ struct provider {
     char key[48];
     bool unsafe; /* no namespaces, asked for by the user */
     int max_running;
+    struct cgroup_base groups;
     struct map *boxes; /* id -> struct sbox, in every phase */
     struct tpl_store *tpl;
     struct http_srv *ctl;
@@ -136,6 +138,11 @@ void sbox_kill_all(struct provider *p);
 void sbox_free_all(struct provider *p); /* forget them; they go on running */
 /* Remove a sandbox's record, socket and files; the slow part in a child. */
 void sbox_remove_files(struct provider *p, const char *id, const char *sock);
+/* Remove the groups of a sandbox, its last processes with them; what takes time
+ * is done in a child. "" is fine. */
+void sbox_remove_group(const char *path);
+/* Bring a sandbox that was taken over into the state of its record. */
+void sbox_settle(struct sbox *b);
 /* Move the dead-man timers on: of paused sandboxes, and of those whose last call
  * was lost. */
 void sbox_renew(struct provider *p);
