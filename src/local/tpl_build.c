@@ -120,8 +120,7 @@ static void finish(struct tpl_job *j, enum tpl_status status)
     struct tpl_build *b = j->b;
     b->status = status;
     b->updated_ms = b->finished_ms = j->t->updated_ms = clock_wall_ms();
-    if (tpl_save(j->s, j->t, NULL) != 0)
-        j->t->dirty = true; /* tried again a little later */
+    tpl_save(j->s, j->t, NULL); /* what fails is said, and tried again a little later */
     job_free(j);
 }
 

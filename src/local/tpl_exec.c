@@ -157,6 +157,11 @@ static void on_output(void *arg, enum initexec_stream s, const char *p, size_t l
     int stream = s == INITEXEC_STDERR;
     struct buf *line = &j->line[stream];
     still_there(j);
+    if (tpl_job_log(j)->full) { /* only the last words can still be of interest */
+        size_t keep = stream == 0 ? 0 : len < 4096 ? len : 4096;
+        p += len - keep;
+        len = keep;
+    }
     while (len > 0) {
         const char *nl = memchr(p, '\n', len);
         size_t n = nl ? (size_t)(nl - p) : len, room = TPL_LINE_MAX - line->len;

@@ -166,7 +166,7 @@ static const char copy_command[] =
     /* what is no pattern is left as it is, there or not */
     "first=${found[0]-}\n"
     "if [ ! -e \"$first\" ] && [ ! -L \"$first\" ]; then\n"
-    "    printf 'COPY: %s is not in the uploaded files\\n' \"$CC_SRC\" >&2; exit 1; fi\n"
+    "    printf \"COPY: '%s' is not in the uploaded files\\n\" \"$CC_SRC\" >&2; exit 1; fi\n"
     "if [ -n \"$CC_MODE\" ]; then\n"
     /* folders must stay passable for those who may read them */
     "    folder=$(printf %o $(( 8#$CC_MODE | ((8#$CC_MODE & 0444) >> 2) )))\n"

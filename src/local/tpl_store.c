@@ -37,8 +37,10 @@ int tpl_save(struct tpl_store *s, struct tpl *t, struct err *e)
     char *dir = tpl_dir(s, t), *path = fs_join(dir, "template.json");
     tpl_write(&b, t);
     int rc = fs_write_private(path, b.p, b.len, &own);
-    if (rc != 0)
+    if (rc != 0) {
         log_error("template %s is not saved: %s", t->id, own.text);
+        t->dirty = true; /* tried again with the next flush */
+    }
     if (rc != 0 && e)
         *e = own;
     explicit_bzero(b.p, b.len);
@@ -81,8 +83,8 @@ static void on_flush(evutil_socket_t fd, short what, void *arg)
     size_t it = 0;
     bool again = false;
     while ((t = map_next(s->by_id, &it, NULL, NULL)) != NULL) {
-        if (t->dirty)
-            tpl_save(s, t, NULL);
+        if (t->dirty && tpl_save(s, t, NULL) != 0)
+            again = true;
         again = close_logs(t) || again;
     }
     if (s->sweep_due && s->p->adopting > 0)
@@ -407,6 +409,15 @@ static struct tpl *new_template(struct tpl_store *s, const char *name, struct er
     return t;
 }
 
+/* Of a template that could not be saved even once. */
+static void drop_folder(struct tpl_store *s, const struct tpl *t)
+{
+    char *dir = tpl_dir(s, t);
+    if (rmdir(dir) != 0)
+        log_warn("cannot remove '%s': %s", dir, strerror(errno));
+    free(dir);
+}
+
 int tpl_request(struct tpl_store *s, const char *name, const char *const *tags, size_t n_tags,
                 int cpu, int mem_mb, struct tpl **out, struct tpl_build **build, struct err *e)
 {
@@ -446,6 +457,8 @@ int tpl_request(struct tpl_store *s, const char *name, const char *const *tags, 
     if (rc != 0) {
         ARR_REMOVE(&t->builds, t->builds.n - 1);
         tpl_build_free(b);
+        if (made)
+            drop_folder(s, made);
         tpl_free(made);
         return rc;
     }

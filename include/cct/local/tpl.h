@@ -34,7 +34,7 @@ struct tpl_entry {
     char *message;
 };
 #define TPL_LOG_ENTRIES_MAX 20000u
-#define TPL_LOG_BYTES_MAX (4u << 20)
+#define TPL_LOG_BYTES_MAX (2u << 20)
 #define TPL_LINE_MAX (16u << 10)
 
 struct tpl_log {
@@ -135,7 +135,7 @@ bool tpl_tag_drop(struct tpl *t, const char *tag);
 void tpl_delete(struct tpl_store *s, struct tpl *t);
 /* A sandbox was made from it. */
 void tpl_count_spawn(struct tpl_store *s, struct tpl *t);
-/* Write template.json; what fails is said in the log too. */
+/* Write template.json; what fails is said in the log too, and tried again later. */
 int tpl_save(struct tpl_store *s, struct tpl *t, struct err *e);
 /* A sandbox that was made from it and lives, or NULL. */
 const struct sbox *tpl_used_by(const struct tpl_store *s, const struct tpl *t);
