@@ -47,8 +47,8 @@ void envd_port(struct envd *e, struct http_req *req)
     }
     int fd = ports_dial((unsigned)port, is_ours, e);
     if (fd < 0) {
-        envd_reply_error(req, 404, "nothing answers on port %d: %s", (int)port,
-                         strerror(errno));
+        envd_reply_error(req, errno == ECONNREFUSED ? 404 : 500, "no connection to port %d: %s",
+                         (int)port, strerror(errno));
         return;
     }
     if (send_fd(http_req_fd(req), fd) == 0)

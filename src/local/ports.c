@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <cct/local/ports.h>
 #include <cct/util/arr.h>
+#include <cct/util/clock.h>
 #include <cct/util/str.h>
 #include <dirent.h>
 #include <errno.h>
@@ -16,6 +17,8 @@
 
 #define ANSWER_MS 5 /* loopback answers at once, or its queue is full */
 #define CACHE 32
+#define RECENT 8
+#define RECENT_MS 1000
 
 typedef ARR(struct ports_entry) entries;
 
@@ -25,6 +28,16 @@ static struct {
     pid_t pid;
     int fd;
 } cache[CACHE];
+
+/* Addresses found lately. To read the tables takes milliseconds (the kernel walks
+ * its hash of all connections), so for a moment it is enough that the socket is
+ * still held: as long as it is, its address is not given to another. */
+static struct {
+    unsigned port;
+    struct ports_entry to;
+    uint64_t inode; /* that got the connection */
+    int64_t until_ms;
+} recent[RECENT];
 
 /* --- the kernel's tables ---------------------------------------------------- */
 
@@ -194,18 +207,22 @@ static int nearness(const struct ports_entry *e, const struct ports_entry *to)
     return e->family == AF_INET6 ? 1 : 0; /* [::] may take IPv4 as well */
 }
 
-/* True when the socket that a connection to this address gets is the sandbox's;
- * of several equals (SO_REUSEPORT) each must be. */
-static bool leads_home(const entries *all, const struct ports_entry *to)
+/* The socket that a connection to this address gets, if it is the sandbox's; of
+ * several equals (SO_REUSEPORT) each must be. */
+static const struct ports_entry *nearest(const entries *all, const struct ports_entry *to)
 {
+    const struct ports_entry *found = NULL;
     int best = 0;
     for (size_t i = 0; i < all->n; i++)
         if (nearness(&all->v[i], to) > best)
             best = nearness(&all->v[i], to);
     for (size_t i = 0; i < all->n; i++)
-        if (nearness(&all->v[i], to) == best && !all->v[i].is_ours)
-            return false;
-    return best > 0;
+        if (best > 0 && nearness(&all->v[i], to) == best) {
+            found = &all->v[i];
+            if (!found->is_ours)
+                return NULL;
+        }
+    return found;
 }
 
 static int dial(const struct ports_entry *to, unsigned port)
@@ -242,24 +259,50 @@ static int dial(const struct ports_entry *to, unsigned port)
     return -1;
 }
 
+static int dial_recent(unsigned port)
+{
+    for (size_t i = 0; i < RECENT; i++)
+        if (recent[i].port == port && recent[i].until_ms > clock_mono_ms() &&
+            cache_holds(recent[i].inode))
+            return dial(&recent[i].to, port);
+    return -1;
+}
+
+static void remember(unsigned port, const struct ports_entry *to, uint64_t inode)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < RECENT && recent[at].port != port; i++)
+        if (recent[i].port == port || recent[i].until_ms < recent[at].until_ms)
+            at = i;
+    recent[at].port = port;
+    recent[at].to = *to;
+    recent[at].inode = inode;
+    recent[at].until_ms = clock_mono_ms() + RECENT_MS;
+}
+
 int ports_dial(unsigned port, ports_owner is_owner, void *arg)
 {
+    int fd = dial_recent(port), why = ECONNREFUSED;
+    if (fd >= 0)
+        return fd;
     entries all = ARR_INIT;
     struct ports_entry to = {.family = AF_INET, .addr = {127, 0, 0, 1}};
     read_table("/proc/net/tcp", AF_INET, port, &all);
     read_table("/proc/net/tcp6", AF_INET6, port, &all);
     if (all.n > 0)
         find_owners(&all, is_owner, arg);
-    int fd = -1, why = ECONNREFUSED;
     for (size_t i = 0; fd < 0 && i < all.n + 2; i++) {
         if (i == 1)
             to = (struct ports_entry){.family = AF_INET6, .addr = {[15] = 1}};
         else if (i > 1)
             to = all.v[i - 2];
-        if ((i > 1 && (!to.is_ours || is_any(&to))) || !leads_home(&all, &to))
+        const struct ports_entry *gets = nearest(&all, &to);
+        if (!gets || (i > 1 && is_any(&to)))
             continue;
         fd = dial(&to, port);
         why = fd < 0 ? errno : 0;
+        if (fd >= 0)
+            remember(port, &to, gets->inode);
     }
     ARR_RELEASE(&all);
     errno = why;
