@@ -1,5 +1,7 @@
 /* The local provider as a real program, spoken to with plain bytes: who may talk
  * to it, the life of a sandbox, restarts, refused namespaces. */
+#include "../lib/plainhttp.h"
+#include "../lib/rawhttp.h"
 #include <cct/util/buf.h>
 #include <cct/util/clock.h>
 #include <cct/util/json.h>
@@ -132,71 +134,21 @@ static bool await(bool (*is_true)(const char *arg), const char *arg)
 
 /* --- plain HTTP --------------------------------------------------------------- */
 
-struct answer {
-    int status;
-    struct buf raw;
-    const char *body; /* into raw */
-};
-
-static int dial(int port)
-{
-    struct sockaddr_in sa = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    sa.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
-    return fd;
-}
-
-/* Read until the peer closes. */
-static void read_all(int fd, struct buf *b)
-{
-    char text[16384];
-    struct pollfd p = {fd, POLLIN, 0};
-    while (poll(&p, 1, WAIT_MS) == 1) {
-        ssize_t n = read(fd, text, sizeof(text));
-        if (n <= 0)
-            return;
-        buf_add(b, text, (size_t)n);
-    }
-    fail_msg("the provider did not close the connection");
-}
-
-static struct answer exchange(int port, const char *bytes, size_t len)
-{
-    struct answer a = {0, BUF_INIT, ""};
-    int fd = dial(port);
-    for (size_t at = 0; at < len;) {
-        ssize_t n = send(fd, bytes + at, len - at, MSG_NOSIGNAL);
-        if (n <= 0)
-            break; /* refused early: the answer says why */
-        at += (size_t)n;
-    }
-    read_all(fd, &a.raw);
-    close(fd);
-    const char *text = buf_str(&a.raw);
-    if (str_starts(text, "HTTP/1.1 "))
-        a.status = (int)strtol(text + 9, NULL, 10);
-    const char *body = strstr(text, "\r\n\r\n");
-    if (body)
-        a.body = body + 4;
-    return a;
-}
-
-static struct answer call(const char *method, const char *path, const char *json)
+static struct plainhttp call(const char *method, const char *path, const char *json)
 {
     char *text =
         xasprintf("%s %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nX-API-Key: %s\r\n"
                   "Connection: close\r\nContent-Type: application/json\r\n"
                   "Content-Length: %zu\r\n\r\n%s",
                   method, path, control, key, json ? strlen(json) : 0, json ? json : "");
-    struct answer a = exchange(control, text, strlen(text));
+    struct plainhttp a = plainhttp_exchange(control, text, strlen(text));
     free(text);
     return a;
 }
 
 static int status_of(const char *method, const char *path, const char *json)
 {
-    struct answer a = call(method, path, json);
+    struct plainhttp a = call(method, path, json);
     if (a.status >= 400) { /* every error has the shape clients read */
         struct cJSON *j = json_parse(a.body, strlen(a.body), NULL);
         assert_int_equal(json_i64(j, "code", 0), a.status);
@@ -210,7 +162,7 @@ static int status_of(const char *method, const char *path, const char *json)
 
 static struct cJSON *get_json(const char *method, const char *path, const char *json, int want)
 {
-    struct answer a = call(method, path, json);
+    struct plainhttp a = call(method, path, json);
     if (a.status != want)
         fail_msg("%s %s: %d, not %d: %s", method, path, a.status, want, a.body);
     struct cJSON *j = json_parse(a.body, strlen(a.body), NULL);
@@ -235,13 +187,13 @@ static char *box_path(const char *id, const char *tail)
     return path;
 }
 
-static struct answer through(const char *id, const char *port, const char *path,
-                             const char *headers)
+static struct plainhttp through(const char *id, const char *port, const char *path,
+                                const char *headers)
 {
     char *text = xasprintf("GET %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nE2b-Sandbox-Id: %s\r\n"
                            "E2b-Sandbox-Port: %s\r\n%s\r\n",
                            path, traffic, id, port, headers);
-    struct answer a = exchange(traffic, text, strlen(text));
+    struct plainhttp a = plainhttp_exchange(traffic, text, strlen(text));
     free(text);
     return a;
 }
@@ -249,7 +201,7 @@ static struct answer through(const char *id, const char *port, const char *path,
 static int through_status(const char *id, const char *port, const char *path,
                           const char *headers)
 {
-    struct answer a = through(id, port, path, headers);
+    struct plainhttp a = through(id, port, path, headers);
     buf_release(&a.raw);
     return a.status;
 }
@@ -352,7 +304,7 @@ static void test_who_may_talk(void **state)
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
         snprintf(text, sizeof(text), raw_cases[i].text, control, key);
 #pragma GCC diagnostic pop
-        struct answer a = exchange(control, text, strlen(text));
+        struct plainhttp a = plainhttp_exchange(control, text, strlen(text));
         if (a.status != raw_cases[i].status)
             fail_msg("case %zu: %d, not %d: %s", i, a.status, raw_cases[i].status,
                      buf_str(&a.raw));
@@ -374,7 +326,7 @@ static void test_pipelined(void **state)
                   "GET /health HTTP/1.1\r\nHost: localhost:%d\r\n"
                   "Connection: close\r\n\r\n",
                   control, key, control, key, control);
-    struct answer a = exchange(control, text, strlen(text));
+    struct plainhttp a = plainhttp_exchange(control, text, strlen(text));
     const char *raw = buf_str(&a.raw);
     const char *first = strstr(raw, "HTTP/1.1 200 ");
     const char *second = strstr(raw, "HTTP/1.1 404 ");
@@ -424,7 +376,7 @@ static void test_life(void **state)
     json_free(j);
     assert_int_equal(through_status(id, "49983", "/health", ""), 204);
     assert_int_equal(through_status(id, "49983", "/envs", ""), 401);
-    struct answer envs = through(id, "49983", "/envs", token);
+    struct plainhttp envs = through(id, "49983", "/envs", token);
     assert_int_equal(envs.status, 200);
     assert_non_null(strstr(buf_str(&envs.raw), "canary-value"));
     assert_null(strstr(buf_str(&envs.raw), key));
@@ -529,19 +481,19 @@ static void test_list(void **state)
         ids[i] = create(json);
     }
     /* the limit of this provider is three */
-    struct answer over = call("POST", "/v2/sandboxes", "{\"templateID\":\"base\"}");
+    struct plainhttp over = call("POST", "/v2/sandboxes", "{\"templateID\":\"base\"}");
     assert_int_equal(over.status, 429);
     assert_null(strcasestr(buf_str(&over.raw), "retry-after"));
     buf_release(&over.raw);
     assert_int_equal(status_of("POST", box_path(ids[0], "/pause"), NULL), 204);
-    struct answer page = call("GET", "/v2/sandboxes?limit=2&order=asc", NULL);
+    struct plainhttp page = call("GET", "/v2/sandboxes?limit=2&order=asc", NULL);
     assert_non_null(strstr(buf_str(&page.raw), "X-Total-Running: 2\r\n"));
     char *token = strstr(buf_str(&page.raw), "X-Next-Token: ");
     assert_non_null(token);
     char path[160];
     snprintf(path, sizeof(path), "/v2/sandboxes?limit=2&order=asc&nextToken=%.*s",
              (int)strcspn(token + 14, "\r"), token + 14);
-    struct answer last = call("GET", path, NULL);
+    struct plainhttp last = call("GET", path, NULL);
     assert_non_null(strstr(last.body, ids[2]));
     assert_null(strstr(last.body, ids[1]));
     assert_null(strstr(buf_str(&last.raw), "X-Next-Token"));
@@ -606,7 +558,7 @@ static void test_wedged(void **state)
     char *id = create("{\"templateID\":\"base\",\"timeout\":60}");
     pid_t pid = init_pid(id);
     kill(pid, SIGSTOP);
-    int hanging = dial(control);
+    int hanging = rawhttp_dial(control);
     char *text = xasprintf("POST /sandboxes/%s/pause HTTP/1.0\r\nHost: localhost:%d\r\n"
                            "X-API-Key: %s\r\n\r\n",
                            id, control, key);
@@ -618,11 +570,9 @@ static void test_wedged(void **state)
     assert_true(clock_mono_ms() - start < 4000);
     assert_int_equal(status_of("DELETE", box_path(id, ""), NULL), 204);
     assert_true(is_dead(pid));
-    struct buf b = BUF_INIT;
-    read_all(hanging, &b); /* the pause that could not be */
-    assert_non_null(strstr(buf_str(&b), "404 Not Found"));
-    buf_release(&b);
-    close(hanging);
+    struct plainhttp a = plainhttp_finish(hanging); /* the pause that could not be */
+    assert_int_equal(a.status, 404);
+    buf_release(&a.raw);
     free(other);
     free(text);
     free(id);
@@ -702,7 +652,8 @@ static void test_refused_namespaces(void **state)
     buf_clear(&out);
     assert_int_equal(run(true, &out, "serve", "--unsafe"), 0);
     read_address();
-    struct answer a = call("POST", "/v2/sandboxes", "{\"templateID\":\"base\",\"timeout\":60}");
+    struct plainhttp a =
+        call("POST", "/v2/sandboxes", "{\"templateID\":\"base\",\"timeout\":60}");
     assert_int_equal(a.status, 201);
     assert_non_null(strstr(buf_str(&a.raw), "X-CC-Isolated: no\r\n"));
     assert_non_null(strstr(a.body, "\"isolated\":false"));

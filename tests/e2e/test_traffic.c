@@ -1,8 +1,8 @@
 /* Ports that programs open in sandboxes, through the traffic port: they are
  * reached, and nothing but they; tokens, waking, signed URLs without an id. */
-#include "../lib/localbed.h"
+#include "../lib/portbed.h"
 #include "../lib/portserver.h"
-#include "../lib/plainhttp.h"
+#include "../lib/rawhttp.h"
 
 #include <cct/local/files_parse.h>
 #include <cct/util/buf.h>
@@ -12,8 +12,6 @@
 #include <cct/util/xalloc.h>
 
 #include <arpa/inet.h>
-#include <dirent.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,91 +29,12 @@
 #define HUGE (200u << 20)
 #define TRUST "Content-Type: application/octet-stream\r\n"
 
-struct box {
-    char id[24], token[72], traffic_token[72];
-    int ports[8];
-};
+static struct portbed_box own; /* its server: 127.0.0.1, 0.0.0.0, ::1, :: */
 
-static struct localbed *bed; /* the group's own */
-static struct box own;       /* its server: 127.0.0.1, 0.0.0.0, ::1, :: */
-
-/* --- asking ------------------------------------------------------------------- */
-
-static struct plainhttp control(const char *method, const char *path, const char *json)
-{
-    char *text = xasprintf("%s %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nX-API-Key: %s\r\n"
-                           "Connection: close\r\nContent-Type: application/json\r\n"
-                           "Content-Length: %zu\r\n\r\n%s",
-                           method, path, bed->control, bed->key, json ? strlen(json) : 0,
-                           json ? json : "");
-    struct plainhttp a = plainhttp_exchange(bed->control, text, strlen(text));
-    free(text);
-    return a;
-}
-
-static int control_status(const char *method, const char *id, const char *tail,
-                          const char *json)
-{
-    char *path = xasprintf("/sandboxes%s%s%s", *id ? "/" : "", id, tail);
-    struct plainhttp a = control(method, path, json);
-    buf_release(&a.raw);
-    free(path);
-    return a.status;
-}
-
-static void take_box(struct box *b, const char *path, const char *json, int want)
-{
-    struct plainhttp a = control("POST", path, json);
-    if (a.status != want)
-        fail_msg("POST %s: %d: %s", path, a.status, a.body);
-    struct cJSON *j = json_parse(a.body, a.body_len, NULL);
-    memset(b, 0, sizeof(*b));
-    assert_true(str_copy(b->id, sizeof(b->id), json_str(j, "sandboxID", "")));
-    assert_true(str_copy(b->token, sizeof(b->token), json_str(j, "envdAccessToken", "")));
-    assert_non_null(json_get(j, "trafficAccessToken"));
-    str_copy(b->traffic_token, sizeof(b->traffic_token), json_str(j, "trafficAccessToken", ""));
-    json_free(j);
-    buf_release(&a.raw);
-}
-
-/* A request's bytes for a port of a sandbox, up to the end of the head. */
-static void request(struct buf *b, const char *id, const char *port, const char *line,
-                    const char *headers)
-{
-    buf_addf(b,
-             "%s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nE2b-Sandbox-Id: %s\r\n"
-             "E2b-Sandbox-Port: %s\r\n%s\r\n",
-             line, bed->traffic, id, port, headers);
-}
-
-static int begin(const struct box *b, int port, const char *line, const char *headers)
-{
-    struct buf text = BUF_INIT;
-    char number[16];
-    snprintf(number, sizeof(number), "%d", port);
-    request(&text, b->id, number, line, headers);
-    int fd = plainhttp_dial(bed->traffic);
-    plainhttp_send(fd, text.p, text.len);
-    buf_release(&text);
-    return fd;
-}
-
-static struct plainhttp ask(const struct box *b, int port, const char *line, const char *headers)
-{
-    return plainhttp_finish(begin(b, port, line, headers));
-}
-
-static int ask_status(const struct box *b, int port, const char *line, const char *headers)
-{
-    struct plainhttp a = ask(b, port, line, headers);
-    buf_release(&a.raw);
-    return a.status;
-}
-
-static void expect_hello(const struct box *b, int port, const char *headers)
+static void expect_hello(const struct portbed_box *b, int port, const char *headers)
 {
     char want[32];
-    struct plainhttp a = ask(b, port, "GET /hello", headers);
+    struct plainhttp a = portbed_ask(b, port, "GET /hello", headers);
     snprintf(want, sizeof(want), "hello %d", port);
     if (a.status != 200 || strcmp(a.body, want) != 0)
         fail_msg("port %d: %d %s", port, a.status, buf_str(&a.raw));
@@ -123,9 +42,9 @@ static void expect_hello(const struct box *b, int port, const char *headers)
 }
 
 /* 502 in the shape of the cloud's proxy, which names the port. */
-static void expect_closed(const struct box *b, int port)
+static void expect_closed(const struct portbed_box *b, int port)
 {
-    struct plainhttp a = ask(b, port, "GET /hello", "");
+    struct plainhttp a = portbed_ask(b, port, "GET /hello", "");
     if (a.status != 502)
         fail_msg("port %d: %d %s", port, a.status, buf_str(&a.raw));
     struct cJSON *j = json_parse(a.body, a.body_len, NULL);
@@ -135,98 +54,6 @@ static void expect_closed(const struct box *b, int port)
     assert_true(json_str(j, "message", "")[0] != '\0');
     json_free(j);
     buf_release(&a.raw);
-}
-
-/* --- what runs in a sandbox ------------------------------------------------------ */
-
-static void put_program(const struct box *b)
-{
-    FILE *f = fopen("/proc/self/exe", "re");
-    struct buf text = BUF_INIT, file = BUF_INIT;
-    assert_non_null(f);
-    char block[65536], length[256];
-    size_t n;
-    while ((n = fread(block, 1, sizeof(block), f)) > 0)
-        buf_add(&file, block, n);
-    fclose(f);
-    snprintf(length, sizeof(length), "X-Access-Token: %s\r\n" TRUST "Content-Length: %zu\r\n",
-             b->token, file.len);
-    request(&text, b->id, "49983", "POST /files?path=srv", length);
-    buf_add(&text, file.p, file.len);
-    struct plainhttp a = plainhttp_exchange(bed->traffic, text.p, text.len);
-    assert_int_equal(a.status, 200);
-    buf_release(&a.raw);
-    buf_release(&text);
-    buf_release(&file);
-}
-
-/* Start a shell command; it goes on without us. */
-static void start(const struct box *b, const char *command)
-{
-    struct buf text = BUF_INIT;
-    char *json = xasprintf("{\"process\":{\"cmd\":\"/bin/sh\",\"args\":[\"-c\",\"%s\"]},"
-                           "\"stdin\":false}",
-                           command);
-    char *headers = xasprintf("X-Access-Token: %s\r\nContent-Type: application/connect+json\r\n"
-                              "Connect-Protocol-Version: 1\r\nContent-Length: %zu\r\n",
-                              b->token, strlen(json) + 5);
-    uint32_t len = htonl((uint32_t)strlen(json));
-    request(&text, b->id, "49983", "POST /process.Process/Start", headers);
-    buf_addc(&text, 0);
-    buf_add(&text, (char *)&len, 4);
-    buf_adds(&text, json);
-    int fd = plainhttp_dial(bed->traffic);
-    plainhttp_send(fd, text.p, text.len);
-    buf_clear(&text);
-    plainhttp_until(fd, &text, "\r\n\r\n");
-    close(fd);
-    buf_release(&text);
-    free(headers);
-    free(json);
-}
-
-/* Run the server for these addresses and learn its ports. */
-static void serve_as(struct box *b, const char *before, const char *addresses)
-{
-    char *command = xasprintf("rm -f ports; chmod +x srv; exec %s ./srv --port-server ports %s",
-                              before, addresses);
-    char token[128];
-    int64_t end = clock_mono_ms() + PLAINHTTP_WAIT_MS;
-    start(b, command);
-    free(command);
-    snprintf(token, sizeof(token), "X-Access-Token: %s\r\n", b->token);
-    for (;;) {
-        struct plainhttp a = ask(b, 49983, "GET /files?path=ports", token);
-        const char *p = a.body;
-        char *next;
-        for (int i = 0; a.status == 200 && i < 8 && *p; i++, p = next + (*next == '\n'))
-            b->ports[i] = (int)strtol(p, &next, 10);
-        buf_release(&a.raw);
-        if (a.status == 200)
-            return;
-        if (clock_mono_ms() > end)
-            fail_msg("the server in the sandbox does not start: %d", a.status);
-        poll(NULL, 0, 10);
-    }
-}
-
-static void serve(struct box *b, const char *addresses)
-{
-    serve_as(b, "", addresses);
-}
-
-static void make(struct box *b, const char *options, const char *addresses)
-{
-    char *json = xasprintf("{\"templateID\":\"base\",\"timeout\":300%s}", options);
-    take_box(b, "/v2/sandboxes", json, 201);
-    free(json);
-    put_program(b);
-    serve(b, addresses);
-}
-
-static void drop(const struct box *b)
-{
-    assert_int_equal(control_status("DELETE", b->id, "", NULL), 204);
 }
 
 static int listen_here(int *port)
@@ -252,9 +79,9 @@ static void test_own_ports(void **state)
             expect_hello(&own, own.ports[i], "");
     expect_hello(&own, own.ports[0], "Connection: keep-alive\r\n");
     assert_true(own.ports[0] > 0 && own.ports[1] > 0);
-    struct plainhttp a = ask(&own, own.ports[0], "PATCH /head?x=%20&y",
-                           "X-Mine: a b\r\nE2b-Traffic-Access-Token: t\r\n"
-                           "X-CC-Control: t\r\nConnection: keep-alive\r\n");
+    struct plainhttp a = portbed_ask(&own, own.ports[0], "PATCH /head?x=%20&y",
+                                     "X-Mine: a b\r\nE2b-Traffic-Access-Token: t\r\n"
+                                     "X-CC-Control: t\r\nConnection: keep-alive\r\n");
     assert_int_equal(a.status, 200);
     assert_true(str_starts(a.body, "PATCH /head?x=%20&y HTTP/1.1\r\n"));
     assert_non_null(strstr(a.body, "\r\nX-Mine: a b\r\n"));
@@ -268,12 +95,12 @@ static void test_own_ports(void **state)
 static void test_only_own(void **state)
 {
     (void)state;
-    struct box other;
+    struct portbed_box other;
     int port, fd = listen_here(&port);
     expect_closed(&own, port);
-    expect_closed(&own, bed->traffic);
-    expect_closed(&own, bed->control);
-    make(&other, "", "127.0.0.1 ::");
+    expect_closed(&own, portbed->traffic);
+    expect_closed(&own, portbed->control);
+    portbed_make(&other, "", "127.0.0.1 ::");
     expect_hello(&other, other.ports[0], "");
     expect_closed(&own, other.ports[0]);
     expect_closed(&other, own.ports[0]);
@@ -281,7 +108,7 @@ static void test_only_own(void **state)
         expect_closed(&other, own.ports[3]);
         expect_closed(&own, other.ports[1]);
     }
-    drop(&other);
+    portbed_drop(&other);
     close(fd);
     expect_closed(&own, port);
 }
@@ -291,11 +118,11 @@ static void test_only_own(void **state)
 static void test_shadowed(void **state)
 {
     (void)state;
-    struct box b;
+    struct portbed_box b;
     int port, fd = listen_here(&port);
     char address[32];
     snprintf(address, sizeof(address), "6only@%d", port);
-    make(&b, "", address);
+    portbed_make(&b, "", address);
     if (b.ports[0])
         expect_hello(&b, port, "");
     else
@@ -303,52 +130,52 @@ static void test_shadowed(void **state)
     struct pollfd p = {fd, POLLIN, 0};
     assert_int_equal(poll(&p, 1, 0), 0);
     close(fd);
-    drop(&b);
+    portbed_drop(&b);
 }
 
 static void test_no_internet(void **state)
 {
     (void)state;
-    struct box b;
-    if (!bed->isolated)
+    struct portbed_box b;
+    if (!portbed->isolated)
         skip();
-    make(&b, ",\"allow_internet_access\":false", "127.0.0.1 0.0.0.0 ::");
+    portbed_make(&b, ",\"allow_internet_access\":false", "127.0.0.1 0.0.0.0 ::");
     expect_hello(&b, b.ports[0], "");
     expect_hello(&b, b.ports[1], "");
     if (b.ports[2])
         expect_hello(&b, b.ports[2], "");
     expect_closed(&b, own.ports[0]);
-    expect_closed(&b, bed->control);
-    drop(&b);
+    expect_closed(&b, portbed->control);
+    portbed_drop(&b);
 }
 
-/* A server in a user namespace of its own, as root there. */
+/* What runs as root does so in a user namespace of its own. */
 static void test_root_inside(void **state)
 {
     (void)state;
-    struct box b;
-    if (!bed->isolated)
+    struct portbed_box b;
+    if (!portbed->isolated)
         skip();
-    make(&b, "", "127.0.0.1");
-    serve_as(&b, "unshare -Ur", "127.0.0.1");
+    portbed_make(&b, "", "127.0.0.1");
+    portbed_serve(&b, "root", "127.0.0.1");
     expect_hello(&b, b.ports[0], "");
-    drop(&b);
+    portbed_drop(&b);
 }
 
 static void test_unsafe(void **state)
 {
     (void)state;
-    struct localbed *first = bed;
-    struct box b;
-    bed = localbed_new_unsafe();
-    assert_non_null(bed);
-    make(&b, "", "127.0.0.1 0.0.0.0");
+    struct localbed *first = portbed;
+    struct portbed_box b;
+    portbed = localbed_new_unsafe();
+    assert_non_null(portbed);
+    portbed_make(&b, "", "127.0.0.1 0.0.0.0");
     expect_hello(&b, b.ports[0], "");
     expect_hello(&b, b.ports[1], "");
     expect_closed(&b, own.ports[0]);
-    expect_closed(&b, bed->control);
-    localbed_free(bed);
-    bed = first;
+    expect_closed(&b, portbed->control);
+    localbed_free(portbed);
+    portbed = first;
 }
 
 /* --- bytes ---------------------------------------------------------------------- */
@@ -362,9 +189,9 @@ static void test_bodies(void **state)
     snprintf(text, sizeof(text), "%d", own.ports[0]);
     char length[64];
     snprintf(length, sizeof(length), "Content-Length: %u\r\n", BIG);
-    request(&b, own.id, text, "POST /sum", length);
+    portbed_request(&b, own.id, text, "POST /sum", length);
     buf_add(&b, body, BIG);
-    struct plainhttp a = plainhttp_exchange(bed->traffic, b.p, b.len);
+    struct plainhttp a = plainhttp_exchange(portbed->traffic, b.p, b.len);
     snprintf(text, sizeof(text), "%u %llx", BIG,
              (unsigned long long)portserver_hash(0, body, BIG));
     assert_string_equal(a.body, text);
@@ -375,9 +202,9 @@ static void test_bodies(void **state)
     buf_adds(&chunks, "\r\n3\r\nabc\r\n0\r\n\r\n");
     snprintf(text, sizeof(text), "%d", own.ports[0]);
     buf_clear(&b);
-    request(&b, own.id, text, "PUT /sum", "Transfer-Encoding: chunked\r\n");
+    portbed_request(&b, own.id, text, "PUT /sum", "Transfer-Encoding: chunked\r\n");
     buf_add(&b, chunks.p, chunks.len);
-    a = plainhttp_exchange(bed->traffic, b.p, b.len);
+    a = plainhttp_exchange(portbed->traffic, b.p, b.len);
     snprintf(text, sizeof(text), "%zu %llx", chunks.len,
              (unsigned long long)portserver_hash(0, chunks.p, chunks.len));
     /* PUT is served as any other */
@@ -385,7 +212,7 @@ static void test_bodies(void **state)
     buf_release(&a.raw);
 
     snprintf(text, sizeof(text), "GET /bytes/%u", BIG);
-    a = ask(&own, own.ports[0], text, "");
+    a = portbed_ask(&own, own.ports[0], text, "");
     assert_int_equal(a.status, 200);
     assert_int_equal(a.body_len, BIG);
     assert_memory_equal(a.body, body, BIG);
@@ -399,7 +226,7 @@ static void test_events(void **state)
 {
     (void)state;
     struct buf b = BUF_INIT;
-    int fd = begin(&own, own.ports[0], "GET /events", "");
+    int fd = portbed_begin(&own, own.ports[0], "GET /events", "");
     plainhttp_until(fd, &b, "data: first\n\n");
     struct pollfd p = {fd, POLLIN, 0};
     assert_int_equal(poll(&p, 1, 50), 0); /* stays open */
@@ -408,29 +235,13 @@ static void test_events(void **state)
     expect_hello(&own, own.ports[0], "");
 }
 
-/* VmRSS or VmHWM of the provider, in KiB. */
-static long memory(const char *name)
-{
-    char path[64], line[256], format[32];
-    long kb = -1;
-    snprintf(path, sizeof(path), "/proc/%d/status", (int)bed->pid);
-    snprintf(format, sizeof(format), "%s:", name);
-    FILE *f = fopen(path, "re");
-    while (f && fgets(line, sizeof(line), f))
-        if (str_starts(line, format))
-            kb = strtol(line + strlen(format), NULL, 10);
-    if (f)
-        fclose(f);
-    return kb;
-}
-
 static void test_slow_reader(void **state)
 {
     (void)state;
     static char block[1 << 20], want[1 << 20];
-    long before = memory("VmRSS");
+    long before = rawhttp_status_of(portbed->pid, "VmRSS:");
     struct buf head = BUF_INIT;
-    int fd = begin(&own, own.ports[0], "GET /bytes/209715200", ""), now = 0, last = -1;
+    int fd = portbed_begin(&own, own.ports[0], "GET /bytes/209715200", ""), now = 0, last = -1;
     while (now != last || now == 0) { /* until nothing more moves */
         last = now;
         poll(NULL, 0, 100);
@@ -451,7 +262,7 @@ static void test_slow_reader(void **state)
     close(fd);
     buf_release(&head);
     assert_int_equal(at, HUGE);
-    long grown = memory("VmHWM") - before;
+    long grown = rawhttp_status_of(portbed->pid, "VmHWM:") - before;
     if (grown > 16 * 1024)
         fail_msg("the provider grew by %ld KiB", grown);
 }
@@ -461,7 +272,7 @@ static void test_parallel(void **state)
     (void)state;
     int fds[PARALLEL];
     for (int i = 0; i < PARALLEL; i++)
-        fds[i] = begin(&own, own.ports[i % 2], "GET /hello", "");
+        fds[i] = portbed_begin(&own, own.ports[i % 2], "GET /hello", "");
     for (int i = 0; i < PARALLEL; i++) {
         struct plainhttp a = plainhttp_finish(fds[i]);
         if (a.status != 200)
@@ -472,25 +283,12 @@ static void test_parallel(void **state)
 
 /* --- the end of one side -------------------------------------------------------- */
 
-static int provider_fds(void)
-{
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/%d/fd", (int)bed->pid);
-    DIR *d = opendir(path);
-    int n = 0;
-    assert_non_null(d);
-    while (readdir(d))
-        n++;
-    closedir(d);
-    return n;
-}
-
 static void expect_fds(int want)
 {
     int64_t end = clock_mono_ms() + PLAINHTTP_WAIT_MS;
-    while (provider_fds() > want) {
+    while (rawhttp_fds_of(portbed->pid) > want) {
         if (clock_mono_ms() > end)
-            fail_msg("%d descriptors, not %d", provider_fds(), want);
+            fail_msg("%d descriptors, not %d", rawhttp_fds_of(portbed->pid), want);
         poll(NULL, 0, 10);
     }
 }
@@ -498,7 +296,7 @@ static void expect_fds(int want)
 static void test_silent(void **state)
 {
     (void)state;
-    struct plainhttp a = ask(&own, own.ports[0], "GET /close", "");
+    struct plainhttp a = portbed_ask(&own, own.ports[0], "GET /close", "");
     assert_int_equal(a.status, 502);
     assert_non_null(strstr(a.body, "\"port\":"));
     buf_release(&a.raw);
@@ -507,22 +305,22 @@ static void test_silent(void **state)
 static void test_killed(void **state)
 {
     (void)state;
-    struct box b;
+    struct portbed_box b;
     struct buf seen = BUF_INIT;
-    int fds[8], before = provider_fds();
-    make(&b, "", "127.0.0.1");
+    int fds[8], before = rawhttp_fds_of(portbed->pid);
+    portbed_make(&b, "", "127.0.0.1");
     for (size_t i = 0; i < 8; i++) {
-        fds[i] = begin(&b, b.ports[0], "GET /events", "");
+        fds[i] = portbed_begin(&b, b.ports[0], "GET /events", "");
         buf_clear(&seen);
         plainhttp_until(fds[i], &seen, "data: first\n\n");
     }
-    drop(&b);
+    portbed_drop(&b);
     for (size_t i = 0; i < 8; i++) {
         struct plainhttp a = plainhttp_finish(fds[i]);
         buf_release(&a.raw);
     }
     buf_release(&seen);
-    struct plainhttp a = ask(&b, b.ports[0], "GET /hello", "");
+    struct plainhttp a = portbed_ask(&b, b.ports[0], "GET /hello", "");
     assert_int_equal(a.status, 502);
     assert_null(strstr(a.body, "\"port\":"));
     buf_release(&a.raw);
@@ -532,9 +330,10 @@ static void test_killed(void **state)
 static void test_client_leaves(void **state)
 {
     (void)state;
-    int before = provider_fds(), fds[32];
+    int before = rawhttp_fds_of(portbed->pid), fds[32];
     for (int i = 0; i < 32; i++)
-        fds[i] = begin(&own, own.ports[0], i % 2 ? "GET /events" : "GET /bytes/9000000", "");
+        fds[i] =
+            portbed_begin(&own, own.ports[0], i % 2 ? "GET /events" : "GET /bytes/9000000", "");
     for (int i = 0; i < 32; i++)
         close(fds[i]);
     expect_fds(before);
@@ -546,76 +345,78 @@ static void test_client_leaves(void **state)
 static void test_token(void **state)
 {
     (void)state;
-    struct box b;
+    struct portbed_box b;
     char right[128], twice[256], wrong[128];
     assert_string_equal(own.traffic_token, "");
-    make(&b, ",\"network\":{\"allowPublicTraffic\":false}", "127.0.0.1");
+    portbed_make(&b, ",\"network\":{\"allowPublicTraffic\":false}", "127.0.0.1");
     assert_int_equal(strlen(b.traffic_token), 64);
     assert_string_not_equal(b.traffic_token, b.token);
     snprintf(right, sizeof(right), "e2b-traffic-access-token: %s\r\n", b.traffic_token);
     snprintf(twice, sizeof(twice), "%s%s", right, right);
     snprintf(wrong, sizeof(wrong), "e2b-traffic-access-token: %s\r\n", b.token);
     expect_hello(&b, b.ports[0], right);
-    struct plainhttp a = ask(&b, b.ports[0], "GET /hello", "");
+    struct plainhttp a = portbed_ask(&b, b.ports[0], "GET /hello", "");
     assert_int_equal(a.status, 403);
     assert_non_null(strstr(a.body, "\"code\":403"));
     buf_release(&a.raw);
-    assert_int_equal(ask_status(&b, b.ports[0], "GET /hello", wrong), 403);
-    assert_int_equal(ask_status(&b, b.ports[0], "GET /hello", twice), 400);
-    assert_int_equal(ask_status(&b, 1, "GET /hello", ""), 403); /* open or not */
-    assert_int_equal(ask_status(&b, 49983, "GET /health", ""), 204);
+    assert_int_equal(portbed_status(&b, b.ports[0], "GET /hello", wrong), 403);
+    assert_int_equal(portbed_status(&b, b.ports[0], "GET /hello", twice), 400);
+    assert_int_equal(portbed_status(&b, 1, "GET /hello", ""), 403); /* open or not */
+    assert_int_equal(portbed_status(&b, 49983, "GET /health", ""), 204);
 
-    localbed_kill(bed);
-    assert_true(localbed_start(bed));
-    assert_int_equal(ask_status(&b, b.ports[0], "GET /hello", ""), 403);
+    localbed_kill(portbed);
+    assert_true(localbed_start(portbed));
+    assert_int_equal(portbed_status(&b, b.ports[0], "GET /hello", ""), 403);
     expect_hello(&b, b.ports[0], right);
     char path[64];
-    struct box again;
+    struct portbed_box again;
     snprintf(path, sizeof(path), "/sandboxes/%s/connect", b.id);
-    take_box(&again, path, "{\"timeout\":60}", 200);
+    portbed_take(&again, path, "{\"timeout\":60}", 200);
     assert_string_equal(again.traffic_token, b.traffic_token);
-    drop(&b);
-    assert_int_equal(control_status("POST", "", "",
-                                    "{\"templateID\":\"base\",\"timeout\":9,\"network\":"
-                                    "{\"allowPublicTraffic\":false}}"),
-                     400);
+    portbed_drop(&b);
+    assert_int_equal(
+        portbed_control_status("POST", "", "",
+                               "{\"templateID\":\"base\",\"timeout\":9,\"network\":"
+                               "{\"allowPublicTraffic\":false}}"),
+        400);
 }
 
 static void test_masked_host(void **state)
 {
     (void)state;
-    struct box b;
+    struct portbed_box b;
     char want[64];
-    make(&b, ",\"network\":{\"maskRequestHost\":\"app.test:${PORT}\"}", "127.0.0.1");
-    struct plainhttp a = ask(&b, b.ports[0], "GET /head", "");
+    portbed_make(&b, ",\"network\":{\"maskRequestHost\":\"app.test:${PORT}\"}", "127.0.0.1");
+    struct plainhttp a = portbed_ask(&b, b.ports[0], "GET /head", "");
     snprintf(want, sizeof(want), "\r\nHost: app.test:%d\r\n", b.ports[0]);
     assert_non_null(strstr(a.body, want));
     assert_null(strstr(a.body, "127.0.0.1"));
     buf_release(&a.raw);
-    drop(&b);
-    assert_int_equal(control_status("POST", "", "",
-                                    "{\"templateID\":\"base\",\"timeout\":9,\"network\":"
-                                    "{\"maskRequestHost\":\"a\\r\\nX: b\"}}"),
-                     400);
+    portbed_drop(&b);
+    assert_int_equal(
+        portbed_control_status("POST", "", "",
+                               "{\"templateID\":\"base\",\"timeout\":9,\"network\":"
+                               "{\"maskRequestHost\":\"a\\r\\nX: b\"}}"),
+        400);
 }
 
 static void test_wake(void **state)
 {
     (void)state;
-    struct box b;
-    make(&b, ",\"autoPause\":true,\"autoResume\":{\"enabled\":true}", "127.0.0.1");
-    assert_int_equal(control_status("POST", b.id, "/pause", NULL), 204);
+    struct portbed_box b;
+    portbed_make(&b, ",\"autoPause\":true,\"autoResume\":{\"enabled\":true}", "127.0.0.1");
+    assert_int_equal(portbed_control_status("POST", b.id, "/pause", NULL), 204);
     expect_hello(&b, b.ports[0], "");
-    drop(&b);
-    make(&b, "", "127.0.0.1");
-    assert_int_equal(control_status("POST", b.id, "/pause", NULL), 204);
-    struct plainhttp a = ask(&b, b.ports[0], "GET /hello", "");
+    portbed_drop(&b);
+    portbed_make(&b, "", "127.0.0.1");
+    assert_int_equal(portbed_control_status("POST", b.id, "/pause", NULL), 204);
+    struct plainhttp a = portbed_ask(&b, b.ports[0], "GET /hello", "");
     assert_int_equal(a.status, 502);
     assert_non_null(strstr(a.body, "paused"));
     buf_release(&a.raw);
-    assert_int_equal(control_status("POST", b.id, "/resume", "{\"timeout\":60}"), 201);
+    assert_int_equal(portbed_control_status("POST", b.id, "/resume", "{\"timeout\":60}"), 201);
     expect_hello(&b, b.ports[0], "");
-    drop(&b);
+    portbed_drop(&b);
 }
 
 static void test_hostile(void **state)
@@ -636,27 +437,27 @@ static void test_hostile(void **state)
     struct buf b = BUF_INIT;
     for (size_t i = 0; i < sizeof(ports) / sizeof(ports[0]); i++) {
         buf_clear(&b);
-        request(&b, own.id, ports[i], "GET /hello", "");
-        struct plainhttp a = plainhttp_exchange(bed->traffic, b.p, b.len);
+        portbed_request(&b, own.id, ports[i], "GET /hello", "");
+        struct plainhttp a = plainhttp_exchange(portbed->traffic, b.p, b.len);
         if (a.status != 400)
             fail_msg("port \"%s\": %d", ports[i], a.status);
         buf_release(&a.raw);
     }
     for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
-        assert_int_equal(ask_status(&own, own.ports[0], "GET /hello", headers[i]), 400);
-    assert_int_equal(ask_status(&own, own.ports[0], "GET /hello", "Origin: null\r\n"), 403);
+        assert_int_equal(portbed_status(&own, own.ports[0], "GET /hello", headers[i]), 400);
+    assert_int_equal(portbed_status(&own, own.ports[0], "GET /hello", "Origin: null\r\n"), 403);
     for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
         char host[64];
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-        snprintf(host, sizeof(host), hosts[i], bed->traffic);
+        snprintf(host, sizeof(host), hosts[i], portbed->traffic);
 #pragma GCC diagnostic pop
         buf_clear(&b);
         buf_addf(&b,
                  "GET /hello HTTP/1.1\r\nHost: %s\r\nE2b-Sandbox-Id: %s\r\n"
                  "E2b-Sandbox-Port: %d\r\n\r\n",
                  host, own.id, own.ports[0]);
-        struct plainhttp a = plainhttp_exchange(bed->traffic, b.p, b.len);
+        struct plainhttp a = plainhttp_exchange(portbed->traffic, b.p, b.len);
         if (a.status != 403)
             fail_msg("Host \"%s\": %d", host, a.status);
         buf_release(&a.raw);
@@ -666,7 +467,7 @@ static void test_hostile(void **state)
 
 /* --- signed URLs without an id --------------------------------------------------- */
 
-static int signed_status(const char *method, const struct box *b, const char *path,
+static int signed_status(const char *method, const struct portbed_box *b, const char *path,
                          const char *op, const char *until, const char *body, struct buf *out)
 {
     char *sig = files_signature(path, op, "", b->token, *until ? until : NULL);
@@ -677,8 +478,8 @@ static int signed_status(const char *method, const struct box *b, const char *pa
     if (*until)
         buf_addf(&text, "&signature_expiration=%s", until);
     buf_addf(&text, " HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n" TRUST "Content-Length: %zu\r\n\r\n%s",
-             bed->traffic, strlen(body), body);
-    struct plainhttp a = plainhttp_exchange(bed->traffic, text.p, text.len);
+             portbed->traffic, strlen(body), body);
+    struct plainhttp a = plainhttp_exchange(portbed->traffic, text.p, text.len);
     if (out)
         buf_add(out, a.body, a.body_len);
     buf_release(&a.raw);
@@ -690,9 +491,9 @@ static int signed_status(const char *method, const struct box *b, const char *pa
 static void test_signed(void **state)
 {
     (void)state;
-    struct box other, stranger = own;
+    struct portbed_box other, stranger = own;
     struct buf got = BUF_INIT;
-    take_box(&other, "/v2/sandboxes", "{\"templateID\":\"base\",\"timeout\":60}", 201);
+    portbed_take(&other, "/v2/sandboxes", "{\"templateID\":\"base\",\"timeout\":60}", 201);
     assert_int_equal(signed_status("POST", &own, "a.txt", "write", "", "mine", NULL), 200);
     assert_int_equal(signed_status("POST", &other, "a.txt", "write", "", "other's", NULL), 200);
     assert_int_equal(signed_status("GET", &own, "a.txt", "read", "", "", &got), 200);
@@ -706,7 +507,7 @@ static void test_signed(void **state)
     assert_int_equal(signed_status("PUT", &own, "a.txt", "write", "", "x", NULL), 400);
     stranger.token[0] ^= 1;
     assert_int_equal(signed_status("GET", &stranger, "a.txt", "read", "", "", NULL), 400);
-    drop(&other);
+    portbed_drop(&other);
     assert_int_equal(signed_status("GET", &other, "a.txt", "read", "", "", NULL), 400);
     buf_release(&got);
 }
@@ -714,16 +515,16 @@ static void test_signed(void **state)
 static int group_up(void **state)
 {
     (void)state;
-    bed = localbed_new();
-    assert_non_null(bed);
-    make(&own, "", "127.0.0.1 0.0.0.0 ::1 ::");
+    portbed = localbed_new();
+    assert_non_null(portbed);
+    portbed_make(&own, "", "127.0.0.1 0.0.0.0 ::1 ::");
     return 0;
 }
 
 static int group_down(void **state)
 {
     (void)state;
-    localbed_free(bed);
+    localbed_free(portbed);
     return 0;
 }
 

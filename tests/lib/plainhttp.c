@@ -1,9 +1,9 @@
 /* Plain bytes to a port and back: see the header. */
 #include "plainhttp.h"
+#include "rawhttp.h"
 
 #include <cct/util/str.h>
 
-#include <arpa/inet.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,15 +14,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-
-int plainhttp_dial(int port)
-{
-    struct sockaddr_in sa = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    sa.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
-    return fd;
-}
 
 void plainhttp_send(int fd, const char *p, size_t len)
 {
@@ -67,7 +58,7 @@ struct plainhttp plainhttp_finish(int fd)
 
 struct plainhttp plainhttp_exchange(int port, const char *p, size_t len)
 {
-    int fd = plainhttp_dial(port);
+    int fd = rawhttp_dial(port);
     plainhttp_send(fd, p, len);
     return plainhttp_finish(fd);
 }

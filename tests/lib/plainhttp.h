@@ -1,5 +1,6 @@
-/* A client of plain bytes for HTTP ports on loopback, for tests with cmocka: each
- * function fails the test on its own. */
+/* One request in plain bytes to an HTTP port on loopback (rawhttp_dial() opens it)
+ * and the whole answer. For tests with cmocka: each function fails the test on its
+ * own. */
 #ifndef CCT_TESTS_LIB_PLAINHTTP_H
 #define CCT_TESTS_LIB_PLAINHTTP_H
 
@@ -15,7 +16,6 @@ struct plainhttp {
     size_t body_len;
 };
 
-int plainhttp_dial(int port);
 /* All of it, unless the peer closes before: its answer says why. */
 void plainhttp_send(int fd, const char *p, size_t len);
 /* Read to the end and close. */

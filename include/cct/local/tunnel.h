@@ -1,6 +1,7 @@
 /* The traffic port: one request per connection goes, byte for byte after its
- * checked head, to the unix socket of the sandbox that E2b-Sandbox-Id names, and
- * the answer comes back. Bounded buffers both ways. One event loop, one thread. */
+ * checked head, to the init of the sandbox that E2b-Sandbox-Id names, or to the
+ * program that opened E2b-Sandbox-Port there, and the answer comes back. Bounded
+ * buffers both ways. One event loop, one thread. */
 #ifndef CCT_LOCAL_TUNNEL_H
 #define CCT_LOCAL_TUNNEL_H
 
