@@ -8,7 +8,6 @@
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 
-#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +21,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -416,7 +414,7 @@ static void test_refused_creates(void **state)
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         assert_int_equal(status_of("POST", "/v2/sandboxes", bad[i]), 400);
     assert_int_equal(status_of("POST", "/v2/sandboxes", "{\"templateID\":\"none\"}"), 404);
-    assert_int_equal(status_of("POST", "/v3/templates", "{\"name\":\"x\"}"), 501);
+    assert_int_equal(status_of("POST", "/volumes", "{\"name\":\"x\"}"), 501);
 }
 
 static void test_times(void **state)
