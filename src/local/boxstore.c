@@ -50,6 +50,7 @@ static void record_text(struct buf *b, const struct sbox_rec *r)
     jw_str(&w, "token", r->token);
     jw_str(&w, "trafficToken", r->traffic_token);
     jw_str(&w, "templateID", r->template_id);
+    jw_str(&w, "buildID", r->build_id);
     jw_str(&w, "alias", r->alias);
     jw_i64(&w, "pid", r->pid);
     jw_i64(&w, "startTicks", (int64_t)r->start_ticks);
@@ -133,6 +134,7 @@ static bool from_json(struct sbox_rec *r, const struct cJSON *j)
         str_copy(r->alias, sizeof(r->alias), json_str(j, "alias", "")) &&
         take_str(j, "socket", r->sock, sizeof(r->sock)) &&
         str_copy(r->traffic_token, sizeof(r->traffic_token), json_str(j, "trafficToken", ""));
+    str_copy(r->build_id, sizeof(r->build_id), json_str(j, "buildID", ""));
     r->pid = (pid_t)json_i64(j, "pid", 0);
     r->start_ticks = (uint64_t)json_i64(j, "startTicks", 0);
     r->started_ms = json_i64(j, "startedAt", 0);

@@ -194,8 +194,8 @@ static void on_notes(void *arg, int status, const char *body, size_t len)
     struct wanted *q = arg;
     struct cJSON *j = status == 200 ? json_parse(body, len, NULL) : NULL;
     struct entries a = {ARR_INIT};
+    add_notes(&a, q, json_get(j, "entries")); /* the init acts before it is told */
     add_life(&a, q);
-    add_notes(&a, q, json_get(j, "entries"));
     reply(q, &a);
     for (size_t i = 0; i < a.list.n; i++) {
         free(a.list.v[i].message);

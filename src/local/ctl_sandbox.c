@@ -141,6 +141,7 @@ void ctl_sandbox_create(struct ctl_call *c)
     }
     struct sbox_new n = {.template_id = t->id,
                          .alias = t->name,
+                         .build_id = build->id,
                          .image = t->builtin ? NULL : &build->image,
                          .cpu = build->cpu,
                          .mem_mb = build->mem_mb};

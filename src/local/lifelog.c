@@ -123,7 +123,7 @@ static void write_event(struct buf *b, const struct sbox_rec *r, enum life type,
     write_data(&w, r, type, why, now, metadata);
     jw_str(&w, "sandboxId", r->id);
     jw_str(&w, "sandboxExecutionId", run);
-    jw_str(&w, "sandboxBuildId", LIFELOG_BUILD);
+    jw_str(&w, "sandboxBuildId", r->build_id[0] ? r->build_id : LIFELOG_BUILD);
     jw_str(&w, "sandboxTeamId", LIFELOG_TEAM);
     jw_str(&w, "sandboxTemplateId", r->template_id);
     write_time(&w, "timestamp", now);

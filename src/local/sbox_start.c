@@ -165,6 +165,7 @@ static void fill_record(const struct provider *p, const struct sbox_new *n, stru
     if (!json_bool(n->network, "allowPublicTraffic", true))
         digest_random_hex(r->traffic_token, 64);
     str_copy(r->template_id, sizeof(r->template_id), n->template_id);
+    str_copy(r->build_id, sizeof(r->build_id), n->build_id ? n->build_id : "");
     str_copy(r->alias, sizeof(r->alias), n->alias ? n->alias : "");
     r->hidden = n->hidden;
     r->started_ms = clock_wall_ms();

@@ -19,8 +19,9 @@ struct sbox_rec {
     char token[72];
     char traffic_token[72]; /* needed on ports of programs; "": not needed */
     char template_id[24];
-    char alias[129]; /* may be empty */
-    pid_t pid;       /* the init, as this process sees it */
+    char build_id[40]; /* UUID of the build it was made from */
+    char alias[129];   /* may be empty */
+    pid_t pid;         /* the init, as this process sees it */
     uint64_t start_ticks;
     int64_t started_ms, end_ms; /* wall; paused: end = time of the pause */
     int64_t end_boot_ms;        /* the same end on CLOCK_BOOTTIME: this one decides */

@@ -89,7 +89,8 @@ struct sbox_new {
     const char *build_layer;       /* layer that takes all writes, or NULL: its own */
     bool hidden;                   /* of a build: in no list, not counted */
     const char *template_id, *alias;
-    int cpu, mem_mb; /* 0: the defaults */
+    const char *build_id; /* or NULL: of no build */
+    int cpu, mem_mb;      /* 0: the defaults */
     int64_t timeout_s;
     bool auto_pause, auto_resume, internet;
     bool auto_pause_cold;               /* the pause at the end drops all processes */
