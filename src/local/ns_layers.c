@@ -29,7 +29,7 @@ int mount(const char *, const char *, const char *, unsigned long, const void *)
 
 #define OPTIONS_MAX 4000 /* the kernel takes a page of them */
 #define MERGE_DEPTH 3    /* of host folders in which new files can be made */
-#define MERGE_DIRS 256
+#define MERGE_DIRS 128
 
 /* Folders that show the host's content and can be added to: each an overlay of
  * its own, since the host's files do not belong to the sandbox. */
@@ -110,53 +110,73 @@ static const char *hand_over(void)
 
 /* --- host folders that can be added to ---------------------------------------- */
 
-/* The same folders again, empty and the user's: on top of the host's they make
- * place for new files. `budget` keeps huge trees out. */
-static int copy_folders(int from, int to, int depth, int *budget)
+static bool is_folder_at(int dir, const struct dirent *de)
 {
-    DIR *d = fdopendir(from);
-    if (!d) {
-        close(from);
+    struct stat st;
+    if (de->d_name[0] == '.' && (!de->d_name[1] || strcmp(de->d_name, "..") == 0))
+        return false;
+    if (de->d_type != DT_UNKNOWN)
+        return de->d_type == DT_DIR;
+    return fstatat(dir, de->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
+static int copy_folder(int to, const char *name)
+{
+    if (mkdirat(to, name, 0755) != 0)
         return -1;
-    }
-    int rc = 0;
+    if (geteuid() == NS_USER_ID)
+        return 0;
+    return fchownat(to, name, NS_USER_ID, NS_USER_ID, AT_SYMLINK_NOFOLLOW);
+}
+
+static DIR *open_dir_at(int dir, const char *name)
+{
+    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!d && fd >= 0)
+        close(fd);
+    return d;
+}
+
+/* The same folders again, empty and the user's: on top of the host's they make place
+ * for new files. One `level` at a time, since `budget` keeps huge trees out and the
+ * upper ones count more. */
+static int copy_level(DIR *from, DIR *to, int level, int *budget)
+{
+    DIR *list = level == 0 ? from : to; /* deeper levels: of what was copied */
     struct dirent *de;
-    while (rc == 0 && depth<MERGE_DEPTH && * budget> 0 && (de = readdir(d)) != NULL) {
-        if (de->d_name[0] == '.' && (!de->d_name[1] || strcmp(de->d_name, "..") == 0))
+    int rc = 0;
+    while (rc == 0 && *budget > 0 && (de = readdir(list)) != NULL) {
+        if (!is_folder_at(dirfd(list), de))
             continue;
-        int sub = openat(from, de->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (sub < 0)
-            continue; /* no folder, or not for us */
-        --*budget;
-        int copy = -1;
-        if (mkdirat(to, de->d_name, 0755) == 0 &&
-            (geteuid() == NS_USER_ID ||
-             fchownat(to, de->d_name, NS_USER_ID, NS_USER_ID, AT_SYMLINK_NOFOLLOW) == 0))
-            copy = openat(to, de->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (copy < 0) {
-            close(sub);
-            rc = -1;
-            break;
+        if (level == 0) {
+            --*budget;
+            rc = copy_folder(dirfd(to), de->d_name);
+            continue;
         }
-        rc = copy_folders(sub, copy, depth + 1, budget);
-        close(copy);
+        DIR *sub = open_dir_at(dirfd(from), de->d_name); /* NULL: not for us */
+        DIR *copy = open_dir_at(dirfd(to), de->d_name);
+        if (sub && copy)
+            rc = copy_level(sub, copy, level - 1, budget);
+        if (sub)
+            closedir(sub);
+        if (copy)
+            closedir(copy);
     }
-    closedir(d);
     return rc;
 }
 
 static int copy_host_folders(const char *host, const char *to)
 {
-    int budget = MERGE_DIRS;
-    int from = open(host, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int dst = open(to, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int rc = -1;
-    if (from >= 0 && dst >= 0)
-        rc = copy_folders(from, dst, 0, &budget);
-    else if (from >= 0)
-        close(from);
-    if (dst >= 0)
-        close(dst);
+    int budget = MERGE_DIRS, rc = 0;
+    for (int level = 0; rc == 0 && level < MERGE_DEPTH; level++) {
+        DIR *src = open_dir_at(AT_FDCWD, host), *dst = open_dir_at(AT_FDCWD, to);
+        rc = src && dst ? copy_level(src, dst, level, &budget) : -1;
+        if (src)
+            closedir(src);
+        if (dst)
+            closedir(dst);
+    }
     return rc;
 }
 

@@ -12,6 +12,7 @@
 #include <event2/event.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -26,6 +27,7 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/utsname.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -328,8 +330,11 @@ static int run_all(void)
         cmocka_unit_test(test_end),
     };
     struct err e = {0};
-    if (ns_probe(exe, &e) != 0) {
-        printf("1..1\nok 1 - layers # SKIP %s\n", e.text);
+    struct statfs fs;
+    bool stacked = statfs("/tmp", &fs) == 0 && fs.f_type == OVERLAYFS_SUPER_MAGIC;
+    if (stacked || ns_probe(exe, &e) != 0) {
+        printf("1..1\nok 1 - layers # SKIP %s\n",
+               stacked ? "/tmp is an overlay file system" : e.text);
         return 0;
     }
     str_copy(state, sizeof(state), "/tmp/cct-layers-XXXXXX");
@@ -349,19 +354,24 @@ static int run_all(void)
 /* The same once more as somebody who has no rights at all. */
 static int run_as_user(void)
 {
-    pid_t pid = fork();
+    const uid_t id = 54321;
     int status = -1;
+    pid_t pid = fork();
     if (pid == 0) {
-        const uid_t id = 54321;
-        if (setgroups(0, NULL) != 0 || setresgid(id, id, id) != 0 || setresuid(id, id, id) != 0)
-            _exit(99);
-        prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); /* /proc is ours again, as after a login */
-        int failed = run_all();
+        int failed = 0;
+        if (setgroups(0, NULL) != 0 || setresgid(id, id, id) != 0 ||
+            setresuid(id, id, id) != 0) {
+            printf("1..1\nok 1 - as a user # SKIP no other user can be taken on here\n");
+        } else {
+            prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); /* /proc is ours again, as after a login */
+            failed = run_all();
+        }
         fflush(stdout);
         _exit(failed);
     }
-    return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status)
-                                                                           : 1;
+    if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+        return 1;
+    return WEXITSTATUS(status);
 }
 
 int main(int argc, char **argv)
