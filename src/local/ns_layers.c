@@ -330,8 +330,7 @@ static const char *place_own(int root)
     static const struct {
         const char *name;
         unsigned long long attr;
-    } own[] = {
-        {"dev", MOUNT_ATTR_RDONLY}, {"run/cc", MOUNT_ATTR_RDONLY}, {"tmp", 0}, {"proc", 0}};
+    } own[] = {{"dev", MOUNT_ATTR_RDONLY}, {"run/cc", MOUNT_ATTR_RDONLY}, {"proc", 0}};
     for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
         char *from = xasprintf("skel/%s", own[i].name);
         bool bad = place(root, from, own[i].name, own[i].attr) != 0;

@@ -228,8 +228,11 @@ static const char *make_writable(const struct ns_sources *from)
             return dirs[i];
     if (symlink("../tmp", "var/tmp") != 0 || symlink("../run", "var/run") != 0)
         return "/var";
-    if (mount("tmpfs", "tmp", "tmpfs", MS_NOSUID | MS_NODEV,
-              tmpfs_size(size, sizeof(size), TMP_BYTES, 4)) != 0)
+    /* what a build step leaves in /tmp the next one finds: there it is the layers' */
+    if (from->layers >= 0 && chmod("tmp", 01777) != 0)
+        return "/tmp";
+    if (from->layers < 0 && mount("tmpfs", "tmp", "tmpfs", MS_NOSUID | MS_NODEV,
+                                  tmpfs_size(size, sizeof(size), TMP_BYTES, 4)) != 0)
         return "/tmp";
     const unsigned long long attr = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
     if (from->home >= 0 && ns_attach(from->home, "home/user", attr) != 0)

@@ -195,8 +195,9 @@ static void test_write(void **st)
 {
     (void)st;
     struct box *b = box_start("", "a");
-    must(b, "mkdir /app && echo one > /app/one && mkdir -p /opt/x /srv/y /var/lib/z && "
-            "echo hi > /opt/x/f && echo hi > ~/.dot && echo hi > /root/r");
+    must(b,
+         "mkdir /app && echo one > /app/one && mkdir -p /opt/x /srv/y /var/lib/z && "
+         "echo hi > /opt/x/f && echo hi > ~/.dot && echo hi > /root/r && echo hi > /tmp/kept");
     must(b, "printf '#!/bin/sh\\necho tool' > /usr/local/bin/tool-of-a && "
             "chmod +x /usr/local/bin/tool-of-a && test \"$(tool-of-a)\" = tool");
     must(b, "mkdir -p /usr/local/lib/node_modules/x && echo 1 > /usr/local/lib/new");
@@ -210,7 +211,8 @@ static void test_stack(void **st)
 {
     (void)st;
     struct box *b = box_start("a", "b");
-    must(b, "test \"$(cat /app/one)\" = one && test \"$(tool-of-a)\" = tool && test -f ~/.dot");
+    must(b, "test \"$(cat /app/one)\" = one && test \"$(tool-of-a)\" = tool && test -f ~/.dot "
+            "&& test -f /var/tmp/kept");
     must(b, "rm /app/one /usr/local/lib/new && echo two > /app/two && rm -r /opt/x && "
             "mkdir /opt/x && echo new > /opt/x/g && rm -r /srv/y && grep -q extra /etc/hosts");
     box_end(b);
