@@ -421,10 +421,12 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
         return;
     /* a client may say that it sends nothing more and still read its answer */
     bool half = (what & BEV_EVENT_EOF) && (what & BEV_EVENT_READING) && unsent(c) > 0;
-    if (half && (c->state == CONN_IDLE || c->state == CONN_CLOSING))
+    if (half && c->state != CONN_WAIT && c->state != CONN_LINGER) {
+        drop_unread(c);
         conn_set_state(c, CONN_CLOSING);
-    else
+    } else {
         conn_free(c);
+    }
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
