@@ -50,6 +50,65 @@ enum range_kind files_range(const char *header, int64_t size, int64_t *first, in
     return RANGE_PART;
 }
 
+/* One element "name;q=0.5" up to the comma; its name's length, *q in thousandths (1000
+ * when it is absent or no number). */
+static size_t coding_item(const char *p, size_t len, int *q)
+{
+    size_t name = 0;
+    *q = 1000;
+    while (name < len && p[name] != ';' && p[name] != ' ' && p[name] != '\t')
+        name++;
+    for (size_t i = name; i + 2 < len; i++) {
+        if ((p[i] != ';' && p[i] != ' ' && p[i] != '\t') || (p[i + 1] | 0x20) != 'q' ||
+            p[i + 2] != '=')
+            continue;
+        const char *v = p + i + 3, *end = p + len;
+        int scale = 1000, value = 0;
+        if (v == end || ((*v < '0' || *v > '9') && *v != '.'))
+            break;
+        for (bool frac = false; v < end && ((*v >= '0' && *v <= '9') || *v == '.'); v++) {
+            if (*v == '.')
+                frac = true;
+            else if (frac && (scale /= 10) > 0)
+                value += (*v - '0') * scale;
+            else if (!frac)
+                value = (*v - '0') * 1000;
+        }
+        *q = value;
+        break;
+    }
+    return name;
+}
+
+static bool is_named(const char *p, size_t len, const char *name)
+{
+    return len == strlen(name) && strncasecmp(p, name, len) == 0;
+}
+
+enum files_coding files_coding(const char *header)
+{
+    enum { IDENTITY, GZIP, ANY, KINDS };
+    static const char *const names[KINDS] = {"identity", "gzip", "*"};
+    int quality[KINDS] = {-1, -1, -1}, best = -1, q; /* -1: not named */
+    if (header == NULL || *header == '\0')
+        return FILES_IDENTITY;
+    for (const char *p = header; *p != '\0';) {
+        p += strspn(p, ", \t");
+        size_t len = strcspn(p, ","), name = coding_item(p, len, &q);
+        for (int k = 0; k < KINDS; k++)
+            if (is_named(p, name, names[k])) {
+                quality[k] = q;
+                if (q > 0 && (best < 0 || q > quality[best]))
+                    best = k;
+            }
+        p += len;
+    }
+    bool refused = quality[IDENTITY] == 0 || (quality[ANY] == 0 && quality[IDENTITY] < 0);
+    if (best == GZIP || (best == ANY && refused))
+        return refused ? FILES_GZIP_ONLY : FILES_GZIP;
+    return best < 0 && refused ? FILES_NONE : FILES_IDENTITY;
+}
+
 /* Where the value after ";name=" starts, outside of quotes; NULL when absent. */
 static const char *parameter_find(const char *p, const char *end, const char *name)
 {

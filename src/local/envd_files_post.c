@@ -6,6 +6,7 @@
 #include <cct/local/fs_meta.h>
 #include <cct/local/multipart.h>
 #include <cct/util/buf.h>
+#include <cct/util/map.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <errno.h>
@@ -26,9 +27,9 @@ struct upload {
     struct sink sink;
     char *shown;         /* the open file as the answer names it */
     struct fs_meta meta; /* of each file */
+    struct map *seen;    /* paths that came already */
     bool gzip, in_file;
     uint64_t came;
-    size_t stored;
     struct buf answer;
     struct jw w;
     int status; /* 0 = fine so far */
@@ -40,6 +41,7 @@ static void upload_free(struct upload *u)
     sink_discard(&u->sink);
     multipart_free(u->form);
     fs_meta_release(&u->meta);
+    map_free(u->seen, NULL);
     buf_release(&u->answer);
     free(u->shown);
     free(u->path);
@@ -91,6 +93,8 @@ static bool file_open(struct upload *u, const char *asked)
     u->shown = envd_fs_path_of(u->e, u->user, asked);
     if (u->shown == NULL)
         return fail(u, 400, "no path is given for file", asked != NULL ? asked : "", 0);
+    if (map_put(u->seen, u->shown, u) != NULL)
+        return fail(u, 400, "several files are sent for one path:", u->shown, 0);
     char *real = place(u, u->shown, &mode);
     if (real == NULL)
         return false;
@@ -131,7 +135,6 @@ static bool file_end(void *arg)
     jw_end(&u->w);
     if (!kept) /* the answer shows none, and so does every later look */
         envd_log(u->e, "the file system of '%s' keeps no metadata", u->shown);
-    u->stored++;
     return true;
 }
 
@@ -143,8 +146,6 @@ static bool part_begin(void *arg, const struct files_part *p)
         return true;
     if (p->cut)
         return fail(u, 400, "the file's name is too long or damaged:", "", 0);
-    if (u->path != NULL && u->stored > 0)
-        return fail(u, 400, "several files are sent for one path:", u->path, 0);
     return file_open(u, u->path != NULL ? u->path : p->filename);
 }
 
@@ -204,14 +205,14 @@ static bool prepare(struct upload *u)
     if (u->req->content_length > 0 && (uint64_t)u->req->content_length > u->e->upload_max)
         return fail(u, 413, "the body is too large for", u->path != NULL ? u->path : "", 0);
     if (coding != NULL && !u->gzip && strcasecmp(coding, "identity") != 0)
-        return fail(u, 415, "only gzip is understood, not", coding, 0);
+        return fail(u, 400, "only gzip is understood, not", coding, 0);
     if (connect_type_is(type, "application/octet-stream"))
         return file_open(u, u->path);
     if (files_boundary(type, boundary, sizeof(boundary)) && !u->gzip) {
         u->form = multipart_new(boundary, &form_ops, u);
         return true;
     }
-    return fail(u, 415, "neither a multipart form nor application/octet-stream:",
+    return fail(u, 400, "neither a multipart form nor application/octet-stream:",
                 type != NULL ? type : "", 0);
 }
 
@@ -229,6 +230,7 @@ void envd_files_post(struct envd *e, struct http_req *req)
     struct upload *u = xcalloc(1, sizeof(*u));
     u->e = e;
     u->req = req;
+    u->seen = map_new();
     u->path = envd_query(req, "path", &bad);
     if (u->path != NULL && *u->path == '\0') {
         free(u->path);

@@ -274,9 +274,9 @@ void envd_fs_rpc(struct envd *e, struct http_req *req, const char *method,
         envd_watch_rpc(e, req, user, method, in);
         return;
     }
-    bool reads = str_eq(method, "Stat") || str_eq(method, "ListDir");
+    bool harmless = !str_eq(method, "Remove");
     const char *asked = json_str(in, "path", "");
-    char *path = envd_fs_path_of(e, user, asked[0] == '\0' && reads ? e->workdir : asked);
+    char *path = envd_fs_path_of(e, user, asked[0] == '\0' && harmless ? e->workdir : asked);
     if (path == NULL)
         envd_rpc_error(req, CONNECT_INVALID_ARGUMENT,
                        "the request names no path, or another user's home");

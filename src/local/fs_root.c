@@ -77,9 +77,10 @@ static int open_how(int dir, const char *path, int flags, mode_t mode, uint64_t 
     for (int i = 0; i < TRIES; i++) {
         fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
         if (fd >= 0 || (errno != EAGAIN && errno != EINTR))
-            break;
+            return fd;
     }
-    return fd;
+    errno = EBUSY; /* somebody renames parts of it all the time */
+    return -1;
 }
 
 int fs_root_open(const struct fs_root *r, const char *path, int flags, mode_t mode)
@@ -98,7 +99,7 @@ int fs_root_parent(const struct fs_root *r, const char *path, const char **name)
 {
     const char *slash = strrchr(path, '/');
     if (slash == NULL || slash[1] == '\0') {
-        errno = EBUSY; /* "/" */
+        errno = r->fd < 0 ? EBUSY : EXDEV; /* "/" */
         return -1;
     }
     *name = slash + 1;
@@ -157,7 +158,12 @@ static int make_dir(const struct fs_root *r, const char *path)
     int dir = fs_root_parent(r, path, &name);
     if (dir < 0)
         return -1;
-    int rc = mkdirat(dir, name, 0755) == 0 || errno == EEXIST ? 0 : -1;
+    int rc = mkdirat(dir, name, 0755);
+    if (rc != 0 && errno == EEXIST) { /* somebody was faster, or a link to nowhere */
+        bool is_folder = fs_root_stat(r, path, &st) == 0 && S_ISDIR(st.st_mode);
+        rc = is_folder ? 0 : -1;
+        errno = EEXIST;
+    }
     int saved = errno;
     close(dir);
     errno = saved;

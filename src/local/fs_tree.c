@@ -48,11 +48,14 @@ static int remove_at(int dir, const char *name, int depth)
     struct dirent *de;
     if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
         return 0;
-    if (errno != EISDIR && errno != EPERM)
-        return errno;
+    int saved = errno;
+    if (saved == EROFS && faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT ? 0 : saved; /* said of a name that is not there, too */
+    if (saved != EISDIR && saved != EPERM)
+        return saved;
     if (depth == 0)
         return ELOOP;
-    int saved = errno, fd = open_folder(dir, name);
+    int fd = open_folder(dir, name);
     if (fd < 0)
         return errno == ENOTDIR || errno == ELOOP ? saved : errno;
     DIR *d = fdopendir(fd);
@@ -84,25 +87,55 @@ int fs_tree_remove(const struct fs_root *r, const char *path)
 
 /* --- copy ----------------------------------------------------------------- */
 
-static int copy_bytes(int from, int to)
+/* `len` bytes from where both descriptors stand; fewer when the file ends. */
+static int copy_range(int from, int to, off_t len)
 {
-    ssize_t n;
-    do
-        n = copy_file_range(from, NULL, to, NULL, COPY_CHUNK, 0);
-    while (n > 0 || (n < 0 && errno == EINTR));
-    if (n < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EIO || errno == EFBIG))
-        return errno;
-    /* not between these two, or a file whose size lies: read() knows the end */
-    char *chunk = xmalloc(COPY_CHUNK);
+    char *chunk = NULL;
     int err = 0;
-    while (err == 0 && (n = read(from, chunk, COPY_CHUNK)) != 0) {
-        if (n < 0 && errno != EINTR)
+    while (err == 0 && len > 0) {
+        size_t want = len < (off_t)COPY_CHUNK ? (size_t)len : COPY_CHUNK;
+        ssize_t n = chunk == NULL ? copy_file_range(from, NULL, to, NULL, want, 0) : 0;
+        if (n < 0 && errno != EINTR && (errno == ENOSPC || errno == EDQUOT || errno == EIO))
             err = errno;
-        for (ssize_t at = 0, out; err == 0 && at<n; at += out> 0 ? out : 0)
-            if ((out = write(to, chunk + at, (size_t)(n - at))) < 0 && errno != EINTR)
-                err = errno;
+        else if (n <= 0 && (n == 0 || errno != EINTR)) { /* not between these two */
+            chunk = chunk != NULL ? chunk : xmalloc(COPY_CHUNK);
+            n = read(from, chunk, want);
+            if (n == 0)
+                break;
+            err = n < 0 && errno != EINTR ? errno : 0;
+            for (ssize_t at = 0, out; err == 0 && at<n; at += out> 0 ? out : 0)
+                if ((out = write(to, chunk + at, (size_t)(n - at))) < 0 && errno != EINTR)
+                    err = errno;
+        }
+        len -= n > 0 ? n : 0;
     }
     free(chunk);
+    return err;
+}
+
+/* A whole file behind what is in `to`. Holes stay holes: a file that looks larger
+ * than the disk must not fill it. */
+static int copy_bytes(int from, int to, off_t size)
+{
+    off_t base = lseek(to, 0, SEEK_CUR), at = 0;
+    int err = 0;
+    while (err == 0 && at < size) {
+        off_t data = lseek(from, at, SEEK_DATA), hole = size;
+        if (data < 0 && errno == ENXIO)
+            break; /* nothing but a hole is left */
+        if (data >= 0)
+            hole = lseek(from, data, SEEK_HOLE);
+        if (data < 0 || hole < 0) /* this file system knows no holes */
+            data = at, hole = size;
+        if (hole > size)
+            hole = size;
+        if (lseek(from, data, SEEK_SET) < 0 || lseek(to, base + data, SEEK_SET) < 0)
+            return errno;
+        err = copy_range(from, to, hole - data);
+        at = hole;
+    }
+    if (err == 0 && (ftruncate(to, base + size) != 0 || lseek(to, base + size, SEEK_SET) < 0))
+        err = errno;
     return err;
 }
 
@@ -137,7 +170,7 @@ static int copy_file(int fdir, const char *from, int tdir, const char *to)
     else if (!S_ISREG(st.st_mode))
         err = EINVAL;
     if (err == 0)
-        err = copy_bytes(in, out);
+        err = copy_bytes(in, out, st.st_size);
     if (err == 0)
         err = copy_nature(in, out, &st);
     close(in);
@@ -212,6 +245,8 @@ static int move_by_copy(int fdir, const char *from, int tdir, const char *to)
     if (statx(fdir, from, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &sx) == 0 &&
         (sx.stx_attributes & STATX_ATTR_MOUNT_ROOT))
         return EBUSY;
+    if (faccessat(fdir, ".", W_OK, 0) != 0)
+        return errno; /* it could be copied, but not taken away */
     int err = copy_at(fdir, from, tdir, tmp, FS_TREE_DEPTH);
     if (err == 0 && renameat(tdir, tmp, tdir, to) != 0)
         err = errno;
@@ -263,7 +298,7 @@ static int join_into(const struct fs_root *r, int out, const char *const *from, 
             return errno;
         int err = fstat(in, &st) != 0 ? errno : S_ISREG(st.st_mode) ? 0 : EINVAL;
         if (err == 0)
-            err = copy_bytes(in, out);
+            err = copy_bytes(in, out, st.st_size);
         close(in);
         if (err != 0)
             return err;

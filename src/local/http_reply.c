@@ -214,3 +214,12 @@ void http_stream_end(struct http_req *r)
     }
     http_conn_answered(r);
 }
+
+void http_stream_cut(struct http_req *r)
+{
+    if (r->conn) {
+        r->conn->keep_alive = false; /* only the cut tells the reader */
+        http_conn_patient(r->conn, false);
+    }
+    http_conn_answered(r);
+}

@@ -96,8 +96,10 @@ static void came(struct watch *w, struct wnode *n, const struct inotify_event *e
     if (is_upload) {
         if (ev->cookie == w->moved_new && !is_known)
             watch_tell(w, WATCH_CREATE, n, ev->name);
-        if (!(ev->mask & IN_ISDIR))
+        if (!(ev->mask & IN_ISDIR)) { /* as if it were written in place */
+            watch_tell(w, WATCH_CHMOD, n, ev->name);
             watch_tell(w, WATCH_WRITE, n, ev->name);
+        }
     } else if (!is_known) {
         watch_tell(w, WATCH_CREATE, n, ev->name);
     }

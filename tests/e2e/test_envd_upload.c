@@ -217,9 +217,10 @@ static void test_refused(void **state)
     } heads[] = {
         {"/files?path=r/a", RAW "X-Access-Token: no\r\n", 401},
         {"/files?path=r/a&username=nobody", RAW, 401},
-        {"/files?path=r/a", "Content-Type: text/plain\r\n", 415},
-        {"/files?path=r/a", RAW "Content-Encoding: br\r\n", 415},
-        {"/files?path=/", RAW, 400},
+        {"/files?path=r/a", "Content-Type: text/plain\r\n", 400},
+        {"/files?path=r/a", RAW "Content-Encoding: br\r\n", 400},
+        {"/files?path=/", RAW, 403},
+        {"/files?path=~", RAW, 400},
         {"/files", RAW, 400},
         {"/files?path=r%00a", RAW, 400},
         {"/files?path=/proc/no/file", RAW, 0},

@@ -110,12 +110,48 @@ static void test_signature(void **state)
     free(s);
 }
 
+static void test_coding(void **state)
+{
+    static const struct {
+        const char *header;
+        enum files_coding want;
+    } cases[] = {
+        {NULL, FILES_IDENTITY},
+        {"", FILES_IDENTITY},
+        {"gzip", FILES_GZIP},
+        {"GZip , deflate, br", FILES_GZIP},
+        {"br, gzip;q=0.8", FILES_GZIP},
+        {"br", FILES_IDENTITY},
+        {"*", FILES_IDENTITY},
+        {"identity", FILES_IDENTITY},
+        {"identity, gzip", FILES_IDENTITY},
+        {"gzip, identity", FILES_GZIP},
+        {"gzip;q=0.5, identity", FILES_IDENTITY},
+        {"gzip; q=0.501, identity ;q=0.5", FILES_GZIP},
+        {"gzip;q=0", FILES_IDENTITY},
+        {"gzip;q=0.000, *", FILES_IDENTITY},
+        {"identity;q=0", FILES_NONE},
+        {"identity;q=0, br", FILES_NONE},
+        {"*;q=0", FILES_NONE},
+        {"*;q=0, identity;q=0.1", FILES_IDENTITY},
+        {"*;q=0, gzip", FILES_GZIP_ONLY},
+        {"identity;q=0, *", FILES_GZIP_ONLY},
+        {"identity;q=0, gzip", FILES_GZIP_ONLY},
+        {"gzip;q=", FILES_GZIP},
+        {"gzip;q=x", FILES_GZIP},
+        {";q=1,,", FILES_IDENTITY},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        if (files_coding(cases[i].header) != cases[i].want)
+            fail_msg("'%s' is %d", cases[i].header, (int)files_coding(cases[i].header));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_range),
-        cmocka_unit_test(test_boundary),
-        cmocka_unit_test(test_part),
+        cmocka_unit_test(test_coding),    cmocka_unit_test(test_range),
+        cmocka_unit_test(test_boundary),  cmocka_unit_test(test_part),
         cmocka_unit_test(test_signature),
     };
     if (digest_init() != 0)

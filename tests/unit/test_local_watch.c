@@ -289,7 +289,9 @@ static void test_upload(void **state)
     assert_int_equal(unlinkat(d, name, 0), 0);
     close(d);
     until_mark(&s, "up/end");
-    assert_string_equal(buf_str(&s.text), "CREATE file\nWRITE file\nWRITE file\nCREATE end\n");
+    assert_string_equal(
+        buf_str(&s.text),
+        "CREATE file\nCHMOD file\nWRITE file\nCHMOD file\nWRITE file\nCREATE end\n");
     close_watch(&s);
 }
 

@@ -15,6 +15,15 @@ enum range_kind {
 /* A Range header against a file of `size` bytes: "bytes=a-b", "a-", "-n". */
 enum range_kind files_range(const char *header, int64_t size, int64_t *first, int64_t *last);
 
+enum files_coding {
+    FILES_IDENTITY,  /* the bytes as they are */
+    FILES_GZIP,      /* packed is preferred, plain would do */
+    FILES_GZIP_ONLY, /* plain is refused */
+    FILES_NONE       /* 406 */
+};
+/* What an Accept-Encoding header (NULL: absent) asks for, by quality and order. */
+enum files_coding files_coding(const char *header);
+
 /* The boundary parameter of a multipart content type; false when there is none
  * or it is longer than the standard's 70 bytes. dst has >= 71 bytes. */
 bool files_boundary(const char *content_type, char *dst, size_t size);

@@ -125,6 +125,8 @@ void http_stream_send(struct http_req *r, const struct iovec *pieces, size_t n);
  * zero; until then the sender should wait once it finds them too many. */
 size_t http_stream_unsent(const struct http_req *r);
 void http_stream_end(struct http_req *r); /* frees the request */
+/* The same for one that cannot be completed: the client sees no proper end. */
+void http_stream_cut(struct http_req *r);
 
 /* Text of an error answer without a request: head and body into b. */
 void http_error_text(struct buf *b, int status, const char *json, size_t len);
