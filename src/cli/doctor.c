@@ -28,8 +28,11 @@ struct finding {
     enum grade grade;
     char *text;
 };
+#define LOCAL_MAX 16
 struct doctor {
     const struct cli *c;
+    char *names[LOCAL_MAX]; /* of what the local provider found */
+    size_t n_names;
     ARR(struct finding) v;
 };
 
@@ -46,11 +49,11 @@ static void find(struct doctor *d, const char *what, enum grade g, const char *f
     *f = (struct finding){what, g, buf_detach(&b, NULL)};
 }
 
-/* Output of `cc-tui-local probe`, one line; its status, or negative. */
+/* Output of `cc-tui-local probe --json`; its status, or negative. */
 static int probe(char *out, size_t size, struct err *e)
 {
     char *program = local_provider_program(), **env = local_provider_env();
-    const char *argv[] = {program, "probe", NULL};
+    const char *argv[] = {program, "probe", "--json", NULL};
     posix_spawn_file_actions_t fa;
     int fds[2], status = 0;
     size_t have = 0;
@@ -88,15 +91,24 @@ static int probe(char *out, size_t size, struct err *e)
 static void look_local(struct doctor *d)
 {
     struct err e = {0};
-    char text[700];
+    char text[8192];
     int rc = probe(text, sizeof(text), &e);
+    struct cJSON *list = rc >= 0 ? json_parse(text, strlen(text), NULL) : NULL;
 
     if (rc < 0)
         find(d, "local sandboxes", D_WARN, "%s; install it beside cc-tui", e.text);
-    else if (rc == 0)
-        find(d, "local sandboxes", D_OK, "isolated sandboxes work here");
-    else
+    else if (!json_is_array(list))
         find(d, "local sandboxes", D_WARN, "%s", str_trim(text));
+    for (const struct cJSON *f = json_first(list); f; f = json_next(f)) {
+        const char *status = json_str(f, "status", "");
+        /* the cloud works all the same: no failure of the whole */
+        d->names[d->n_names] = xasprintf("local %s", json_str(f, "what", "?"));
+        find(d, d->names[d->n_names++], strcmp(status, "ok") == 0 ? D_OK : D_WARN, "%s",
+             json_str(f, "text", ""));
+        if (d->n_names == LOCAL_MAX)
+            break;
+    }
+    json_free(list);
     struct local_provider p;
     err_clear(&e);
     rc = local_provider_find(NULL, &p, &e);
@@ -226,7 +238,7 @@ static void print_json(const struct doctor *d)
 
 int cli_doctor(struct cli *c)
 {
-    struct doctor d = {c, ARR_INIT};
+    struct doctor d = {.c = c};
     bool failed = false;
 
     look_terminal(&d);
@@ -243,9 +255,11 @@ int cli_doctor(struct cli *c)
         const struct finding *f = &d.v.v[i];
         failed |= f->grade == D_FAIL;
         if (!cli_json(c) && !(cli_has(c, CLI_QUIET) && f->grade == D_OK))
-            printf("%-4s  %-15s  %s\n", grades[f->grade], f->what, f->text);
+            printf("%-4s  %-20s  %s\n", grades[f->grade], f->what, f->text);
         free(f->text);
     }
     ARR_RELEASE(&d.v);
+    for (size_t i = 0; i < d.n_names; i++)
+        free(d.names[i]);
     return failed ? CLI_FAILED : CLI_OK;
 }

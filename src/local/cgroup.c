@@ -249,6 +249,13 @@ static bool try_all(struct cgroup_base *base)
 
 /* --- base ----------------------------------------------------------------------- */
 
+/* The top of all groups, which may have processes and pass controllers on. */
+static bool is_top(const char *dir)
+{
+    char text[64];
+    return !get(dir, "cgroup.type", text, sizeof(text));
+}
+
 static void open_named(struct cgroup_base *base, const char *name, bool may_move)
 {
     char parent[CGROUP_PATH_MAX], text[256];
@@ -265,14 +272,16 @@ static void open_named(struct cgroup_base *base, const char *name, bool may_move
         say_why(base, "no group can be made in", parent);
         return;
     }
-    if (may_move)
+    if (may_move) {
         make_room(parent);
-    pass_on(parent);
+        pass_on(parent);
+    }
     base->limits = pass_on(base->path);
     str_copy(current, sizeof(current), base->path);
     if (!try_all(base)) {
         rmdir(current);
-    } else if (!may_move && is_ours(parent) && get(parent, "cgroup.controllers", text, 256)) {
+    } else if (!may_move && (is_ours(parent) || is_top(parent)) &&
+               get(parent, "cgroup.controllers", text, 256)) {
         for (size_t i = 0; i < sizeof(controllers) / sizeof(controllers[0]); i++)
             if (has_word(text, controllers[i].name))
                 base->limits |= controllers[i].bit;

@@ -127,10 +127,8 @@ void envd_process_free_all(struct envd *e);
 void envd_fs_rpc(struct envd *e, struct http_req *req, const char *method,
                  const struct cJSON *in);
 /* Absolute form of a request's path: absolute as it is, "~/x" and "x" below the
- * home. `.` and `..` are resolved by name. NULL for an empty one, and for another
- * user's "~name". */
-char *envd_fs_path(const struct envd *e, const char *path);
-/* The same for a user whose home that is. */
+ * user's home. `.` and `..` are resolved by name. NULL for an empty one, and for
+ * another user's "~name". */
 char *envd_fs_path_of(const struct envd *e, const char *user, const char *path);
 const char *envd_home_of(const struct envd *e, const char *user);
 /* One EntryInfo as a JSON object; 0 or -1 with errno. */

@@ -34,11 +34,6 @@ const char *envd_home_of(const struct envd *e, const char *user)
     return e->isolated && str_eq(user, "root") ? "/root" : e->home;
 }
 
-char *envd_fs_path(const struct envd *e, const char *path)
-{
-    return envd_fs_path_of(e, e->user, path);
-}
-
 char *envd_fs_path_of(const struct envd *e, const char *user, const char *path)
 {
     struct buf b = BUF_INIT;

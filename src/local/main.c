@@ -1,4 +1,5 @@
 /* cc-tui-local: the embedded sandbox provider. Subcommands, one table. */
+#include <cct/local/doctor.h>
 #include <cct/local/init.h>
 #include <cct/local/ns.h>
 #include <cct/local/pkg_refusal.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifndef CCT_VERSION
 #define CCT_VERSION "unknown"
@@ -18,7 +20,7 @@ static const char usage[] =
     "  serve         start the local sandbox provider (cc-tui does this itself)\n"
     "  stop          end it and all of its sandboxes\n"
     "  status        say whether it runs, and where\n"
-    "  probe         try whether isolated sandboxes work here, and what to do if not\n"
+    "  probe         try what this machine allows, and say what to do where it does not\n"
     "  demo-agent    the built-in agent, which has no model behind it\n"
     "options of serve, stop and status:\n"
     "  --state-dir D    where sandboxes keep their files (absolute path)\n"
@@ -29,6 +31,8 @@ static const char usage[] =
     "  --idle-exit S    end after S seconds without sandboxes and clients (60)\n"
     "  --max-running N  refuse more running sandboxes (64)\n"
     "options of probe:\n"
+    "  --state-dir D    try templates in this folder\n"
+    "  --json           print an array of what, status and text\n"
     "  --profile        print an AppArmor profile for this program's path\n";
 
 static int bad_usage(const char *what)
@@ -114,18 +118,27 @@ static int cmd_probe(int argc, char **argv)
         fprintf(stderr, "cc-tui-local: cannot find the path of this program\n");
         return 1;
     }
+    const char *state = NULL, *bad = NULL;
+    bool profile = false, json = false;
+    for (int i = 0; i < argc && !bad; i++) {
+        const char *arg = argv[i], *v = option_value(argc, argv, &i, "--state-dir");
+        profile |= strcmp(arg, "--profile") == 0;
+        json |= strcmp(arg, "--json") == 0;
+        if (v)
+            state = v;
+        else if (strcmp(arg, "--profile") != 0 && strcmp(arg, "--json") != 0)
+            bad = arg;
+    }
     int rc = 0;
-    if (argc > 0 && strcmp(argv[0], "--profile") == 0) {
+    if (bad) {
+        rc = bad_usage(bad);
+    } else if (profile) {
         struct buf b = BUF_INIT;
         ns_apparmor_profile(&b, exe);
         fputs(buf_str(&b), stdout);
         buf_release(&b);
-    } else if (argc > 0) {
-        rc = bad_usage(argv[0]);
     } else {
-        struct err e = {0};
-        rc = ns_probe(exe, &e) == 0 ? 0 : 1;
-        printf("%s\n", rc == 0 ? "ok" : e.text);
+        rc = doctor_print(exe, state, json);
     }
     free(exe);
     return rc;
@@ -135,6 +148,13 @@ static int cmd_init(int argc, char **argv)
 {
     /* the id is there for who looks at the process table */
     return argc > 1 ? bad_usage(argv[1]) : init_main();
+}
+
+static int cmd_is_root(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    return geteuid() == 0 ? 0 : 3;
 }
 
 static int cmd_as_root(int argc, char **argv)
@@ -169,10 +189,10 @@ static const struct command {
     const char *name;
     int (*fn)(int argc, char **argv);
 } commands[] = {
-    {"serve", cmd_serve},      {"stop", cmd_stop},         {"status", cmd_status},
-    {"probe", cmd_probe},      {"sandbox-init", cmd_init}, {INIT_AS_ROOT, cmd_as_root},
-    {"demo-agent", cmd_agent}, {"--version", cmd_version}, {"--help", cmd_help},
-    {"-h", cmd_help},          {"help", cmd_help},
+    {"serve", cmd_serve},        {"stop", cmd_stop},         {"status", cmd_status},
+    {"probe", cmd_probe},        {"sandbox-init", cmd_init}, {INIT_AS_ROOT, cmd_as_root},
+    {INIT_IS_ROOT, cmd_is_root}, {"demo-agent", cmd_agent},  {"--version", cmd_version},
+    {"--help", cmd_help},        {"-h", cmd_help},           {"help", cmd_help},
 };
 
 int main(int argc, char **argv)

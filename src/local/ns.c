@@ -250,8 +250,10 @@ static void child_main(const struct ns_spec *s, int sync_fd, int status_fd)
     char id[32]; /* names the process, should its record be lost */
     str_copy(id, sizeof(id), s->id);
     char *argv[] = {self, s->probe ? version : init, s->probe ? NULL : id, NULL};
+    char as_root[] = INIT_AS_ROOT, is_root[] = INIT_IS_ROOT;
+    char *root_argv[] = {self, as_root, self, is_root, NULL};
     char *envp[] = {NULL};
-    execve(path, argv, envp);
+    execve(path, s->probe_root ? root_argv : argv, envp);
     child_fail(status_fd, "exec");
 }
 
@@ -269,8 +271,8 @@ static unsigned long clone_flags(const struct ns_spec *s)
     if (!s->isolated)
         return 0;
     /* the cgroup namespace comes later, when the init is in its group */
-    unsigned long flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC |
-                          CLONE_NEWUTS;
+    unsigned long flags =
+        CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS;
     return s->internet ? flags : flags | CLONE_NEWNET;
 }
 

@@ -121,6 +121,23 @@ static int try_start(const struct ns_spec *s, char *text, size_t size, int *sys)
     return !text[0] && ended && WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -1;
 }
 
+int ns_probe_root(const char *exe, bool *root, struct err *e)
+{
+    struct ns_spec s = {.id = "probe",
+                        .exe = exe,
+                        .config_fd = -1,
+                        .listen_fd = -1,
+                        .cgroup_fd = -1,
+                        .isolated = true,
+                        .internet = true,
+                        .probe = true,
+                        .probe_root = true};
+    char text[256] = "";
+    int sys = 0, rc = ns_probe(exe, e);
+    *root = rc == 0 && try_start(&s, text, sizeof(text), &sys) == 0;
+    return rc;
+}
+
 int ns_probe(const char *exe, struct err *e)
 {
     struct ns_spec s = {.id = "probe",

@@ -51,6 +51,7 @@ int init_main(void);
  * over its own files, and nobody more than before to everything else. Where the
  * kernel refuses that the program stays who it was. Returns only in failure. */
 #define INIT_AS_ROOT "as-root"
+#define INIT_IS_ROOT "is-root" /* subcommand: exit status 0 for uid 0, else 3 */
 int init_as_root(char **argv);
 /* Subcommand `demo-agent`: the built-in agent that has no model behind it; speaks
  * Claude's stream-json on stdin/stdout. */

@@ -35,6 +35,7 @@ struct ns_spec {
     bool isolated;      /* false: no namespaces at all */
     bool internet;      /* false: only a loopback interface of its own */
     bool probe;         /* do everything, then run `--version` inside */
+    bool probe_root;    /* with it: as the user root, to be told if it is root */
 };
 
 struct ns_child {
@@ -58,6 +59,8 @@ int ns_start(const struct ns_spec *s, struct ns_child *out, struct err *e);
 /* Try the whole sequence; 0 or ERR_UNSUPPORTED with the sentence. Blocks up to
  * some seconds. `net` also tries a network namespace. */
 int ns_probe(const char *exe, struct err *e);
+/* The same; and whether the user root can be one in a sandbox. */
+int ns_probe_root(const char *exe, bool *root, struct err *e);
 /* The same for a root of layers whose files are below `state_dir`: 0, or
  * ERR_UNSUPPORTED with the step that failed and what to do. Blocks as above. */
 int ns_layers_probe(const char *state_dir, struct err *e);
