@@ -43,10 +43,10 @@ struct pipe_conn {
     struct http_chunks chunks;
     struct portcall *call; /* asks the init for `far` */
     bool chunked, body_done;
-    bool waiting; /* for a wake or a call; the head stays in the input */
-    bool connected;
-    bool answered; /* bytes of the far end went to the client */
-    bool closing;  /* nothing more comes from the far end */
+    bool waiting;   /* for a wake or a call; the head stays in the input */
+    bool connected; /* with the far end */
+    bool answered;  /* bytes of the far end went to the client */
+    bool closing;   /* nothing more comes from the far end */
     int64_t body_left;
     uint64_t serial; /* names the connection in callbacks it may not live to see */
     unsigned port;
@@ -87,9 +87,12 @@ static void conn_free(struct pipe_conn *c)
     free(c);
 }
 
-/* The far side is over; the connection ends when all is written. */
+/* The far side is over; the connection ends when all is written. What was read and
+ * not passed on goes, so that the client can finish sending and look at the answer. */
 static void close_when_written(struct pipe_conn *c)
 {
+    struct evbuffer *in = bufferevent_get_input(c->client);
+    evbuffer_drain(in, evbuffer_get_length(in));
     if (c->far)
         bufferevent_free(c->far);
     c->far = NULL;
@@ -312,6 +315,13 @@ static void connect_far(struct pipe_conn *c, const struct sbox *b, const struct 
     pump_body(c);
 }
 
+/* Something is asked that answers surely and in time. */
+static void begin_wait(struct pipe_conn *c)
+{
+    event_del(c->timer);
+    c->waiting = true;
+}
+
 struct wake {
     struct tunnel *t;
     uint64_t serial;
@@ -341,7 +351,7 @@ static void wake(struct pipe_conn *c, struct sbox *b)
     struct err e = {0};
     w->t = c->t;
     w->serial = c->serial;
-    c->waiting = true;
+    begin_wait(c);
     if (sbox_resume(b, WAKE_S, true, on_woken, w, &e) == 0)
         return;
     free(w);
@@ -411,7 +421,7 @@ static void read_head(struct pipe_conn *c)
         connect_far(c, r.b, &h, n, -1);
         return;
     case TUNNEL_PORT:
-        c->waiting = true;
+        begin_wait(c);
         c->call = portcall_start(c->t->p->base, r.b->rec.sock, r.b->rec.token, r.port, DIAL_MS,
                                  on_dialed, c);
         return;

@@ -222,6 +222,29 @@ static void test_bodies(void **state)
     free(body);
 }
 
+/* A body that nobody takes does not keep the refusal from its sender. */
+static void test_refused_bodies(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *port;
+        int status;
+    } cases[] = {{"1", 502}, {"0", 400}, {"49983", 401}};
+    char *body = xcalloc(1, BIG), length[64];
+    snprintf(length, sizeof(length), "Content-Length: %u\r\n", BIG);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct buf b = BUF_INIT;
+        portbed_request(&b, own.id, cases[i].port, "POST /files?path=x", length);
+        buf_add(&b, body, BIG);
+        struct plainhttp a = plainhttp_exchange(portbed->traffic, b.p, b.len);
+        if (a.status != cases[i].status)
+            fail_msg("port %s: %d", cases[i].port, a.status);
+        buf_release(&a.raw);
+        buf_release(&b);
+    }
+    free(body);
+}
+
 static void test_events(void **state)
 {
     (void)state;
@@ -531,15 +554,16 @@ static int group_down(void **state)
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_own_ports),     cmocka_unit_test(test_only_own),
-        cmocka_unit_test(test_shadowed),      cmocka_unit_test(test_no_internet),
-        cmocka_unit_test(test_root_inside),   cmocka_unit_test(test_unsafe),
-        cmocka_unit_test(test_bodies),        cmocka_unit_test(test_events),
-        cmocka_unit_test(test_slow_reader),   cmocka_unit_test(test_parallel),
-        cmocka_unit_test(test_silent),        cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_client_leaves), cmocka_unit_test(test_token),
-        cmocka_unit_test(test_masked_host),   cmocka_unit_test(test_wake),
-        cmocka_unit_test(test_hostile),       cmocka_unit_test(test_signed),
+        cmocka_unit_test(test_own_ports),   cmocka_unit_test(test_only_own),
+        cmocka_unit_test(test_shadowed),    cmocka_unit_test(test_no_internet),
+        cmocka_unit_test(test_root_inside), cmocka_unit_test(test_unsafe),
+        cmocka_unit_test(test_bodies),      cmocka_unit_test(test_refused_bodies),
+        cmocka_unit_test(test_events),      cmocka_unit_test(test_slow_reader),
+        cmocka_unit_test(test_parallel),    cmocka_unit_test(test_silent),
+        cmocka_unit_test(test_killed),      cmocka_unit_test(test_client_leaves),
+        cmocka_unit_test(test_token),       cmocka_unit_test(test_masked_host),
+        cmocka_unit_test(test_wake),        cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_signed),
     };
     if (argc > 2 && strcmp(argv[1], "--port-server") == 0)
         return portserver_main(argc - 2, argv + 2);

@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #define TUNNEL_CONNS_MAX 4096u
-#define TUNNEL_HIGH_WATER (1u << 20) /* unsent bytes before the other side waits */
+#define TUNNEL_HIGH_WATER (256u << 10) /* unsent bytes before the other side waits */
 
 struct provider;
 struct tunnel;
