@@ -111,12 +111,22 @@ export default async function (t) {
   })
   await t.step('links', async () => {
     await shell('ln -s i link; ln -s /nope/there dangling; ln -s ~ round')
-    ok((await files.getInfo('link')).symlinkTarget, 'no target')
+    same((await files.getInfo('link')).symlinkTarget, `${home}/i`)
     same(await files.read('link'), '1234567')
     same(await files.exists('dangling'), true)
     ok((await files.list('round', { depth: 2 })).length > 5, 'nothing behind a link to a folder')
     await files.remove('round')
     same(await files.exists('i'), true)
+  })
+  await t.step('metadata: written, known, gone with the next write', async () => {
+    const metadata = { source: 'suite', 'a-b': 'c d' }
+    same((await files.write('meta', 'x', { metadata })).metadata, metadata)
+    same([(await files.getInfo('meta')).metadata, await files.read('meta')], [metadata, 'x'])
+    same((await files.list('.')).find((e) => e.name === 'meta').metadata, metadata)
+    same((await files.rename('meta', 'meta2')).metadata, metadata)
+    await files.write('meta2', 'y')
+    same((await files.getInfo('meta2')).metadata, undefined)
+    await fails(files.write('meta', 'x', { metadata: { big: 'x'.repeat(5000) } }), () => true, 'too much')
   })
   await t.step('files of the agent and of its commands are one', async () => {
     await shell('echo from the shell > s')

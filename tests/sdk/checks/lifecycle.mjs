@@ -61,7 +61,7 @@ export default async function (t) {
     same((await api('POST', '/v2/sandboxes', { templateID: 'base', timeout: 0 })).status, 400)
     same((await api('POST', '/v2/sandboxes', { templateID: 'base', timeout: 'soon' })).status, 400)
     same((await api('POST', '/v2/sandboxes', {})).status, 400)
-    const bad = [{ templateID: 5 }, { envVars: ['x'] }, { envVars: { A: 1 } }, { metadata: ['x'] }, { metadata: { a: {} } }, { timeout: -1 }, { timeout: 1e18 }]
+    const bad = [{ templateID: 5 }, { autoPauseMemory: false }, { autoPause: 'no' }, { network: [] }, { autoPause: true, autoPauseMemory: false, autoResume: { enabled: true } }, { envVars: ['x'] }, { envVars: { A: 1 } }, { metadata: ['x'] }, { metadata: { a: {} } }, { timeout: -1 }, { timeout: 1e18 }]
     for (const b of bad) same((await api('POST', '/v2/sandboxes', { templateID: 'base', ...b })).status, 400, JSON.stringify(b))
   })
   await t.step('a template that is not there', () =>

@@ -18,12 +18,26 @@ export default async function (t) {
     return a.json
   }
 
+  await t.step('metrics: of a time, in order', async () => {
+    const m = await until(async () => {
+      const list = await s.getMetrics()
+      return list.length >= 2 && list
+    }, () => 'two samples', 30000)
+    const times = m.map((x) => x.timestamp.getTime())
+    same(times, [...times].sort((a, b) => a - b))
+    same(await s.getMetrics({ start: new Date(0), end: new Date(times[0] - 60000) }), [])
+    ok((await s.getMetrics({ start: new Date(times[1] - 1000) })).length >= 1, 'none since the second')
+  })
   await t.step('metrics: of many, the unknown left out', async () => {
     const { sandboxes } = await get(`/sandboxes/metrics?sandbox_ids=${id},${other.sandboxId},i${'0'.repeat(20)}`)
     same(Object.keys(sandboxes).sort(), [id, other.sandboxId].sort())
     ok(sandboxes[id].memTotal > 0 && sandboxes[id].timestampUnix > 0, JSON.stringify(sandboxes[id]))
     const many = Array.from({ length: 101 }, (_, i) => `i${String(i).padStart(20, '0')}`).join()
     same((await api('GET', `/sandboxes/metrics?sandbox_ids=${many}`)).status, 400)
+  })
+  await t.step('metrics: of none: 404; of a time that is none: 400', async () => {
+    same((await api('GET', `/sandboxes/i${'0'.repeat(20)}/metrics`)).status, 404)
+    same((await api('GET', `/sandboxes/${id}/metrics?start=yesterday`)).status, 400)
   })
   await t.step('metrics: load and memory of a command show', async () => {
     const h = await other.commands.run(`exec perl -e '$x = "x" x 50e6; while (1) {}'`, { background: true, timeoutMs: 0 })
@@ -32,6 +46,28 @@ export default async function (t) {
       return last?.memUsed > 40e6 && last.cpuUsedPct > 1
     }, () => 'a sample with its load', 40000)
     await h.kill()
+  })
+  await t.step('logs: old shape with lines of JSON, new shape with entries', async () => {
+    const old = await get(`/sandboxes/${id}/logs`)
+    ok(old.logs.length > 0 && old.logEntries.length > 0, JSON.stringify(old))
+    for (const l of old.logs) ok(JSON.parse(l.line).message !== undefined && !Number.isNaN(Date.parse(l.timestamp)), l.line)
+    const { logs } = await get(`/v2/sandboxes/${id}/logs`)
+    ok(logs.length > 0, 'no entries')
+    for (const l of logs) ok(['debug', 'info', 'warn', 'error'].includes(l.level) && typeof l.message === 'string' && typeof l.fields === 'object', JSON.stringify(l))
+  })
+  await t.step('logs: newest first or last, some of them, by word', async () => {
+    await s.pause()
+    await s.connect()
+    const list = async (q) => (await get(`/v2/sandboxes/${id}/logs${q}`)).logs
+    const down = await list('?limit=1000')
+    const up = await list('?direction=forward&cursor=0')
+    ok(up.length >= 2, JSON.stringify(up))
+    same([...down].reverse().map((l) => l.message), up.map((l) => l.message))
+    same((await list('?limit=1')).length, 1)
+    same(await list('?search=no-such-word-at-all'), [])
+    same(await list('?level=error'), [])
+    for (const q of ['?limit=1001', '?direction=sideways', '?level=loud', '?cursor=x']) same((await api('GET', `/v2/sandboxes/${id}/logs${q}`)).status, 400, q)
+    same((await api('GET', `/v2/sandboxes/i${'0'.repeat(20)}/logs`)).status, 404)
   })
   await t.step('events: of one sandbox, its life in order', async () => {
     const x = await Sandbox.create('base', { timeoutMs: 60000 })

@@ -29,6 +29,13 @@ export default async function (t) {
     await p.wait()
     ok(/root\r\n/.test(text), text)
   })
+  await t.step('files of root: in its home, its own', async () => {
+    const info = await s.files.write('mine', 'of root', { user: 'root' })
+    same([info.path, await s.files.read('mine', { user: 'root' })], ['/root/mine', 'of root'])
+    same((await s.files.getInfo('mine', { user: 'root' })).path, '/root/mine')
+    same(await run('cat /root/mine', 'root'), 'of root')
+    same(await s.files.exists('mine'), false)
+  })
   await t.step('root is root in name alone', async () => {
     for (const command of ['mount -t tmpfs none /mnt', 'echo x > /proc/sys/kernel/hostname', 'chroot / true && mknod /tmp/d b 8 0', 'echo 1 > /proc/sysrq-trigger', 'kill -9 1 && sleep 0.2 && ! kill -0 1'])
       await fails(s.commands.run(command, { user: 'root' }), (e) => e.exitCode !== 0, command)
