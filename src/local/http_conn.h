@@ -1,5 +1,5 @@
-/* One connection of the HTTP server; shared by http_srv.c (reads requests) and
- * http_reply.c (writes answers). */
+/* One connection of the HTTP server; shared by http_srv.c (connections, what comes
+ * on them), http_req.c (requests) and http_reply.c (answers). */
 #ifndef LOCAL_HTTP_CONN_H
 #define LOCAL_HTTP_CONN_H
 
@@ -36,6 +36,17 @@ bool http_conn_keeps(const struct http_conn *c);
 void http_conn_answered(struct http_req *r);
 /* A stream has begun (its reader may take as long as it likes) or is over. */
 void http_conn_patient(struct http_conn *c, bool patient);
+
+/* The limit that fits to its state, from now on. */
+void http_conn_set_timer(struct http_conn *c);
+/* Go on with what the input holds. */
+void http_conn_work(struct http_conn *c);
+
+/* http_req.c */
+struct http_req *http_req_new(struct http_conn *c, const struct http_head *h, size_t body_max);
+void http_req_free(struct http_req *r);
+/* Whatever the taker of the body wanted: the connection is read again. */
+void http_req_end_pause(struct http_req *r);
 
 /* http_reply.c: an answer without a request, after which the connection closes. */
 void http_conn_write_error(struct http_conn *c, int status, const char *why);

@@ -32,92 +32,6 @@ struct http_srv {
     void *arg;
 };
 
-static void conn_work(struct http_conn *c);
-
-/* --- requests ------------------------------------------------------------- */
-
-static void req_free(struct http_req *r)
-{
-    free(r->path);
-    free(r->query);
-    free(r->fields);
-    buf_release(&r->body);
-    buf_release(&r->headers);
-    free(r);
-}
-
-const char *http_req_header(const struct http_req *r, const char *name)
-{
-    for (const char *p = r->fields; *p != '\0';) {
-        const char *value = p + strlen(p) + 1;
-        if (strcasecmp(p, name) == 0)
-            return value;
-        p = value + strlen(value) + 1;
-    }
-    return NULL;
-}
-
-int http_req_fd(const struct http_req *r)
-{
-    return r->conn ? bufferevent_getfd(r->conn->bev) : -1;
-}
-
-const char *http_req_next(const struct http_req *r, const char *name, const char **value)
-{
-    if (name == NULL) {
-        name = r->fields;
-    } else {
-        name += strlen(name) + 1;
-        name += strlen(name) + 1;
-    }
-    *value = name + strlen(name) + 1;
-    return *name != '\0' ? name : NULL;
-}
-
-void http_req_watch(struct http_req *r, http_handler on_close, http_handler on_drained,
-                    void *arg)
-{
-    r->on_close = on_close;
-    r->on_drained = on_drained;
-    r->watch_arg = arg;
-}
-
-static char *fields_copy(const struct http_head *h)
-{
-    struct buf b = BUF_INIT;
-    for (size_t i = 0; i < h->n_fields; i++) {
-        buf_add(&b, h->fields[i].name.p, h->fields[i].name.len);
-        buf_addc(&b, '\0');
-        buf_add(&b, h->fields[i].value.p, h->fields[i].value.len);
-        buf_addc(&b, '\0');
-    }
-    buf_addc(&b, '\0');
-    return buf_detach(&b, NULL);
-}
-
-static struct http_req *req_new(struct http_conn *c, const struct http_head *h)
-{
-    struct http_req *r = xcalloc(1, sizeof(*r));
-    r->conn = c;
-    memcpy(r->method, h->method.p, h->method.len);
-    const char *q = memchr(h->target.p, '?', h->target.len);
-    size_t path_len = q ? (size_t)(q - h->target.p) : h->target.len;
-    r->path = xstrndup(h->target.p, path_len);
-    r->query = q ? xstrndup(q + 1, h->target.len - path_len - 1) : xstrdup("");
-    r->fields = fields_copy(h);
-    r->key = http_req_header(r, "x-api-key");
-    const char *type = http_req_header(r, "content-type");
-    r->is_json = type && strncasecmp(type, "application/json", 16) == 0 &&
-                 (type[16] == '\0' || type[16] == ';' || type[16] == ' ');
-    r->is_head = strcmp(r->method, "HEAD") == 0;
-    r->minor = h->minor;
-    r->content_length = h->content_length;
-    r->has_body = h->chunked || h->content_length > 0;
-    buf_init(&r->body, c->srv->body_max);
-    buf_init(&r->headers, 0);
-    return r;
-}
-
 /* --- the life of a connection --------------------------------------------- */
 
 /* A request whose body will not be whole. */
@@ -129,7 +43,7 @@ static void drop_unread(struct http_conn *c)
         return;
     if (r->taker)
         r->taker->cut(r->taker_arg);
-    req_free(r);
+    http_req_free(r);
 }
 
 static void conn_free(struct http_conn *c)
@@ -153,7 +67,7 @@ static void conn_free(struct http_conn *c)
         owed->on_close(owed, owed->watch_arg);
 }
 
-static void conn_set_timer(struct http_conn *c)
+void http_conn_set_timer(struct http_conn *c)
 {
     struct timeval tv = {c->srv->work_ms / 1000, c->srv->work_ms % 1000 * 1000};
     if (c->state == CONN_IDLE)
@@ -171,7 +85,7 @@ static void conn_set_timer(struct http_conn *c)
 static void conn_set_state(struct http_conn *c, enum conn_state state)
 {
     c->state = state;
-    conn_set_timer(c);
+    http_conn_set_timer(c);
 }
 
 static size_t unsent(const struct http_conn *c)
@@ -194,14 +108,6 @@ static void conn_refuse(struct http_conn *c, int status, const char *why)
     conn_set_state(c, CONN_CLOSING);
 }
 
-/* Whatever the taker of the body wanted: the connection goes on. */
-static void end_pause(struct http_req *r)
-{
-    if (r->is_paused)
-        bufferevent_enable(r->conn->bev, EV_READ);
-    r->is_paused = false;
-}
-
 /* A request that was answered before all of it was read leaves bytes nobody can
  * tell from the next one. */
 bool http_conn_keeps(const struct http_conn *c)
@@ -219,15 +125,15 @@ void http_conn_answered(struct http_req *r)
 {
     struct http_conn *c = r->conn;
     if (c)
-        end_pause(r);
-    req_free(r);
+        http_req_end_pause(r);
+    http_req_free(r);
     if (!c)
         return;
     enum conn_state next = http_conn_keeps(c) ? CONN_IDLE : CONN_CLOSING;
     c->req = NULL;
     conn_set_state(c, next);
     if (!c->is_looping)
-        conn_work(c);
+        http_conn_work(c);
 }
 
 /* --- reading -------------------------------------------------------------- */
@@ -236,7 +142,7 @@ void http_conn_answered(struct http_req *r)
 static void deliver(struct http_conn *c)
 {
     struct http_req *r = c->req;
-    end_pause(r);
+    http_req_end_pause(r);
     conn_set_state(c, CONN_WAIT);
     if (r->taker)
         r->taker->end(r->taker_arg);
@@ -256,7 +162,7 @@ static void begin_body(struct http_conn *c)
         conn_refuse(c, 413, "the request's body is too large");
         return;
     }
-    conn_set_timer(c);
+    http_conn_set_timer(c);
 }
 
 /* Take a head from the input if it is whole. True if there was progress. */
@@ -278,7 +184,7 @@ static bool read_head(struct http_conn *c)
         conn_refuse(c, h.status, h.why);
         return true;
     }
-    struct http_req *r = c->req = req_new(c, &h);
+    struct http_req *r = c->req = http_req_new(c, &h, c->srv->body_max);
     bool wants_word = h.expect_continue && r->has_body;
     c->chunked = h.chunked;
     c->keep_alive = h.keep_alive;
@@ -337,7 +243,7 @@ static int read_body(struct http_conn *c)
 }
 
 /* Go on with what the input holds. */
-static void conn_work(struct http_conn *c)
+void http_conn_work(struct http_conn *c)
 {
     c->is_looping = true;
     bool more = true;
@@ -361,35 +267,6 @@ static void conn_work(struct http_conn *c)
     }
 }
 
-void http_body_take(struct http_req *r, const struct http_body_ops *ops, void *arg)
-{
-    r->taker = ops;
-    r->taker_arg = arg;
-}
-
-void http_body_pause(struct http_req *r)
-{
-    r->is_paused = true;
-    if (r->conn) {
-        bufferevent_disable(r->conn->bev, EV_READ);
-        conn_set_timer(r->conn);
-    }
-}
-
-void http_body_resume(struct http_req *r)
-{
-    struct http_conn *c = r->conn;
-    if (!r->is_paused)
-        return;
-    r->is_paused = false;
-    if (!c)
-        return;
-    bufferevent_enable(c->bev, EV_READ);
-    conn_set_timer(c);
-    if (!c->is_looping)
-        conn_work(c);
-}
-
 /* --- what libevent tells -------------------------------------------------- */
 
 static void on_read(struct bufferevent *bev, void *arg)
@@ -397,8 +274,8 @@ static void on_read(struct bufferevent *bev, void *arg)
     struct http_conn *c = arg;
     (void)bev;
     if (c->state == CONN_BODY && c->req->taker)
-        conn_set_timer(c); /* it moves */
-    conn_work(c);
+        http_conn_set_timer(c); /* it moves */
+    http_conn_work(c);
 }
 
 static void on_write(struct bufferevent *bev, void *arg)
@@ -409,7 +286,7 @@ static void on_write(struct bufferevent *bev, void *arg)
         if (c->req->on_drained)
             c->req->on_drained(c->req, c->req->watch_arg);
     } else {
-        conn_work(c); /* requests may wait until the answers were read */
+        http_conn_work(c); /* requests may wait until the answers were read */
     }
 }
 
@@ -437,7 +314,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     if (c->state == CONN_HEAD || c->state == CONN_BODY)
         conn_refuse(c, 408, "the request did not arrive in time");
     else if (c->state != CONN_LINGER && unsent(c) > 0)
-        conn_set_timer(c); /* an answer on its way has a limit of its own */
+        http_conn_set_timer(c); /* an answer on its way has a limit of its own */
     else
         conn_free(c);
 }
