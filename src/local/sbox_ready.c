@@ -14,7 +14,8 @@
 #include <string.h>
 
 #define READY_MS 60000 /* until then the ready command must have said yes */
-#define POLL_MS 250
+#define POLL_MS 20 /* doubled up to ... */
+#define POLL_MAX_MS 250
 #define TAIL_MAX 400 /* of what a failed command printed */
 
 struct sbox_ready {
@@ -24,7 +25,7 @@ struct sbox_ready {
     struct event *timer;
     struct buf tail; /* last output of the start command */
     int64_t until;   /* monotonic */
-    int last_code;   /* of the ready command */
+    int wait_ms;     /* before the ready command is asked again */
     sbox_done done;
     void *arg;
 };
@@ -82,13 +83,13 @@ static void on_poll_end(void *arg, int code, const char *why)
 {
     struct sbox_ready *r = arg;
     r->poll = NULL;
-    r->last_code = code;
     if (code == 0) {
         finish(r, NULL);
         return;
     }
     if (clock_mono_ms() < r->until) {
-        arm(r, POLL_MS);
+        arm(r, r->wait_ms);
+        r->wait_ms = r->wait_ms * 2 < POLL_MAX_MS ? r->wait_ms * 2 : POLL_MAX_MS;
         return;
     }
     struct err e = {0};
@@ -163,6 +164,7 @@ void sbox_run_ready(struct sbox *b, const struct tpl_image *image, sbox_done don
     r->done = done;
     r->arg = arg;
     r->until = clock_mono_ms() + READY_MS;
+    r->wait_ms = POLL_MS;
     buf_init(&r->tail, 0);
     r->image.workdir = copy(image->workdir);
     r->image.user = copy(image->user);
