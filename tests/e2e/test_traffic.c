@@ -325,13 +325,12 @@ static void test_silent(void **state)
     buf_release(&a.raw);
 }
 
-static void test_killed(void **state)
+static void kill_in_use(const char *options)
 {
-    (void)state;
     struct portbed_box b;
     struct buf seen = BUF_INIT;
     int fds[8], before = rawhttp_fds_of(portbed->pid);
-    portbed_make(&b, "", "127.0.0.1");
+    portbed_make(&b, options, "127.0.0.1");
     for (size_t i = 0; i < 8; i++) {
         fds[i] = portbed_begin(&b, b.ports[0], "GET /events", "");
         buf_clear(&seen);
@@ -348,6 +347,13 @@ static void test_killed(void **state)
     assert_null(strstr(a.body, "\"port\":"));
     buf_release(&a.raw);
     expect_fds(before);
+}
+
+static void test_killed(void **state)
+{
+    (void)state;
+    kill_in_use("");
+    kill_in_use(",\"allow_internet_access\":false");
 }
 
 static void test_client_leaves(void **state)
