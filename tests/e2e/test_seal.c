@@ -337,6 +337,37 @@ static void test_root(void **state)
     assert_int_equal(boxrun_sh(&box, "root", "kill -9 $$", NULL), 137);
 }
 
+/* Its files lie below its own home, and what ends a process ends its. */
+static void test_root_calls(void **state)
+{
+    (void)state;
+    need_namespaces();
+    struct buf body = BUF_INIT;
+    free(boxrun_text(&box, "root", "echo from root > /root/note"));
+    assert_int_equal(boxrun_call(&box, "GET", "/files?path=note&username=root", "", "", &body),
+                     200);
+    assert_string_equal(buf_str(&body), "from root\n");
+    buf_release(&body);
+    assert_int_equal(boxrun_call(&box, "GET", "/files?path=note", "", "", &body), 404);
+    buf_release(&body);
+    boxrun_spawn(&box, "root", "echo $$ > /root/pid; exec sleep 1000");
+    char *pid = boxrun_text(&box, NULL,
+                            "until [ -s /root/pid ]; do sleep 0.01; done; "
+                            "cat /root/pid");
+    pid[strcspn(pid, "\n")] = '\0';
+    char *json = xasprintf("{\"process\":{\"pid\":%s},\"signal\":\"SIGNAL_SIGTERM\"}", pid);
+    int status = boxrun_call(&box, "POST", "/process.Process/SendSignal",
+                             "Content-Type: application/json\r\n", json, &body);
+    if (status != 200)
+        fail_msg("%d %s", status, buf_str(&body));
+    buf_release(&body);
+    char *wait = xasprintf("while kill -0 %s 2>/dev/null; do sleep 0.01; done", pid);
+    free(boxrun_text(&box, NULL, wait));
+    free(wait);
+    free(json);
+    free(pid);
+}
+
 /* Neither token nor key is to be seen in the process table. */
 static void test_no_secret_shown(void **state)
 {
@@ -447,6 +478,7 @@ int main(int argc, char **argv)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_root),
+        cmocka_unit_test(test_root_calls),
         cmocka_unit_test(test_attacks),
         cmocka_unit_test(test_attacks_as_root),
         cmocka_unit_test(test_no_secret_shown),
