@@ -133,7 +133,9 @@ char *envd_fs_path_of(const struct envd *e, const char *user, const char *path);
 const char *envd_home_of(const struct envd *e, const char *user);
 /* One EntryInfo as a JSON object; 0 or -1 with errno. */
 int envd_fs_entry(struct envd *e, struct jw *w, const char *name, const char *path);
-/* How a failed file call is told: RPC code, and HTTP status of /files. */
+/* How a failed file call is told: RPC code, and HTTP status of /files. For what only
+ * looks at a file, one out of bounds is not there: give envd_fs_looked(errno). */
+int envd_fs_looked(int err);
 enum connect_code envd_fs_code(int err);
 int envd_fs_status(int err);
 const char *envd_fs_reason(int err);

@@ -72,8 +72,9 @@ static int add_source(struct compose *c, const char *asked, char why[1200])
         return 400;
     }
     if (fs_root_stat(&c->e->files, path, &st) != 0) {
-        snprintf(why, 1200, "source file '%.1000s': %s", asked, envd_fs_reason(errno));
-        return envd_fs_status(errno);
+        int err = envd_fs_looked(errno);
+        snprintf(why, 1200, "source file '%.1000s': %s", asked, envd_fs_reason(err));
+        return envd_fs_status(err);
     }
     snprintf(why, 1200, "source path is not a regular file: '%.1000s'", asked);
     return S_ISREG(st.st_mode) ? 0 : 400;

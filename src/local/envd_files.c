@@ -149,7 +149,7 @@ void envd_files_get(struct envd *e, struct http_req *req)
     } else if (bad || path == NULL) {
         envd_reply_error(req, 400, "path is missing or damaged");
     } else if ((fd = fs_root_open(&e->files, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0)) < 0) {
-        int err = errno == ENOTDIR ? ENOENT : errno;
+        int err = errno == ENOTDIR ? ENOENT : envd_fs_looked(errno);
         if (err == ENOENT)
             envd_reply_error(req, 404, "path '%.1000s' does not exist", path);
         else

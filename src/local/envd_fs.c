@@ -45,7 +45,7 @@ static void reply_entry(struct envd *e, struct http_req *req, const char *path)
     jw_init(&w, &b);
     if (envd_fs_entry(e, &w, base_name(path), path) != 0) {
         buf_release(&b);
-        reply_error(req, "cannot stat", path, errno);
+        reply_error(req, "cannot stat", path, envd_fs_looked(errno));
         return;
     }
     buf_addc(&b, '}');
@@ -127,7 +127,7 @@ static void do_list(struct envd *e, struct http_req *req, const struct cJSON *in
     jw_obj(&w, NULL);
     jw_arr(&w, "entries");
     if (list_walk(e, &w, path, 0, depth, &n) != 0) {
-        int err = errno;
+        int err = envd_fs_looked(errno);
         buf_release(&b);
         if (err == ENOTDIR)
             envd_rpc_error(req, CONNECT_INVALID_ARGUMENT, "path is not a directory: '%.1000s'",
@@ -210,7 +210,7 @@ static void move(struct envd *e, struct http_req *req, const char *from, const c
 {
     struct stat st;
     if (fs_root_lstat(&e->files, from, &st) != 0) {
-        reply_error(req, "cannot move", from, errno);
+        reply_error(req, "cannot move", from, envd_fs_looked(errno));
         return;
     }
     if (fs_root_make_dirs(&e->files, to, false) != 0) {

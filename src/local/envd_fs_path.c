@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ENOENT_OUTSIDE 100000 /* no errno of the system */
+
 /* Append the parts of `path`, resolving "." and ".." by name as filepath.Clean
  * does. */
 static void add_parts(struct buf *b, const char *path)
@@ -50,9 +52,16 @@ char *envd_fs_path_of(const struct envd *e, const char *user, const char *path)
     return buf_detach(&b, NULL);
 }
 
+int envd_fs_looked(int err)
+{
+    return err == EXDEV ? ENOENT_OUTSIDE : err;
+}
+
 enum connect_code envd_fs_code(int err)
 {
     switch (err) {
+    case ENOENT_OUTSIDE:
+        return CONNECT_NOT_FOUND;
     case EXDEV: /* out of bounds */
         return CONNECT_PERMISSION_DENIED;
     case ELOOP:
@@ -76,6 +85,7 @@ int envd_fs_status(int err)
 {
     switch (err) {
     case ENOENT:
+    case ENOENT_OUTSIDE:
         return 404;
     case EACCES:
     case EPERM:
@@ -101,6 +111,9 @@ int envd_fs_status(int err)
 
 const char *envd_fs_reason(int err)
 {
+    if (err == ENOENT_OUTSIDE)
+        return "it is not in the sandbox's home, and without isolation files are reached "
+               "only there";
     if (err == EXDEV)
         return "it leads out of the sandbox's home, and without isolation files are "
                "reached only there";

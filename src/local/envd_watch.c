@@ -272,9 +272,11 @@ static enum connect_code watcher_new(struct envd *e, const char *user, const str
     if (w->watch == NULL) {
         code = err.sys == EMFILE || err.sys == ENOSPC || err.sys == ENFILE
                    ? CONNECT_RESOURCE_EXHAUSTED
-                   : envd_fs_code(err.sys);
+                   : envd_fs_code(envd_fs_looked(err.sys));
         if (err.sys == EXDEV || err.sys == ENOTDIR)
-            refuse(why, code, err.sys == EXDEV ? envd_fs_reason(EXDEV) : "path is no directory",
+            refuse(why, code,
+                   err.sys == EXDEV ? envd_fs_reason(envd_fs_looked(EXDEV))
+                                    : "path is no directory",
                    path);
         else
             str_copy(why, 600, err.text);

@@ -83,6 +83,27 @@ static int open_how(int dir, const char *path, int flags, mode_t mode, uint64_t 
     return -1;
 }
 
+/* A link with an absolute target is refused by RESOLVE_BENEATH even where it leads
+ * to a place within. Let the kernel say where the path ends, without opening
+ * anything, and open that place again within bounds and through no link at all. */
+static int open_again(const struct fs_root *r, const char *path, int flags, mode_t mode)
+{
+    int fd = open_how(AT_FDCWD, path, O_PATH | (flags & O_NOFOLLOW), 0, RESOLVE_NO_MAGICLINKS);
+    char *where = fd >= 0 ? fs_root_where(fd) : NULL;
+    const char *rel = where != NULL ? below(r->real, where) : NULL;
+    if (fd >= 0)
+        close(fd);
+    fd = -1;
+    errno = EXDEV;
+    if (rel != NULL)
+        fd = open_how(r->fd, rel, flags, mode,
+                      RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS);
+    int saved = errno;
+    free(where);
+    errno = saved;
+    return fd;
+}
+
 int fs_root_open(const struct fs_root *r, const char *path, int flags, mode_t mode)
 {
     if (r->fd < 0) {
@@ -92,7 +113,8 @@ int fs_root_open(const struct fs_root *r, const char *path, int flags, mode_t mo
     const char *rel = relative(r, path);
     if (rel == NULL)
         return -1;
-    return open_how(r->fd, rel, flags, mode, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
+    int fd = open_how(r->fd, rel, flags, mode, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
+    return fd < 0 && errno == EXDEV ? open_again(r, path, flags, mode) : fd;
 }
 
 int fs_root_parent(const struct fs_root *r, const char *path, const char **name)

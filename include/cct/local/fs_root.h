@@ -2,8 +2,9 @@
  * that is everything it sees; as an ordinary process of the machine it is only
  * what lies beneath its home: every part of a path is then resolved by the
  * kernel with openat2(RESOLVE_BENEATH), so neither "..", nor a symbolic link,
- * nor a part swapped for a link meanwhile leads out. Links of /proc that jump
- * (/proc/self/root, /proc/N/fd/M) are followed in neither case.
+ * nor a part swapped for a link meanwhile leads out; links within lead where they
+ * say. Links of /proc that jump (/proc/self/root, /proc/N/fd/M) are followed in
+ * neither case.
  *
  * Paths are absolute, without "." and ".." (envd_fs_path). Functions give -1
  * with errno: EXDEV means that the path leads out. One owner, one thread. */
