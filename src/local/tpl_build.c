@@ -218,8 +218,7 @@ static bool take_base(struct tpl_job *j)
     base_key(key, m);
     tpl_ctx_init(&j->ctx, key);
     if (m->env) {
-        json_free(j->ctx.env);
-        j->ctx.env = m->env;
+        tpl_ctx_take_env(&j->ctx, m->env);
         m->env = NULL;
     }
     if (m->workdir) {
@@ -263,7 +262,11 @@ static void begin(struct tpl_job *j)
 
 static void step_over(struct tpl_job *j)
 {
-    tpl_step_apply(&j->ctx, &j->plan.steps[j->at]);
+    struct err e = {0};
+    if (tpl_step_apply(&j->ctx, &j->plan.steps[j->at], &e) != 0) {
+        tpl_job_fail(j, "%s", e.text);
+        return;
+    }
     j->at++;
     tpl_job_next(j, run_step, 0);
 }

@@ -164,7 +164,7 @@ static int check_step(const struct tpl_step *s, size_t no, struct err *e)
             return bad(e, no, "WORKDIR has one path without '..'");
         return 0;
     case TPL_USER:
-        if (s->n_args != 1 || !account_ok(s->args[0]))
+        if (s->n_args < 1 || s->n_args > 2 || !account_ok(s->args[0]))
             return bad(e, no, "USER has one name");
         return 0;
     }

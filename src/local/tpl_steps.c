@@ -1,5 +1,6 @@
 /* What a step means: the key of its layer, its line in the log, the command that does
  * it, and what the next step finds. */
+#include "envd.h"
 #include <cJSON.h>
 #include <cct/local/tpl_plan.h>
 #include <cct/secrets/digest.h>
@@ -15,6 +16,7 @@
 
 void tpl_ctx_init(struct tpl_ctx *c, const char *base_key)
 {
+    memset(c, 0, sizeof(*c));
     c->env = cJSON_CreateObject();
     c->workdir = xstrdup(HOME);
     c->user = xstrdup("user");
@@ -44,17 +46,64 @@ static const char *account(const char *s)
     return s;
 }
 
-/* A relative folder counts from the one in effect. New string. */
-static char *absolute(const char *workdir, const char *path)
+/* What a value has before any step says otherwise; PATH as the init sets it. */
+static const char *variable(const struct tpl_ctx *c, const char *name)
 {
+    const char *v = json_str(c->env, name, NULL);
+    if (v)
+        return v;
+    if (strcmp(name, "PATH") == 0)
+        return ENVD_PATH;
+    return strcmp(name, "HOME") == 0 ? HOME : "";
+}
+
+static size_t name_len(const char *s)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
+    size_t n = strspn(s, letters);
+    return n == 0 ? 0
+                  : n + strspn(s + n, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
+                                      "0123456789");
+}
+
+char *tpl_expand(const struct tpl_ctx *c, const char *s)
+{
+    struct buf b = BUF_INIT_MAX(TPL_ARG_MAX);
+    for (size_t n = 1; *s; s += n) {
+        bool braced = s[0] == '$' && s[1] == '{';
+        const char *name = s + (braced ? 2 : 1);
+        size_t len = s[0] == '$' ? name_len(name) : 0;
+        if (s[0] == '\\' && s[1] == '$') {
+            buf_addc(&b, '$');
+            n = 2;
+        } else if (len > 0 && (!braced || name[len] == '}')) {
+            char *copy = xstrndup(name, len);
+            buf_adds(&b, variable(c, copy));
+            free(copy);
+            n = (size_t)(name - s) + len + braced;
+        } else {
+            buf_addc(&b, *s);
+            n = 1;
+        }
+    }
+    return buf_detach(&b, NULL);
+}
+
+/* A relative folder counts from the one in effect. New string. */
+static char *absolute(const struct tpl_ctx *c, const char *given)
+{
+    char *expanded = tpl_expand(c, given);
+    const char *path = expanded, *workdir = c->workdir;
     while (str_starts(path, "./"))
         path += 2;
     if (strcmp(path, ".") == 0)
         path = "";
-    if (*path == '/')
-        return xstrdup(path);
     const char *slash = str_ends(workdir, "/") ? "" : "/";
-    return *path ? xasprintf("%s%s%s", workdir, slash, path) : xstrdup(workdir);
+    char *out = *path == '/' ? xstrdup(path)
+                : *path      ? xasprintf("%s%s%s", workdir, slash, path)
+                             : xstrdup(workdir);
+    free(expanded);
+    return out;
 }
 
 /* --- keys ------------------------------------------------------------------- */
@@ -93,7 +142,7 @@ bool tpl_step_makes_layer(const struct tpl_ctx *c, const struct tpl_step *s)
         return true;
     if (s->type != TPL_WORKDIR)
         return false;
-    char *dir = absolute(c->workdir, s->args[0]);
+    char *dir = absolute(c, s->args[0]);
     size_t n = strlen(dir);
     while (n > 1 && dir[n - 1] == '/')
         dir[--n] = '\0';
@@ -103,17 +152,58 @@ bool tpl_step_makes_layer(const struct tpl_ctx *c, const struct tpl_step *s)
     return !is_there;
 }
 
-void tpl_step_apply(struct tpl_ctx *c, const struct tpl_step *s)
+static size_t env_cost(const char *name, const char *value)
 {
+    return strlen(name) + strlen(value) + 64; /* what it takes in memory, too */
+}
+
+void tpl_ctx_take_env(struct tpl_ctx *c, struct cJSON *take)
+{
+    json_free(c->env);
+    c->env = take;
+    c->env_bytes = 0;
+    for (const struct cJSON *v = json_first(take); v; v = json_next(v))
+        c->env_bytes += env_cost(json_name(v), json_str_of(v));
+}
+
+static int set_variable(struct tpl_ctx *c, const char *name, const char *value, struct err *e)
+{
+    const char *old = json_str(c->env, name, NULL);
+    size_t bytes = c->env_bytes - (old ? env_cost(name, old) : 0) + env_cost(name, value);
+    if (bytes > TPL_ENV_MAX)
+        return err_set(e, ERR_LIMIT, "the variables of a template have at most %u KiB",
+                       TPL_ENV_MAX >> 10);
+    cJSON_DeleteItemFromObjectCaseSensitive(c->env, name);
+    cJSON_AddStringToObject(c->env, name, value);
+    c->env_bytes = bytes;
+    return 0;
+}
+
+/* All values of a step see the variables as they were before it. */
+static int set_variables(struct tpl_ctx *c, const struct tpl_step *s, struct err *e)
+{
+    size_t n = s->n_args / 2;
+    char **values = xcalloc(n + 1, sizeof(values[0]));
+    int rc = 0;
+    for (size_t i = 0; i < n; i++)
+        values[i] = tpl_expand(c, s->args[2 * i + 1]);
+    for (size_t i = 0; i < n && rc == 0; i++)
+        rc = set_variable(c, s->args[2 * i], values[i], e);
+    for (size_t i = 0; i < n; i++)
+        free(values[i]);
+    free(values);
+    return rc;
+}
+
+int tpl_step_apply(struct tpl_ctx *c, const struct tpl_step *s, struct err *e)
+{
+    int rc = 0;
     switch (s->type) {
     case TPL_ENV:
-        for (size_t i = 0; i + 1 < s->n_args; i += 2) {
-            cJSON_DeleteItemFromObjectCaseSensitive(c->env, s->args[i]);
-            cJSON_AddStringToObject(c->env, s->args[i], s->args[i + 1]);
-        }
+        rc = set_variables(c, s, e);
         break;
     case TPL_WORKDIR: {
-        char *dir = absolute(c->workdir, s->args[0]);
+        char *dir = absolute(c, s->args[0]);
         free(c->workdir);
         c->workdir = dir;
         break;
@@ -125,6 +215,7 @@ void tpl_step_apply(struct tpl_ctx *c, const struct tpl_step *s)
     default:
         break;
     }
+    return rc;
 }
 
 /* --- text ------------------------------------------------------------------- */
@@ -206,11 +297,13 @@ void tpl_step_run(struct tpl_run *r, const struct tpl_ctx *c, const struct tpl_s
     r->command = s->type == TPL_COPY ? copy_command : workdir_command;
     if (s->type == TPL_COPY) {
         set(r->env, "CC_SRC", s->args[0]);
-        set(r->env, "CC_DEST", s->args[1]);
+        char *dest = tpl_expand(c, s->args[1]);
+        set(r->env, "CC_DEST", dest);
+        free(dest);
         set(r->env, "CC_MODE", arg(s, 3));
         set(r->env, "CC_WORKDIR", c->workdir);
     } else {
-        char *dir = absolute(c->workdir, s->args[0]);
+        char *dir = absolute(c, s->args[0]);
         set(r->env, "CC_DEST", dir);
         free(dir);
     }

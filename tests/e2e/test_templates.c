@@ -24,22 +24,23 @@
 static void test_build_and_use(void **state)
 {
     (void)state;
-    struct tplbed_made m;
-    char *log = tplbed_build(
-        "whole",
+    static const char json[] =
         "{" BASE ",\"startCmd\":\"touch /opt/started; exec sleep 300\","
         "\"readyCmd\":\"test -e /opt/started\",\"steps\":["
-        "{\"type\":\"ENV\",\"args\":[\"A\",\"x 'y\",\"B\",\"$A\"]},"
-        "{\"type\":\"WORKDIR\",\"args\":[\"/work/deep\"]}," RUN(
-            "echo \\\"$A|$B|$PWD\\\"; echo bad >&2; echo kept > f") ","
-                                                                    "{\"type\":\"USER\","
-                                                                    "\"args\":[\"root\"]}," RUN(
-                                                                        "id -u") "]}",
-        "ready", &m);
+        "{\"type\":\"ENV\",\"args\":[\"A\",\"x 'y\",\"B\",\"<$HOME>\",\"PATH\","
+        "\"/opt/bin:$PATH\"]},"
+        "{\"type\":\"WORKDIR\",\"args\":[\"/work/deep\"]},"
+        "{\"type\":\"RUN\",\"args\":[\"echo \\\"$A|$B|$PWD\\\"; echo ${PATH%%:*}; "
+        "echo bad >&2; echo kept > f\"]},"
+        "{\"type\":\"USER\",\"args\":[\"root\"]},"
+        "{\"type\":\"RUN\",\"args\":[\"id -u\"]}]}";
+    struct tplbed_made m;
+    char *log = tplbed_build("whole", json, "ready", &m);
     tplbed_has(log, "[base] FROM e2bdev/base\n");
     tplbed_has(log, "[base] DEFAULT USER user");
     tplbed_has(log, "[builder 3/5] RUN echo");
-    tplbed_has(log, "[builder 3/5] [stdout]: x 'y|$A|/work/deep\n");
+    tplbed_has(log, "[builder 3/5] [stdout]: x 'y|</home/user>|/work/deep\n");
+    tplbed_has(log, "[stdout]: /opt/bin\n");
     tplbed_has(log, "[builder 3/5] [stderr]: bad\n");
     tplbed_has(log, "[builder 5/5] [stdout]: 0\n");
     tplbed_has(log, "[finalize] ");
@@ -47,7 +48,7 @@ static void test_build_and_use(void **state)
     free(log);
     struct tplbed_box b = tplbed_create("local/whole:default");
     char *out = tplbed_run_in(&b, "echo \\\"$A|$B|$PWD|$(id -un)\\\"; cat f; ls /opt/started");
-    assert_string_equal(out, "x 'y|$A|/work/deep|root\nkept\n/opt/started\n");
+    assert_string_equal(out, "x 'y|</home/user>|/work/deep|root\nkept\n/opt/started\n");
     free(out);
     char *path = xasprintf("/sandboxes/%s", b.id);
     struct cJSON *j = tplbed_get_json("GET", path, NULL, 200);
@@ -77,12 +78,12 @@ static void test_cache(void **state)
     struct tplbed_made m;
     static const char json[] =
         "{" BASE ",\"steps\":[" RUN("date +%N > ~/a") "," RUN("cat ~/a; date +%N > ~/b") "]}";
-    static const char forced[] = "{" BASE ",\"force\":true,\"steps\":[" RUN(
-        "date +%N > ~/a") "," RUN("cat ~/a; date +%N > ~/b") "]}";
+    static const char forced[] =
+        "{" BASE ",\"force\":true,"
+        "\"steps\":[" RUN("date +%N > ~/a") "," RUN("cat ~/a; date +%N > ~/b") "]}";
     static const char from_two[] =
         "{" BASE ",\"steps\":[" RUN("date +%N > ~/a") ","
-                                                      "{\"type\":\"RUN\",\"args\":[\"cat ~/a; "
-                                                      "date +%N > ~/b\"],\"force\":true}]}";
+        "{\"type\":\"RUN\",\"args\":[\"cat ~/a; date +%N > ~/b\"],\"force\":true}]}";
     char *log = tplbed_build("cache", json, "ready", &m);
     tplbed_has_not(log, "CACHED");
     free(log);

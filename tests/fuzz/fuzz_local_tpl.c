@@ -38,7 +38,8 @@ static void step(struct tpl_ctx *c, const struct tpl_step *s)
     json_free(r.env);
     if (tpl_step_makes_layer(c, s))
         memcpy(c->key, key, sizeof(key));
-    tpl_step_apply(c, s);
+    must(tpl_step_apply(c, s, &e) == 0 || e.text[0], "a refusal says why");
+    must(c->env_bytes <= TPL_ENV_MAX, "variables are bounded");
     must(c->workdir[0] == '/' && c->user[0], "folder and user are known");
     buf_release(&b);
 }

@@ -208,7 +208,7 @@ static void apply(struct tpl_ctx *c, const char *step)
     struct tpl_plan p;
     char *json = xasprintf("{\"fromImage\":\"base\",\"steps\":[%s]}", step);
     assert_int_equal(parse(&p, json, NULL), 0);
-    tpl_step_apply(c, &p.steps[0]);
+    assert_int_equal(tpl_step_apply(c, &p.steps[0], NULL), 0);
     tpl_plan_release(&p);
     free(json);
 }
@@ -289,12 +289,70 @@ static void test_accounts(void **state)
     assert_true(tpl_step_user_ok(&p.steps[1], &e));
     assert_false(tpl_step_user_ok(&p.steps[2], &e));
     assert_non_null(strstr(e.text, "www-data"));
-    tpl_step_apply(&c, &p.steps[0]);
+    assert_int_equal(tpl_step_apply(&c, &p.steps[0], NULL), 0);
     assert_string_equal(c.user, "root");
-    tpl_step_apply(&c, &p.steps[1]);
+    assert_int_equal(tpl_step_apply(&c, &p.steps[1], NULL), 0);
     assert_string_equal(c.user, "user");
     tpl_ctx_release(&c);
     tpl_plan_release(&p);
+}
+
+static void test_variables(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *want;
+    } cases[] = {
+        {"plain", "plain"},
+        {"$A", "one"},
+        {"${A}", "one"},
+        {"x$A/y", "xone/y"},
+        {"$AB", ""},
+        {"${A}B", "oneB"},
+        {"$NONE", ""},
+        {"\\$A", "$A"},
+        {"\\n", "\\n"},
+        {"$", "$"},
+        {"$1", "$1"},
+        {"$(id)", "$(id)"},
+        {"`id`", "`id`"},
+        {"${A", "${A"},
+        {"${A:-x}", "${A:-x}"},
+        {"$HOME/x", "/home/user/x"},
+    };
+    struct tpl_ctx c;
+    tpl_ctx_init(&c, HASH);
+    apply(&c, "{\"type\":\"ENV\",\"args\":[\"A\",\"one\"]}");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char *got = tpl_expand(&c, cases[i].text);
+        assert_string_equal(got, cases[i].want);
+        free(got);
+    }
+    apply(&c, "{\"type\":\"ENV\",\"args\":[\"PATH\",\"/opt/x:$PATH\",\"B\",\"$A-$A\"]}");
+    assert_true(str_starts(json_str(c.env, "PATH", ""), "/opt/x:/run/cc/bin:"));
+    assert_string_equal(json_str(c.env, "B", ""), "one-one");
+    apply(&c, "{\"type\":\"WORKDIR\",\"args\":[\"/w/$A\"]}");
+    assert_string_equal(c.workdir, "/w/one");
+    /* a variable of itself grows, up to the limit */
+    struct tpl_plan p;
+    struct err e = {0};
+    char big[4001];
+    memset(big, 'x', sizeof(big) - 1);
+    big[sizeof(big) - 1] = '\0';
+    char *json = xasprintf(STEP("{\"type\":\"ENV\",\"args\":[\"V\",\"${V}${V}%s\"]}"), big);
+    assert_int_equal(parse(&p, json, NULL), 0);
+    int rc = 0;
+    for (int i = 0; i < 26 && rc == 0; i++) {
+        char name[2] = {(char)('a' + i), '\0'};
+        rc = tpl_step_apply(&c, &p.steps[0], &e);
+        assert_true(c.env_bytes <= TPL_ENV_MAX);
+        str_copy(p.steps[0].args[0], 2, name); /* and more of them */
+    }
+    assert_int_equal(rc, ERR_LIMIT);
+    assert_true(e.text[0] != '\0');
+    tpl_plan_release(&p);
+    tpl_ctx_release(&c);
+    free(json);
 }
 
 /* --- logs ------------------------------------------------------------------- */
@@ -665,13 +723,21 @@ static void test_uploads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),          cmocka_unit_test(test_images),
-        cmocka_unit_test(test_plans),          cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_step_text),      cmocka_unit_test(test_accounts),
-        cmocka_unit_test(test_log_pages),      cmocka_unit_test(test_log_file),
-        cmocka_unit_test(test_log_is_bounded), cmocka_unit_test(test_store_round_trip),
-        cmocka_unit_test(test_look_up),        cmocka_unit_test(test_damaged_records),
-        cmocka_unit_test(test_old_builds_go),  cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_images),
+        cmocka_unit_test(test_plans),
+        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_step_text),
+        cmocka_unit_test(test_accounts),
+        cmocka_unit_test(test_variables),
+        cmocka_unit_test(test_log_pages),
+        cmocka_unit_test(test_log_file),
+        cmocka_unit_test(test_log_is_bounded),
+        cmocka_unit_test(test_store_round_trip),
+        cmocka_unit_test(test_look_up),
+        cmocka_unit_test(test_damaged_records),
+        cmocka_unit_test(test_old_builds_go),
+        cmocka_unit_test(test_layers),
         cmocka_unit_test(test_uploads),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

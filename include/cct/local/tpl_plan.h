@@ -10,8 +10,9 @@
 #include <stddef.h>
 
 #define TPL_STEPS_MAX 200u
-#define TPL_ARG_MAX (64u << 10) /* bytes of one argument */
-#define TPL_KEY_LEN 64          /* lower-case hex */
+#define TPL_ARG_MAX (64u << 10)  /* bytes of one argument */
+#define TPL_ENV_MAX (128u << 10) /* of all variables of a template */
+#define TPL_KEY_LEN 64           /* lower-case hex */
 #define TPL_BASE_IMAGE "e2bdev/base"
 
 struct cJSON;
@@ -44,17 +45,23 @@ void tpl_plan_release(struct tpl_plan *p);
 /* What a step finds. */
 struct tpl_ctx {
     struct cJSON *env; /* object of strings; owned */
+    size_t env_bytes;  /* of it, about */
     char *workdir, *user;
     char key[TPL_KEY_LEN + 1]; /* of everything below */
 };
 void tpl_ctx_init(struct tpl_ctx *c, const char *base_key);
 void tpl_ctx_release(struct tpl_ctx *c);
+/* Start with these variables instead of none. */
+void tpl_ctx_take_env(struct tpl_ctx *c, struct cJSON *take);
 /* Key of the layer that this step makes on top of c; key has TPL_KEY_LEN + 1 bytes. */
 void tpl_step_key(char *key, const struct tpl_ctx *c, const struct tpl_step *s);
 /* Does the step change files? The folders that every sandbox has need none. */
 bool tpl_step_makes_layer(const struct tpl_ctx *c, const struct tpl_step *s);
-/* Take over what the step says about environment, folder and user. */
-void tpl_step_apply(struct tpl_ctx *c, const struct tpl_step *s);
+/* Take over what the step says about environment, folder and user. 0, or ERR_LIMIT. */
+int tpl_step_apply(struct tpl_ctx *c, const struct tpl_step *s, struct err *e);
+/* Replace $NAME and ${NAME} by what the steps so far have set ("" when nothing has, \$
+ * stays a $); nothing else is looked at, so no text becomes a command. New string. */
+char *tpl_expand(const struct tpl_ctx *c, const char *s);
 /* "RUN npm i" on one line, at most some hundred bytes. */
 void tpl_step_text(struct buf *b, const struct tpl_step *s);
 /* Is there an account for this step's user? False with the sentence in *e. */
