@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define STEP_MS (60 * 60 * 1000LL)
+#define READY_SLEEP_S 2
 
 /* --- the job ----------------------------------------------------------------------- */
 
@@ -146,9 +147,27 @@ void tpl_job_fail(struct tpl_job *j, const char *fmt, ...)
     fail_with(j, text);
 }
 
+/* A ready command that only sleeps, as the clients send it by default, has been waited
+ * for in the build. Each sandbox starts the start command anew, but must not take that
+ * long for it. */
+static void shorten_ready(struct tpl_job *j)
+{
+    struct tpl_image *m = &j->b->image;
+    int64_t s;
+    if (!m->ready_cmd || !str_starts(m->ready_cmd, "sleep ") ||
+        !str_to_i64(m->ready_cmd + strlen("sleep "), 0, INT32_MAX, &s) || s <= READY_SLEEP_S)
+        return;
+    free(m->ready_cmd);
+    m->ready_cmd = xasprintf("sleep %d", READY_SLEEP_S);
+    tpl_log_addf(tpl_job_log(j), TPL_INFO, j->step,
+                 "Sandboxes wait %d s for the start command, not %lld s", READY_SLEEP_S,
+                 (long long)s);
+}
+
 void tpl_job_done(struct tpl_job *j)
 {
     struct tpl_build *b = j->b;
+    shorten_ready(j);
     set_phase(j, "optimize", "[optimize]");
     tpl_job_head(j, false, "Layers are kept as they are", NULL);
     take_context(j);
