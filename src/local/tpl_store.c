@@ -18,6 +18,7 @@
 
 #define RECORD_MAX (8u << 20)
 #define FLUSH_MS 2000
+#define START_WITHIN_MS (60 * 60 * 1000LL)
 #define LOG_UNUSED_MS 30000
 
 char *tpl_dir(const struct tpl_store *s, const struct tpl *t)
@@ -380,13 +381,21 @@ static void add_tag(struct tpl_build *b, const char *tag)
     b->tags[b->n_tags++] = xstrdup(tag);
 }
 
-static size_t count_waiting(const struct tpl_store *s)
+/* One that was asked for and not started for long never will be. */
+static bool is_open(const struct tpl_build *b)
+{
+    return b->status == TPL_IS_BUILDING ||
+           (b->status == TPL_IS_WAITING &&
+            (b->started || clock_wall_ms() - b->created_ms < START_WITHIN_MS));
+}
+
+static size_t count_open(const struct tpl_store *s)
 {
     size_t it = 0, n = 0;
     struct tpl *t;
     while ((t = map_next(s->by_id, &it, NULL, NULL)) != NULL)
         for (size_t i = 0; i < t->builds.n; i++)
-            n += t->builds.v[i]->status <= TPL_IS_BUILDING;
+            n += is_open(t->builds.v[i]);
     return n;
 }
 
@@ -430,7 +439,7 @@ int tpl_request(struct tpl_store *s, const char *name, const char *const *tags, 
     }
     if (rc != 0)
         return rc;
-    if (count_waiting(s) >= TPL_WAITING_MAX)
+    if (count_open(s) >= TPL_WAITING_MAX)
         return err_set(e, ERR_LIMIT, "%u builds are waiting or under way already",
                        TPL_WAITING_MAX);
     struct tpl *t = map_get(s->by_name, r.name), *made = NULL;

@@ -78,7 +78,7 @@ static void plan(const struct cJSON *j)
             struct tpl_run run;
             tpl_step_run(&run, &c, &p.steps[i]);
             json_free(run.env);
-            tpl_step_apply(&c, &p.steps[i]);
+            tpl_step_apply(&c, &p.steps[i], &e);
         }
         tpl_ctx_release(&c);
     } else {
