@@ -54,11 +54,16 @@ static void on_ready_end(void *arg, int code, const char *why)
         tpl_job_next(j, is_ready, 0);
     else if (!check_started(j))
         return;
-    else if (clock_mono_ms() + READY_AGAIN_MS > j->ready_until)
-        tpl_job_fail(j, "the ready command did not succeed within %d s: %s", READY_MS / 1000,
-                     why ? why : "its exit status is not 0");
-    else
+    else if (clock_mono_ms() + READY_AGAIN_MS <= j->ready_until)
         tpl_job_next(j, ask_ready, READY_AGAIN_MS);
+    else if (why)
+        tpl_job_fail(j, "the ready command did not succeed within %d s: %s", READY_MS / 1000,
+                     why);
+    else
+        tpl_job_fail(j,
+                     "the ready command did not succeed within %d s; it last ended with exit "
+                     "status %d",
+                     READY_MS / 1000, code);
 }
 
 static void run_in_box(struct tpl_job *j, const char *command, struct initexec **x,
