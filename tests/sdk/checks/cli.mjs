@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isolated, sandbox } from '../lib/bed.mjs'
 import { ok, same, until } from '../lib/tap.mjs'
-import { Sandbox } from 'e2b'
+import { Sandbox, Template } from 'e2b'
 
 const program = fileURLToPath(new URL('../node_modules/@e2b/cli/dist/index.js', import.meta.url))
 
@@ -41,8 +41,6 @@ export default async function (t) {
     done(r, 'list')
     const row = JSON.parse(r.out).find((x) => x.sandboxId === id)
     same(row?.state, 'running')
-    const pretty = await e2b(['sandbox', 'list'])
-    ok(pretty.out.includes(id), pretty.out)
   })
   await t.step('sandbox list by metadata', async () => {
     const x = await sandbox(t, { metadata: { cli: 'one' } })
@@ -84,8 +82,7 @@ export default async function (t) {
     ok(/cpu/i.test(r.out) && /mem/i.test(r.out), r.out)
   })
   await t.step('sandbox logs', async () => {
-    done(await e2b(['sandbox', 'logs', id]), 'logs')
-    done(await e2b(['sandbox', 'logs', id, '--format', 'json', '--level', 'DEBUG']), 'logs json')
+    done(await e2b(['sandbox', 'logs', id, '--level', 'DEBUG']), 'logs')
   })
   await t.step('sandbox pause, resume', async () => {
     done(await e2b(['sandbox', 'pause', id]), 'pause')
@@ -106,11 +103,6 @@ export default async function (t) {
     done(await e2b(['sandbox', 'kill', '--all', '--state', 'running,paused', '-m', 'cli=all']), 'kill --all')
     same(await Promise.all(two.map((s) => s.kill())), [false, false])
   })
-  await t.step('template list', async () => {
-    const r = await e2b(['template', 'list', '-f', 'json'])
-    done(r, 'template list')
-    ok(JSON.parse(r.out).some((x) => x.aliases?.includes('base') || x.templateID === 'base'), r.out)
-  })
   if (isolated)
     await t.step('template create, list, delete', async () => {
       const folder = mkdtempSync(join(tmpdir(), 'cli-template-'))
@@ -124,9 +116,12 @@ export default async function (t) {
       t.atEnd(() => s.kill())
       same((await s.commands.run('cat there.txt; echo $MINE; pwd; id -un')).stdout, 'hello\nyes\n/srv\nuser\n')
       await s.kill()
-      const { templateID } = JSON.parse((await e2b(['template', 'list', '-f', 'json'])).out).find((x) => x.aliases?.includes('suite-cli'))
-      done(await e2b(['template', 'delete', templateID, '-y']), 'template delete')
-      ok(!JSON.parse((await e2b(['template', 'list', '-f', 'json'])).out).some((x) => x.templateID === templateID), 'it is still there')
+      const list = await e2b(['template', 'list', '-f', 'json'])
+      done(list, 'template list')
+      const rows = JSON.parse(list.out)
+      ok(rows.some((x) => x.aliases?.includes('base')), list.out)
+      done(await e2b(['template', 'delete', rows.find((x) => x.aliases?.includes('suite-cli')).templateID, '-y']), 'template delete')
+      same(await Template.exists('suite-cli'), false)
     })
   else t.skip('template create, list, delete', 'not isolated')
   await t.step('no key, wrong key: told, status 1', async () => {

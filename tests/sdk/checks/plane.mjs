@@ -40,7 +40,7 @@ export default async function (t) {
     same((await api('GET', `/sandboxes/${id}/metrics?start=yesterday`)).status, 400)
   })
   await t.step('metrics: load and memory of a command show', async () => {
-    const h = await other.commands.run(`exec perl -e '$x = "x" x 50e6; while (1) {}'`, { background: true, timeoutMs: 0 })
+    const h = await other.commands.run(`exec perl -e '$x = "x" x 50e6; while (1) { for (1 .. 3e6) {} select undef, undef, undef, 0.3 }'`, { background: true, timeoutMs: 0 })
     await until(async () => {
       const last = (await other.getMetrics()).at(-1)
       return last?.memUsed > 40e6 && last.cpuUsedPct > 1
