@@ -339,7 +339,7 @@ static void set_limits(const struct cgroup_base *base, const char *path, int cpu
  * write to the lists of both groups. */
 static int hand_over(const char *dir, uid_t owner)
 {
-    char path[CGROUP_PATH_MAX + 16];
+    char path[CGROUP_PATH_MAX + 32];
     snprintf(path, sizeof(path), "%s/cgroup.procs", dir);
     return geteuid() != 0 ? 0 : chown(path, owner, (gid_t)-1);
 }
