@@ -22,7 +22,8 @@ static void write_created(struct buf *out, const struct sbox_rec *r)
     jw_obj(&w, NULL);
     jw_str(&w, "templateID", r->template_id);
     jw_str(&w, "sandboxID", r->id);
-    jw_str(&w, "alias", r->alias);
+    if (r->alias[0])
+        jw_str(&w, "alias", r->alias);
     jw_str(&w, "clientID", "local");
     jw_str(&w, "envdVersion", INIT_ENVD_VERSION);
     jw_str(&w, "envdAccessToken", r->token);
@@ -46,7 +47,8 @@ static void write_item(struct jw *w, const struct sbox_rec *r, bool detail)
 {
     jw_obj(w, NULL);
     jw_str(w, "templateID", r->template_id);
-    jw_str(w, "alias", r->alias);
+    if (r->alias[0])
+        jw_str(w, "alias", r->alias);
     jw_str(w, "sandboxID", r->id);
     jw_str(w, "clientID", "local");
     ctl_write_time(w, "startedAt", r->started_ms);
