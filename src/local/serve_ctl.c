@@ -1,7 +1,10 @@
 /* Commands about a provider that runs, or ran: stop and status. */
+#include <cct/local/lifelog.h>
 #include <cct/local/ns.h>
 #include <cct/local/provider.h>
 #include <cct/local/serve.h>
+#include <cct/secrets/digest.h>
+#include <cct/util/clock.h>
 #include <cct/util/fs.h>
 #include <cct/util/json.h>
 #include <cct/util/str.h>
@@ -70,10 +73,16 @@ static bool await_end(int pidfd, int ms)
     return poll(&pfd, 1, ms) == 1;
 }
 
+struct leftovers {
+    const char *state_dir;
+    struct lifelog *life; /* NULL: events cannot be kept */
+};
+
 /* A sandbox no provider looks after any more. */
 static void end_leftover(void *arg, const char *id)
 {
-    const char *state_dir = arg;
+    const struct leftovers *l = arg;
+    const char *state_dir = l->state_dir;
     struct sbox_rec r;
     if (boxstore_load(state_dir, id, &r, NULL) == 0) {
         int pidfd = proc_open_checked(r.pid, r.start_ticks);
@@ -90,6 +99,8 @@ static void end_leftover(void *arg, const char *id)
             cgroup_kill(r.cgroup);
             cgroup_remove(r.cgroup, 10000);
         }
+        if (l->life && !r.hidden)
+            lifelog_add(l->life, &r, LIFE_KILLED, "stop", clock_wall_ms());
         sbox_rec_clear(&r);
     } else {
         sbox_end_lost(id);
@@ -97,6 +108,17 @@ static void end_leftover(void *arg, const char *id)
     char *dir = boxstore_dir(state_dir, id);
     boxstore_remove_tree(dir, NULL);
     free(dir);
+}
+
+static void end_leftovers(const char *state_dir)
+{
+    struct leftovers l = {.state_dir = state_dir};
+    char *path = fs_join(state_dir, "events.jsonl");
+    if (digest_init() == 0)
+        l.life = lifelog_open(path, clock_wall_ms(), NULL);
+    boxstore_each(state_dir, end_leftover, &l);
+    lifelog_free(l.life);
+    free(path);
 }
 
 int serve_stop(const struct serve_opts *o)
@@ -116,7 +138,7 @@ int serve_stop(const struct serve_opts *o)
         char *lock_path = fs_join(state, "lock");
         int lock = access(state, F_OK) == 0 ? fs_lock(lock_path, NULL) : -1;
         if (lock >= 0) { /* nobody serves: what is left is ours to end */
-            boxstore_each(state, end_leftover, state);
+            end_leftovers(state);
             close(lock);
         }
         free(lock_path);

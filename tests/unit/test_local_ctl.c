@@ -324,6 +324,51 @@ static void test_options_network(void **state)
     }
 }
 
+/* --- samples ------------------------------------------------------------------ */
+
+static struct cJSON *thin(const char *rows, int64_t step)
+{
+    struct buf b = BUF_INIT;
+    struct jw w;
+    struct cJSON *samples = json_parse(rows, strlen(rows), NULL);
+    assert_non_null(samples);
+    jw_init(&w, &b);
+    jw_arr(&w, NULL);
+    ctl_metrics_thin(&w, samples, step);
+    jw_end(&w);
+    struct cJSON *out = json_parse(buf_str(&b), b.len, NULL);
+    assert_non_null(out);
+    json_free(samples);
+    buf_release(&b);
+    return out;
+}
+
+static void test_thin(void **state)
+{
+    (void)state;
+    static const char rows[] = "[[100,10,2,1000,9000,50,7,70],[105,20,2,3000,9000,50,7,70],[1],"
+                               "\"x\",[119,60,2,5000,9000,50,7,70],[120,1,2,1,9000,50,8,70]]";
+    struct cJSON *j = thin(rows, 5);
+    size_t n = 0;
+    for (const struct cJSON *c = json_first(j); c; c = json_next(c))
+        n++;
+    assert_int_equal(n, 4); /* as they were taken; what is no sample is left out */
+    json_free(j);
+    j = thin("[[100,10,2,1000,9000,50,7,70],[105,20,2,3000,9000,50,7,70],"
+             "[119,60,2,5000,9000,50,7,70],[120,1,2,1,9000,50,8,70]]",
+             30);
+    const struct cJSON *first = json_first(j), *second = json_next(first);
+    assert_int_equal(json_i64(first, "timestampUnix", 0), 119);
+    assert_int_equal(json_i64(first, "memUsed", 0), 3000);
+    assert_true(json_num(first, "cpuUsedPct", 0) == 30);
+    assert_int_equal(json_i64(second, "timestampUnix", 0), 120);
+    assert_null(json_next(second));
+    json_free(j);
+    j = thin("[]", 30);
+    assert_null(json_first(j));
+    json_free(j);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -336,6 +381,7 @@ int main(void)
         cmocka_unit_test(test_options_defaults),
         cmocka_unit_test(test_options_refused),
         cmocka_unit_test(test_options_network),
+        cmocka_unit_test(test_thin),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
