@@ -83,6 +83,15 @@ static char *life_message(const struct lifelog *l, size_t i, enum life type)
     return out;
 }
 
+/* Readers go on behind the time of the last entry, so no two may share one: the
+ * inits' are odd, these are even and rise. Who follows has read what came before,
+ * therefore upwards; but a sandbox is made before anything happens in it. */
+static int64_t life_time(const struct life_event *ev, int64_t last_ms)
+{
+    int64_t ms = ev->type == LIFE_CREATED ? ev->ms & ~1LL : (ev->ms + 1) & ~1LL;
+    return ms > last_ms ? ms : last_ms + 2;
+}
+
 static void add_life(struct entries *a, const struct wanted *q)
 {
     size_t n = 0, seen = 0;
@@ -90,11 +99,15 @@ static void add_life(struct entries *a, const struct wanted *q)
     size_t first = n;
     while (first > 0 && seen < LIFE_MAX)
         seen += strcmp(evs[--first].id, q->id) == 0;
+    int64_t ms = 0;
     for (size_t i = first; i < n; i++) {
-        if (strcmp(evs[i].id, q->id) != 0 || evs[i].ms < q->from_ms || evs[i].ms > q->until_ms)
+        if (strcmp(evs[i].id, q->id) != 0)
+            continue;
+        ms = life_time(&evs[i], ms);
+        if (ms < q->from_ms || ms > q->until_ms)
             continue;
         char *message = life_message(q->life, i, evs[i].type);
-        add(a, q, evs[i].ms, 1, message, "{\"logger\":\"sandbox\"}");
+        add(a, q, ms, 1, message, "{\"logger\":\"sandbox\"}");
         free(message);
     }
 }

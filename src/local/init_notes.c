@@ -62,7 +62,8 @@ void envd_note(enum note_level level, const char *logger, const struct note_fiel
     va_start(ap, fmt);
     buf_addv(&text, fmt, ap);
     va_end(ap);
-    notes.last_ms = now > notes.last_ms ? now : notes.last_ms + 1;
+    /* always odd: the provider's own entries have the even times (ctl_logs.c) */
+    notes.last_ms = (now | 1) > notes.last_ms ? now | 1 : notes.last_ms + 2;
     write_note(&b, notes.last_ms, level, logger, fields, n, &text);
     buf_release(&text);
     while (notes.n > 0 && (notes.n == NOTES_MAX || notes.bytes + b.len > NOTES_BYTES_MAX))
