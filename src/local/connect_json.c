@@ -29,11 +29,6 @@ static const struct {
     [CONNECT_UNAUTHENTICATED] = {"unauthenticated", 401},
 };
 
-const char *connect_code_name(enum connect_code code)
-{
-    return codes[code].name;
-}
-
 int connect_code_http(enum connect_code code)
 {
     return codes[code].http;
@@ -138,7 +133,7 @@ void connect_error_json(struct buf *b, enum connect_code code, const char *messa
     struct jw w;
     jw_init(&w, b);
     jw_obj(&w, NULL);
-    jw_str(&w, "code", connect_code_name(code));
+    jw_str(&w, "code", codes[code].name);
     jw_str(&w, "message", message);
     jw_end(&w);
 }

@@ -4,7 +4,6 @@
 #include <cct/local/http_srv.h>
 #include <cct/local/initcall.h>
 #include <cct/local/provider.h>
-#include <cct/util/clock.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 

@@ -10,7 +10,7 @@
 #define CTL_PARTS_MAX 3
 
 /* One request on its way through a route; valid during the handler's call. What
- * lives longer is `p`, `r` until it was answered, and `b` as sbox.h says. */
+ * lives longer is `p`, `r` until it was answered, and `b` as provider.h says. */
 struct ctl_call {
     struct provider *p;
     struct http_req *r;

@@ -51,7 +51,6 @@ struct envd {
     int64_t paused_mono;          /* 0 = running */
     struct event *dead_man;
     struct proc *procs;      /* newest first */
-    size_t nprocs;           /* running ones */
     struct samples *samples; /* init_samples.c */
     struct disk *disk;       /* init_disk.c */
 };
@@ -84,13 +83,12 @@ void envd_route(struct http_req *req, void *envd);
 void envd_log(struct envd *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* init_tree.c: every process below the init. Signals all of them; with
- * namespaces that is kill(-1), without a walk of /proc. Returns how many (walk
- * only). */
-size_t envd_tree_signal(struct envd *e, int sig);
-/* Sum of CPU ticks and bytes of memory of the tree, and the number of processes
- * (the init not counted). Memory that several share is counted in parts, unless
- * there are many processes or the kernel does not tell: then it counts for each. */
-void envd_tree_usage(struct envd *e, int64_t *ticks, int64_t *mem, size_t *n);
+ * namespaces that is kill(-1), without a walk of /proc. */
+void envd_tree_signal(struct envd *e, int sig);
+/* Sum of CPU ticks and bytes of memory of the tree (the init not counted). Memory
+ * that several share is counted in parts, unless there are many processes or the
+ * kernel does not tell: then it counts for each. */
+void envd_tree_usage(struct envd *e, int64_t *ticks, int64_t *mem);
 /* Is this process the init or below it? */
 bool envd_tree_has(const struct envd *e, pid_t pid);
 
@@ -99,7 +97,6 @@ void envd_port(struct envd *e, struct http_req *req);
 
 /* init_metrics.c */
 void envd_metrics(struct envd *e, struct http_req *req);
-void envd_stats(struct envd *e, struct http_req *req);
 
 /* init_samples.c: the ring that GET /cc/metrics reads */
 void envd_samples_start(struct envd *e);

@@ -3,7 +3,6 @@
 #include <cct/local/fs_meta.h>
 #include <cct/util/clock.h>
 #include <cct/util/str.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>

@@ -3,9 +3,7 @@
 #include "envd.h"
 #include <cct/util/buf.h>
 #include <cct/util/str.h>
-#include <cct/util/xalloc.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define ENOENT_OUTSIDE 100000 /* no errno of the system */

@@ -157,7 +157,6 @@ static void proc_end(struct proc *p)
     p->deadline = NULL;
     p->end_json = end_json(p->status);
     p->ended = true;
-    p->e->nprocs--;
     sub_send_all(p, p->end_json, strlen(p->end_json));
     while (p->subs != NULL)
         sub_end(p->subs, CONNECT_OK, NULL);
@@ -388,7 +387,6 @@ static struct proc *proc_start(struct envd *e, const struct cJSON *in,
     p->config_json = config_json(json_get(in, "process"));
     p->next = e->procs;
     e->procs = p;
-    e->nprocs++;
     note_start(p, spec->user);
     proc_io_start(p);
     return p;

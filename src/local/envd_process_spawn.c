@@ -6,7 +6,6 @@
 #include <cct/local/init.h>
 #include <cct/local/signals.h>
 #include <cct/util/arr.h>
-#include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 struct strv {

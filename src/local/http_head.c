@@ -37,7 +37,8 @@ static struct http_slice trimmed(const char *p, size_t len)
     return (struct http_slice){p, len};
 }
 
-bool http_slice_has_token(const struct http_slice *s, const char *token)
+/* True if any comma-separated element equals `token`, in any case. */
+static bool has_token(const struct http_slice *s, const char *token)
 {
     size_t at = 0;
     while (at <= s->len) {
@@ -203,9 +204,9 @@ static long check_fields(struct http_head *h)
     for (size_t i = 0; i < h->n_fields; i++) {
         if (!http_slice_is_nocase(&h->fields[i].name, "connection"))
             continue;
-        if (http_slice_has_token(&h->fields[i].value, "close"))
+        if (has_token(&h->fields[i].value, "close"))
             h->keep_alive = false;
-        else if (h->minor == 0 && http_slice_has_token(&h->fields[i].value, "keep-alive"))
+        else if (h->minor == 0 && has_token(&h->fields[i].value, "keep-alive"))
             h->keep_alive = true;
     }
     return 0;

@@ -6,7 +6,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -21,11 +20,13 @@ static const char *reason_of(int status)
         {202, "Accepted"},
         {204, "No Content"},
         {206, "Partial Content"},
+        {304, "Not Modified"},
         {400, "Bad Request"},
         {401, "Unauthorized"},
         {403, "Forbidden"},
         {404, "Not Found"},
         {405, "Method Not Allowed"},
+        {406, "Not Acceptable"},
         {408, "Request Timeout"},
         {409, "Conflict"},
         {411, "Length Required"},

@@ -8,8 +8,6 @@
 #include <event2/event.h>
 
 #include <stdlib.h>
-#include <string.h>
-#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 

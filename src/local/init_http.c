@@ -6,7 +6,6 @@
 #include <cct/util/buf.h>
 #include <cct/util/clock.h>
 #include <cct/util/str.h>
-#include <cct/util/xalloc.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -219,7 +218,6 @@ static const struct route {
     {"/cc/deadline", "POST", CONTROL, ctl_deadline, false},
     {"/cc/pause", "POST", CONTROL, ctl_pause, false},
     {"/cc/resume", "POST", CONTROL, ctl_resume, false},
-    {"/cc/stats", "GET", CONTROL, envd_stats, false},
     {"/cc/port", "POST", CONTROL, envd_port, false},
     {"/cc/metrics", "GET", CONTROL, envd_samples_get, false},
     {"/cc/sample", "POST", CONTROL, envd_samples_take, false},

@@ -62,9 +62,8 @@ static int64_t ended_ticks(void)
 void envd_measure(struct envd *e, struct meter *m, struct sample *out)
 {
     int64_t ticks;
-    size_t n;
     struct statvfs vfs;
-    envd_tree_usage(e, &ticks, &out->mem_used, &n);
+    envd_tree_usage(e, &ticks, &out->mem_used);
     if (statvfs(e->home, &vfs) != 0)
         memset(&vfs, 0, sizeof(vfs));
     out->ts = clock_wall_ms() / 1000;
@@ -95,22 +94,6 @@ void envd_metrics(struct envd *e, struct http_req *req)
     jw_i64(&w, "mem_used_mib", s.mem_used >> 20);
     jw_i64(&w, "disk_used", s.disk_used);
     jw_i64(&w, "disk_total", s.disk_total);
-    jw_end(&w);
-    envd_reply_json(req, 200, &b);
-}
-
-void envd_stats(struct envd *e, struct http_req *req)
-{
-    int64_t ticks, mem;
-    size_t n;
-    struct buf b = BUF_INIT;
-    struct jw w;
-    envd_tree_usage(e, &ticks, &mem, &n);
-    jw_init(&w, &b);
-    jw_obj(&w, NULL);
-    jw_i64(&w, "processes", (int64_t)n);
-    jw_i64(&w, "startedMs", e->started_ms);
-    jw_bool(&w, "paused", e->paused_mono != 0);
     jw_end(&w);
     envd_reply_json(req, 200, &b);
 }

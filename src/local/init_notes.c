@@ -4,7 +4,6 @@
 #include <cct/util/buf.h>
 #include <cct/util/clock.h>
 #include <cct/util/str.h>
-#include <cct/util/xalloc.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>

@@ -103,13 +103,12 @@ bool envd_tree_has(const struct envd *e, pid_t pid)
     return false;
 }
 
-size_t envd_tree_signal(struct envd *e, int sig)
+void envd_tree_signal(struct envd *e, int sig)
 {
     if (e->isolated) {
         kill(-1, sig); /* ESRCH: nobody there */
-        return 0;
+        return;
     }
-    size_t sent = 0;
     for (int round = 0; round < TREE_ROUNDS; round++) {
         struct tree all = {ARR_INIT};
         size_t fresh = 0;
@@ -121,11 +120,9 @@ size_t envd_tree_signal(struct envd *e, int sig)
                 fresh++;
         }
         ARR_RELEASE(&all.a);
-        sent += fresh;
         if (fresh == 0 || sig == SIGCONT)
             break;
     }
-    return sent;
 }
 
 /* "Pss:" of smaps_rollup in bytes, -1 when the kernel does not tell. */
@@ -144,19 +141,19 @@ static int64_t pss_read(pid_t pid)
     return at != NULL && sscanf(at + 5, " %lld", &kb) == 1 ? (int64_t)kb << 10 : -1;
 }
 
-void envd_tree_usage(struct envd *e, int64_t *ticks, int64_t *mem, size_t *n)
+void envd_tree_usage(struct envd *e, int64_t *ticks, int64_t *mem)
 {
     struct tree all = {ARR_INIT};
+    size_t n = 0;
     *ticks = *mem = 0;
-    *n = 0;
     tree_read(e, &all);
     for (size_t i = 0; i < all.a.n; i++) {
         if (!all.a.v[i].below)
             continue;
         *ticks += all.a.v[i].ticks;
         if (all.a.v[i].state != 'Z')
-            (*n)++;
-        int64_t pss = *n <= PSS_MAX ? pss_read(all.a.v[i].pid) : -1;
+            n++;
+        int64_t pss = n <= PSS_MAX ? pss_read(all.a.v[i].pid) : -1;
         *mem += pss >= 0 ? pss : all.a.v[i].rss_pages * sysconf(_SC_PAGESIZE);
     }
     ARR_RELEASE(&all.a);

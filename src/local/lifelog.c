@@ -37,11 +37,6 @@ static const char *const names[LIFE_N] = {
     "sandbox.lifecycle.created", "sandbox.lifecycle.updated", "sandbox.lifecycle.paused",
     "sandbox.lifecycle.resumed", "sandbox.lifecycle.killed"};
 
-const char *life_name(enum life type)
-{
-    return names[type];
-}
-
 enum life life_parse(const char *name)
 {
     for (int i = 0; i < LIFE_N; i++)

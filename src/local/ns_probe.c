@@ -239,6 +239,7 @@ static int probe_layers_at(const char *root, const char *exe, struct err *e)
                         .upper = upper,
                         .config_fd = -1,
                         .listen_fd = -1,
+                        .cgroup_fd = -1,
                         .isolated = true,
                         .internet = true,
                         .probe = true};

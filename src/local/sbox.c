@@ -1,12 +1,9 @@
 /* Life of one sandbox: made, live, paused, ended. Every step is asynchronous;
  * `phase` says which operation is under way, and there is at most one. */
 #include "sbox_priv.h"
-#include <cct/local/init.h>
 #include <cct/local/initcall.h>
 #include <cct/local/lifelog.h>
-#include <cct/local/ns.h>
 #include <cct/local/provider.h>
-#include <cct/util/buf.h>
 #include <cct/util/clock.h>
 #include <cct/util/fs.h>
 #include <cct/util/log.h>
@@ -16,29 +13,21 @@
 #include <event2/event.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#define CALL_MS 5000               /* the init's answer to a control call */
-#define KILL_MS 10000              /* a killed sandbox must be gone within */
-#define DEADMAN_MS (5 * 60 * 1000) /* the init outlives its end by this */
+#define CALL_MS 5000  /* the init's answer to a control call */
+#define KILL_MS 10000 /* a killed sandbox must be gone within */
 #define PAUSED_MS (24 * 3600 * 1000LL)
 #define JUMP_MS 2000 /* less is the clock being steered */
 
 bool sbox_is_visible(const struct sbox *b)
 {
     return !b->rec.hidden && (b->phase == SBOX_LIVE || b->phase == SBOX_CHANGING);
-}
-
-struct sbox *sbox_find_any(const struct provider *p, const char *id)
-{
-    return map_get(p->boxes, id);
 }
 
 struct sbox *sbox_find(const struct provider *p, const char *id)
@@ -219,7 +208,7 @@ static void control_call(struct sbox *b, const char *path, const char *json, ini
 static void send_deadline(struct sbox *b)
 {
     int64_t at = b->rec.state == SBOX_PAUSED ? clock_boot_ms() + PAUSED_MS
-                                             : b->rec.end_boot_ms + DEADMAN_MS;
+                                             : b->rec.end_boot_ms + SBOX_DEADMAN_MS;
     char json[64];
     snprintf(json, sizeof(json), "{\"deadline\":%lld}", (long long)at);
     control_call(b, "/cc/deadline", json, NULL);
@@ -311,6 +300,14 @@ static void ask_pause(struct sbox *b, bool memory, initcall_fn fn)
     control_call(b, "/cc/pause", json, fn);
 }
 
+static void set_end(struct sbox *b, int64_t end_ms)
+{
+    sbox_rec_set_end(&b->rec, end_ms);
+    save(b);
+    send_deadline(b);
+    provider_touch(b->p);
+}
+
 void sbox_settle(struct sbox *b)
 {
     if (b->rec.state == SBOX_PAUSED) {
@@ -318,7 +315,7 @@ void sbox_settle(struct sbox *b)
     } else {
         freeze(b, false);
         control_call(b, "/cc/resume", NULL, NULL);
-        sbox_set_end(b, sbox_rec_end_now(&b->rec));
+        set_end(b, sbox_rec_end_now(&b->rec));
     }
 }
 
@@ -420,17 +417,9 @@ int sbox_resume(struct sbox *b, int64_t timeout_s, bool memory, sbox_done done, 
     return 0;
 }
 
-void sbox_set_end(struct sbox *b, int64_t end_ms)
-{
-    sbox_rec_set_end(&b->rec, end_ms);
-    save(b);
-    send_deadline(b);
-    provider_touch(b->p);
-}
-
 void sbox_move_end(struct sbox *b, int64_t end_ms)
 {
-    sbox_set_end(b, end_ms);
+    set_end(b, end_ms);
     tell(b, LIFE_UPDATED, NULL);
 }
 

@@ -4,6 +4,8 @@
 
 #include <cct/local/provider.h>
 
+#define SBOX_DEADMAN_MS (5 * 60 * 1000) /* the init outlives its end by this */
+
 struct ns_spec;
 
 /* Where a new sandbox's files are; owned. */

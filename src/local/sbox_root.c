@@ -4,10 +4,8 @@
 #include "sbox_priv.h"
 #include <cct/local/ns.h>
 #include <cct/util/fs.h>
-#include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

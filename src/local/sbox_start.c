@@ -16,7 +16,6 @@
 #include <cct/util/xalloc.h>
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -30,7 +29,6 @@
 
 #define CREATE_MS 15000 /* from the start of the process to its first answer */
 #define ADOPT_MS 3000
-#define DEADMAN_MS (5 * 60 * 1000)
 
 static int listen_unix(const char *path, struct err *e)
 {
@@ -127,7 +125,7 @@ static int config_fd(const struct provider *p, const struct sbox_rec *r, const c
     jw_str(&w, "home", home);
     jw_str(&w, "workdir", workdir && *workdir ? workdir : home);
     jw_bool(&w, "isolated", r->isolated);
-    jw_i64(&w, "deadline", r->end_boot_ms + DEADMAN_MS);
+    jw_i64(&w, "deadline", r->end_boot_ms + SBOX_DEADMAN_MS);
     if (r->cgroup[0])
         jw_i64(&w, "cgroupFd", INIT_CGROUP_FD);
     if (r->limits & CGROUP_CPU)

@@ -15,7 +15,6 @@
 #include <cct/util/json.h>
 #include <cct/util/log.h>
 #include <cct/util/map.h>
-#include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <event2/event.h>
 
@@ -297,7 +296,6 @@ static void open_lifelog(struct provider *p)
     free(path);
 }
 
-/* Everything that can fail before the loop; the sentence goes to the user. */
 static void open_groups(struct provider *p)
 {
     char names[40];
@@ -310,6 +308,7 @@ static void open_groups(struct provider *p)
                  *names ? names : "none, the controllers are not ours");
 }
 
+/* Everything that can fail before the loop; the sentence goes to the user. */
 static int prepare(struct serve *s, struct err *e)
 {
     struct provider *p = &s->p;

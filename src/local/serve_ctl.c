@@ -1,6 +1,5 @@
 /* Commands about a provider that runs, or ran: stop and status. */
 #include <cct/local/lifelog.h>
-#include <cct/local/ns.h>
 #include <cct/local/provider.h>
 #include <cct/local/serve.h>
 #include <cct/secrets/digest.h>

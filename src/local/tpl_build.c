@@ -1,7 +1,6 @@
 /* The order of a build: its turn, the base, the steps one after the other, each with a
  * layer of its own when it changes files, then the end. */
 #include "tpl_priv.h"
-#include <cct/local/ctl.h>
 #include <cct/secrets/digest.h>
 #include <cct/util/clock.h>
 #include <cct/util/json.h>
@@ -444,9 +443,8 @@ void tpl_build_stop(struct tpl_store *s, const char *why)
     fail_with(j, why);
 }
 
-void tpl_build_cancel(struct tpl_store *s, struct tpl_build *b)
+void tpl_build_cancel(struct tpl_build *b)
 {
-    (void)s;
     log_info("build %s is called off", b->id);
     job_free(b->job);
 }

@@ -1,7 +1,6 @@
 /* The sandbox of a step: started, used for one command, ended. Whoever awaits its
  * start or end holds a ticket, since the build may be called off meanwhile. */
 #include "tpl_priv.h"
-#include <cct/util/clock.h>
 #include <cct/util/map.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>

@@ -2,8 +2,6 @@
  * tried in a sandbox of the finished layers; what it writes is not kept. */
 #include "tpl_priv.h"
 #include <cct/util/clock.h>
-#include <cct/util/str.h>
-#include <event2/event.h>
 
 #define READY_MS 60000
 #define READY_AGAIN_MS 300

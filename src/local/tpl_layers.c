@@ -189,7 +189,7 @@ int tpl_layer_new(struct tpl_store *s, char *name, struct err *e)
     else
         rc = ns_layer_make(path, e);
     if (rc != 0)
-        tpl_layer_drop(s, name);
+        tpl_remove_tree(path);
     free(path);
     return rc;
 }
@@ -225,11 +225,4 @@ int tpl_layer_publish(struct tpl_store *s, const char *name, const char *key, st
         free(map_put(s->layers, key, xstrdup(name)));
     free(path);
     return rc;
-}
-
-void tpl_layer_drop(struct tpl_store *s, const char *name)
-{
-    char *path = layer_path(s, name, "");
-    tpl_remove_tree(path);
-    free(path);
 }

@@ -22,7 +22,7 @@ const char *tpl_level_name(enum tpl_level l)
     return level_names[l];
 }
 
-bool tpl_level_parse(const char *s, enum tpl_level *out)
+static bool level_parse(const char *s, enum tpl_level *out)
 {
     for (int i = 0; i < 4; i++)
         if (strcmp(s, level_names[i]) == 0) {
@@ -49,7 +49,7 @@ static void load_line(struct tpl_log *l, const char *line, size_t len)
     const char *message = json_str(j, "message", NULL);
     int64_t ms = json_i64(j, "at", 0);
     enum tpl_level level;
-    if (message && ms > 0 && tpl_level_parse(json_str(j, "level", ""), &level))
+    if (message && ms > 0 && level_parse(json_str(j, "level", ""), &level))
         keep(l, ms, level, json_str(j, "step", ""), message);
     json_free(j);
 }

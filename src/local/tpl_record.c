@@ -15,7 +15,7 @@ const char *tpl_status_name(enum tpl_status s)
     return status_names[s];
 }
 
-void tpl_uuid(char *dst)
+static void new_uuid(char *dst)
 {
     unsigned char r[16];
     char hex[33];
@@ -36,7 +36,7 @@ static bool uuid_ok(const char *s)
 struct tpl_build *tpl_build_new(void)
 {
     struct tpl_build *b = xcalloc(1, sizeof(*b));
-    tpl_uuid(b->id);
+    new_uuid(b->id);
     b->created_ms = b->updated_ms = clock_wall_ms();
     b->cpu = PROV_CPU;
     b->mem_mb = PROV_MEM_MB;

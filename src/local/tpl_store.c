@@ -21,7 +21,7 @@
 #define START_WITHIN_MS (60 * 60 * 1000LL)
 #define LOG_UNUSED_MS 30000
 
-char *tpl_dir(const struct tpl_store *s, const struct tpl *t)
+static char *dir_of(const struct tpl_store *s, const struct tpl *t)
 {
     return xasprintf("%s/templates/%s", s->p->state_dir, t->id);
 }
@@ -35,7 +35,7 @@ int tpl_save(struct tpl_store *s, struct tpl *t, struct err *e)
     t->dirty = false;
     if (t->builtin)
         return 0;
-    char *dir = tpl_dir(s, t), *path = fs_join(dir, "template.json");
+    char *dir = dir_of(s, t), *path = fs_join(dir, "template.json");
     tpl_write(&b, t);
     int rc = fs_write_private(path, b.p, b.len, &own);
     if (rc != 0) {
@@ -409,7 +409,7 @@ static struct tpl *new_template(struct tpl_store *s, const char *name, struct er
     rand_id(t->id, 20);
     str_copy(t->name, sizeof(t->name), name);
     t->created_ms = clock_wall_ms();
-    char *dir = tpl_dir(s, t);
+    char *dir = dir_of(s, t);
     if (fs_mkdir_private(dir, e) != 0) {
         tpl_free(t);
         t = NULL;
@@ -421,7 +421,7 @@ static struct tpl *new_template(struct tpl_store *s, const char *name, struct er
 /* Of a template that could not be saved even once. */
 static void drop_folder(struct tpl_store *s, const struct tpl *t)
 {
-    char *dir = tpl_dir(s, t);
+    char *dir = dir_of(s, t);
     if (rmdir(dir) != 0)
         log_warn("cannot remove '%s': %s", dir, strerror(errno));
     free(dir);
@@ -522,8 +522,8 @@ void tpl_delete(struct tpl_store *s, struct tpl *t)
 {
     for (size_t i = 0; i < t->builds.n; i++)
         if (t->builds.v[i]->job)
-            tpl_build_cancel(s, t->builds.v[i]);
-    char *dir = tpl_dir(s, t);
+            tpl_build_cancel(t->builds.v[i]);
+    char *dir = dir_of(s, t);
     char *gone = xasprintf("%s/templates/gone-%s", s->p->state_dir, t->id);
     if (rename(dir, gone) == 0)
         tpl_remove_tree(gone);

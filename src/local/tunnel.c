@@ -17,7 +17,6 @@
 #include <event2/bufferevent.h>
 #include <event2/event.h>
 
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>

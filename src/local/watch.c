@@ -235,8 +235,12 @@ static int start(struct watch *w, const char *path, struct err *e)
     struct stat st;
     bool fresh;
     int fd = fs_root_open(w->files, path, O_RDONLY | O_DIRECTORY, 0);
-    if (fd < 0 || fstat(fd, &st) != 0)
-        return err_sys(e, 0, "cannot watch '%.300s'", path);
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        err_sys(e, 0, "cannot watch '%.300s'", path);
+        if (fd >= 0)
+            close(fd);
+        return -1;
+    }
     w->dev = st.st_dev;
     w->ino = st.st_ino;
     w->root = wtree_add(w, fd, NULL, "", &fresh);

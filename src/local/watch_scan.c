@@ -3,12 +3,9 @@
  * kernel; the second time is left out. */
 #include "watch_priv.h"
 #include <cct/util/str.h>
-#include <cct/util/xalloc.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sockios.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -5,14 +5,12 @@
 #include <cct/util/clock.h>
 #include <cct/util/json.h>
 #include <cct/util/str.h>
-#include <cct/util/xalloc.h>
 
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -1,17 +1,12 @@
 /* Files and folders on the wire: ranges, uploads, signatures, slow readers. */
 #include "../lib/initbox.h"
 #include <cct/local/init.h>
-#include <cct/util/clock.h>
-#include <cct/util/str.h>
-#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>

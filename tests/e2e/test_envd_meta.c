@@ -2,7 +2,6 @@
  * moves and disks that are full. */
 #include "../lib/initbox.h"
 #include <cct/local/init.h>
-#include <cct/util/clock.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>

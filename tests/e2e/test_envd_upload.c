@@ -6,7 +6,6 @@
 #include <cct/util/clock.h>
 #include <cct/util/xalloc.h>
 #include <dirent.h>
-#include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>

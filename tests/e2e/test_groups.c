@@ -6,7 +6,6 @@
 #include <cct/util/clock.h>
 #include <cct/util/fs.h>
 #include <cct/util/json.h>
-#include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 
 #include <fcntl.h>

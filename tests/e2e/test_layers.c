@@ -6,7 +6,6 @@
 #include <cct/local/ns.h>
 #include <cct/util/arr.h>
 #include <cct/util/buf.h>
-#include <cct/util/clock.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <event2/event.h>

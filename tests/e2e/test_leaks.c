@@ -2,7 +2,6 @@
  * process, mount, descriptor, file or socket of theirs is left. CYCLES = how many. */
 #include "../lib/rawhttp.h"
 #include <cct/util/clock.h>
-#include <cct/util/fs.h>
 #include <cct/util/xalloc.h>
 
 #include <dirent.h>

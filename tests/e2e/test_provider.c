@@ -8,7 +8,6 @@
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -380,7 +379,7 @@ static void test_life(void **state)
     assert_null(strstr(buf_str(&envs.raw), key));
     assert_null(strstr(buf_str(&envs.raw), "host-canary"));
     buf_release(&envs.raw);
-    assert_int_equal(through_status(id, "49983", "/cc/stats", token), 404);
+    assert_int_equal(through_status(id, "49983", "/cc/logs", token), 404);
     assert_int_equal(through_status(id, "8080", "/", token), 502);
     assert_int_equal(through_status("izzzzzzzzzzzzzzzzzzzz", "49983", "/health", ""), 502);
     assert_int_equal(through_status("../x", "49983", "/health", ""), 400);

@@ -157,7 +157,7 @@ static void test_build_layer(void **state)
                                "2>/dev/null || echo $NPM_CONFIG_PREFIX"),
                         "/usr/local\n");
     assert_null(sbox_find(&p, b->rec.id));
-    assert_ptr_equal(sbox_find_any(&p, b->rec.id), b);
+    assert_ptr_equal(map_get(p.boxes, b->rec.id), b);
     assert_int_equal(sbox_count_running(&p), 0);
     assert_int_equal(sbox_count_hidden(&p), 1);
     end(b);

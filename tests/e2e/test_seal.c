@@ -3,7 +3,6 @@
 #include "../lib/boxrun.h"
 #include <cct/local/ns.h>
 #include <cct/util/clock.h>
-#include <cct/util/fs.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 

@@ -1,9 +1,7 @@
 /* Templates of the local provider, asked for with plain bytes: builds and their cache,
  * files for COPY, sandboxes made from them, turns, restarts. */
 #include "../lib/tplbed.h"
-#include <cct/util/clock.h>
 #include <cct/util/json.h>
-#include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 
 #include <setjmp.h>
@@ -13,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -83,7 +80,8 @@ static void test_cache(void **state)
         "\"steps\":[" RUN("date +%N > ~/a") "," RUN("cat ~/a; date +%N > ~/b") "]}";
     static const char from_two[] =
         "{" BASE ",\"steps\":[" RUN("date +%N > ~/a") ","
-        "{\"type\":\"RUN\",\"args\":[\"cat ~/a; date +%N > ~/b\"],\"force\":true}]}";
+                                                      "{\"type\":\"RUN\",\"args\":[\"cat ~/a; "
+                                                      "date +%N > ~/b\"],\"force\":true}]}";
     char *log = tplbed_build("cache", json, "ready", &m);
     tplbed_has_not(log, "CACHED");
     free(log);

@@ -1,7 +1,6 @@
 /* Templates of the local provider: what is refused or fails, and how it is said; lists
  * and tags. */
 #include "../lib/tplbed.h"
-#include <cct/util/clock.h>
 #include <cct/util/json.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>

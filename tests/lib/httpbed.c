@@ -1,7 +1,6 @@
 /* See httpbed.h. */
 #include "httpbed.h"
 #include <cct/util/clock.h>
-#include <cct/util/xalloc.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <netinet/in.h>
@@ -12,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
 

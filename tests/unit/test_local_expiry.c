@@ -7,7 +7,6 @@
 #include <cct/util/xalloc.h>
 #include <event2/event.h>
 
-#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>

@@ -2,7 +2,6 @@
 #include <cct/local/lifelog.h>
 #include <cct/secrets/digest.h>
 #include <cct/util/json.h>
-#include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 
 #include <setjmp.h>

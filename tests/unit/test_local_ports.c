@@ -7,7 +7,6 @@
 #include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -3,7 +3,6 @@
 #include <cct/local/boxstore.h>
 #include <cct/local/tpl.h>
 #include <cct/secrets/digest.h>
-#include <cct/util/clock.h>
 #include <cct/util/fs.h>
 #include <cct/util/json.h>
 #include <cct/util/map.h>
@@ -13,7 +12,6 @@
 
 #include <fcntl.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -716,7 +714,6 @@ static void test_uploads(void **state)
         fail_msg("%s", e.text);
     snprintf(path, sizeof(path), "layers/%s/root/" TPL_COPY_DIR "/files.tar", layer);
     assert_true(exists(path));
-    tpl_layer_drop(s, layer);
     tpl_store_free(s);
 }
 

@@ -3,8 +3,6 @@
 #include <cct/local/watch.h>
 #include <cct/util/buf.h>
 #include <cct/util/clock.h>
-#include <cct/util/str.h>
-#include <cct/util/xalloc.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>

@@ -34,8 +34,7 @@ enum connect_code {
 #define CONNECT_FLAG_END 0x02u
 #define CONNECT_HEAD_BYTES 5
 
-/* Lower-case name on the wire ("not_found") and the status of a unary answer. */
-const char *connect_code_name(enum connect_code code);
+/* The status of a unary answer that fails so. */
 int connect_code_http(enum connect_code code);
 /* The code that tells a client what errno means for its request. */
 enum connect_code connect_code_from_errno(int err);

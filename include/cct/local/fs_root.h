@@ -6,7 +6,7 @@
  * say. Links of /proc that jump (/proc/self/root, /proc/N/fd/M) are followed in
  * neither case.
  *
- * Paths are absolute, without "." and ".." (envd_fs_path). Functions give -1
+ * Paths are absolute, without "." and ".." (envd_fs_path_of). Functions give -1
  * with errno: EXDEV means that the path leads out. One owner, one thread. */
 #ifndef CCT_LOCAL_FS_ROOT_H
 #define CCT_LOCAL_FS_ROOT_H

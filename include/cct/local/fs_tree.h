@@ -17,7 +17,7 @@ int fs_tree_remove(const struct fs_root *r, const char *path);
 /* rename(), over an existing file or empty folder too; between two mounts by a copy
  * that appears whole, after which the source is removed. */
 int fs_tree_move(const struct fs_root *r, const char *from, const char *to);
-/* True when fs_tree_move would have to copy: `rename` says so without doing it. */
+/* The same without a copy: EAGAIN where one would be needed. */
 int fs_tree_rename(const struct fs_root *r, const char *from, const char *to);
 /* Join files into one that appears whole under `to`, then remove them. On failure
  * nothing has changed, and *bad is the path that was the reason. */

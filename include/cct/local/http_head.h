@@ -45,8 +45,6 @@ long http_head_parse(struct http_head *h, const char *p, size_t len);
 const struct http_slice *http_head_get(const struct http_head *h, const char *name);
 bool http_slice_is(const struct http_slice *s, const char *text);
 bool http_slice_is_nocase(const struct http_slice *s, const char *text);
-/* True if any comma-separated element equals `token`, in any case. */
-bool http_slice_has_token(const struct http_slice *s, const char *token);
 /* The rules that keep web pages out: Host is 127.0.0.1:port or localhost:port, no
  * Origin, no OPTIONS, no Upgrade. False with status and why set. */
 bool http_head_guard(struct http_head *h, unsigned port);

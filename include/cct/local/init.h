@@ -20,7 +20,6 @@
  *     with {"frozen":true} not by signals: the group of them is frozen already
  *   POST /cc/resume                      -> 204, and goes on
  *     both with {"memory":false}: every process but PID 1 is ended first
- *   GET  /cc/stats                       -> {"processes": n, "startedMs": ms}
  *   GET  /cc/metrics?start=S&end=S       -> {"samples": [[ts, cpu %, cpus, memory used,
  *     total, cache, disk used, total]...]}: the last hour, one each 5 s; bytes and
  *     unix seconds; with latest=1 only the last one
@@ -33,7 +32,7 @@
  * The provider's calls are HTTP/1.1 with Host: localhost, Connection: close,
  * X-Access-Token and X-CC-Control. PATH of the processes starts with
  * /run/cc/bin, where `demo-agent` is; a PATH in envVars wins.
- * Requests with that header from the traffic port are refused by the tunnel. */
+ * The traffic port passes neither that header on nor a request for /cc/. */
 #ifndef CCT_LOCAL_INIT_H
 #define CCT_LOCAL_INIT_H
 

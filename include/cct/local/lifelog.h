@@ -47,8 +47,7 @@ void lifelog_add(struct lifelog *l, const struct sbox_rec *r, enum life type, co
 const struct life_event *lifelog_events(const struct lifelog *l, size_t *n);
 /* JSON text of event number i as a new string, NULL when it cannot be read. */
 char *lifelog_text(const struct lifelog *l, size_t i);
-/* "sandbox.lifecycle.created" ... and back; LIFE_N when it is none of them. */
-const char *life_name(enum life type);
+/* The type that "sandbox.lifecycle.created" ... names; LIFE_N when it is none. */
 enum life life_parse(const char *name);
 
 #endif

@@ -57,7 +57,7 @@ const struct ns_ids *ns_ids(void);
 /* 0, or negative with *e. On success the caller owns the descriptors of *out. */
 int ns_start(const struct ns_spec *s, struct ns_child *out, struct err *e);
 /* Try the whole sequence; 0 or ERR_UNSUPPORTED with the sentence. Blocks up to
- * some seconds. `net` also tries a network namespace. */
+ * some seconds. */
 int ns_probe(const char *exe, struct err *e);
 /* The same; and whether the user root can be one in a sandbox. */
 int ns_probe_root(const char *exe, bool *root, struct err *e);

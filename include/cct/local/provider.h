@@ -47,8 +47,8 @@ struct provider {
 
 enum sbox_phase { SBOX_CREATING, SBOX_LIVE, SBOX_CHANGING, SBOX_KILLING };
 
-/* Answer of an operation: rc 0 or a negative err code. The sandbox is valid
- * during the call when rc is 0; when it died meanwhile, `b` is NULL. */
+/* Answer of an operation: the sandbox, valid during the call, or NULL with *e. Of a
+ * kill: NULL, and `e` is NULL when it is gone. */
 typedef void (*sbox_done)(void *arg, struct sbox *b, const struct err *e);
 
 struct sbox_ready;
@@ -101,8 +101,6 @@ struct sbox_new {
 
 /* Sandboxes that clients may see (live, or between two states). NULL: none. */
 struct sbox *sbox_find(const struct provider *p, const char *id);
-/* Also one of a template build. */
-struct sbox *sbox_find_any(const struct provider *p, const char *id);
 bool sbox_is_visible(const struct sbox *b);
 size_t sbox_count_running(const struct provider *p); /* with those being made */
 size_t sbox_count_hidden(const struct provider *p);
@@ -125,9 +123,7 @@ void sbox_kill(struct sbox *b, sbox_done done, void *arg); /* done may be NULL *
  * Moves rec's metadata and both descriptors in (status_fd may be -1). */
 struct sbox *sbox_make(struct provider *p, const struct sbox_rec *take, int pidfd,
                        int status_fd, int timeout_ms, sbox_done done, void *arg);
-/* Move the end (wall ms) of a running sandbox; the second form because a client
- * asked for it. */
-void sbox_set_end(struct sbox *b, int64_t end_ms);
+/* Move the end (wall ms) of a running sandbox because a client asked for it. */
 void sbox_move_end(struct sbox *b, int64_t end_ms);
 /* Take over or clean up what an earlier provider left; `adopting` counts down. */
 void sbox_adopt_all(struct provider *p, void (*ready)(struct provider *p));

@@ -25,7 +25,6 @@ const char *tpl_status_name(enum tpl_status s);
 /* --- a build's log (tpl_log.c) ------------------------------------------------ */
 enum tpl_level { TPL_DEBUG, TPL_INFO, TPL_WARN, TPL_ERROR };
 const char *tpl_level_name(enum tpl_level l);
-bool tpl_level_parse(const char *s, enum tpl_level *out);
 
 struct tpl_entry {
     int64_t ms; /* wall; never before the entry above */
@@ -150,8 +149,6 @@ void tpl_image_copy(struct tpl_image *to, const struct tpl_image *from);
 void tpl_free(struct tpl *t);
 void tpl_write(struct buf *b, const struct tpl *t);                /* template.json's text */
 struct tpl *tpl_read(const char *text, size_t len, struct err *e); /* every field checked */
-char *tpl_dir(const struct tpl_store *s, const struct tpl *t);
-void tpl_uuid(char *dst); /* 37 bytes */
 
 /* --- layers and uploads on disk (tpl_layers.c) --------------------------------- */
 #define TPL_LAYER_LEN 32
@@ -163,7 +160,6 @@ int tpl_layer_new(struct tpl_store *s, char *name, struct err *e);
 int tpl_layer_put_files(struct tpl_store *s, const char *name, const char *hash, struct err *e);
 /* From here on the layer may be used by others, and is found by its key. */
 int tpl_layer_publish(struct tpl_store *s, const char *name, const char *key, struct err *e);
-void tpl_layer_drop(struct tpl_store *s, const char *name);
 /* Layers and uploads without use go, in a child. */
 void tpl_layers_sweep(struct tpl_store *s);
 void tpl_sweep_later(struct tpl_store *s); /* soon, when nothing else is to be done */
@@ -193,6 +189,6 @@ void tpl_build_stop(struct tpl_store *s, const char *why);
 /* Is a build just writing this layer? */
 bool tpl_layer_in_work(const struct tpl_store *s, const char *name);
 /* Call it off: nothing of it is left; the build's status is not changed. */
-void tpl_build_cancel(struct tpl_store *s, struct tpl_build *b);
+void tpl_build_cancel(struct tpl_build *b);
 
 #endif
