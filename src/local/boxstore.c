@@ -84,7 +84,7 @@ static int replace_file(const char *path, const char *data, size_t len, struct e
     unlink(tmp);
     int fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     int rc = 0;
-    if (fd < 0 || write(fd, data, len) != (ssize_t)len)
+    if (fd < 0 || fs_write_all(fd, data, len) != 0)
         rc = err_sys(e, 0, "cannot write '%s'", tmp);
     if (fd >= 0)
         close(fd);
@@ -117,12 +117,7 @@ static bool take_str(const struct cJSON *j, const char *name, char *dst, size_t 
 
 static struct cJSON *copy_object(const struct cJSON *o)
 {
-    if (!json_is_object(o))
-        return NULL;
-    char *text = json_text(o);
-    struct cJSON *copy = json_parse(text, strlen(text), NULL);
-    free(text);
-    return copy;
+    return json_is_object(o) ? json_copy(o) : NULL;
 }
 
 static bool from_json(struct sbox_rec *r, const struct cJSON *j)

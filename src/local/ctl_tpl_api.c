@@ -346,17 +346,12 @@ void ctl_tpl_delete(struct ctl_call *c)
 
 static bool tags_valid(struct ctl_call *c, const char **tags, size_t n)
 {
-    struct tpl_ref r;
     struct err e = {0};
-    for (size_t i = 0; i < n; i++) {
-        char *text = xasprintf("x:%s", tags[i]);
-        int rc = tpl_ref_parse(&r, text, &e);
-        free(text);
-        if (rc != 0) {
+    for (size_t i = 0; i < n; i++)
+        if (tpl_tag_check(tags[i], &e) != 0) {
             ctl_reply_err(c->r, &e);
             return false;
         }
-    }
     if (n == 0)
         http_reply_error(c->r, 400, "tags are missing");
     return n > 0;

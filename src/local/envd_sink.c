@@ -3,6 +3,7 @@
 #include "envd_sink.h"
 #include <cct/local/fs_meta.h>
 #include <cct/local/fs_root.h>
+#include <cct/util/fs.h>
 #include <cct/util/xalloc.h>
 #include <errno.h>
 #include <stdio.h>
@@ -71,22 +72,12 @@ int sink_open(struct sink *s, const struct fs_root *root, const char *path, mode
 
 static int write_all(struct sink *s, const void *data, size_t len)
 {
-    const char *p = data;
     if (len > s->max - s->written) {
         errno = EFBIG;
         return -1;
     }
     s->written += len;
-    while (len > 0) {
-        ssize_t n = write(s->fd, p, len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -1;
-        p += n;
-        len -= (size_t)n;
-    }
-    return 0;
+    return fs_write_all(s->fd, data, len);
 }
 
 static int write_inflated(struct sink *s, const char *p, size_t len)

@@ -215,15 +215,18 @@ int fs_root_make_dirs(const struct fs_root *r, const char *path, bool self)
     return rc;
 }
 
-int fs_temp_open(int dir, bool replaces, char *name, size_t size)
+void fs_temp_name(bool replaces, char *name, size_t size)
 {
     char tail[17];
-    unsigned char random[8];
+    rand_id(tail, 16);
+    snprintf(name, size, "%s%s", replaces ? FS_TEMP_REPLACE : FS_TEMP_NEW, tail);
+}
+
+int fs_temp_open(int dir, bool replaces, char *name, size_t size)
+{
     int fd = -1;
     for (int i = 0; i < TRIES && fd < 0; i++) {
-        rand_bytes(random, sizeof(random));
-        hex_encode(tail, random, sizeof(random));
-        snprintf(name, size, "%s%s", replaces ? FS_TEMP_REPLACE : FS_TEMP_NEW, tail);
+        fs_temp_name(replaces, name, size);
         fd = openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd < 0 && errno != EEXIST && errno != EINTR)
             break;

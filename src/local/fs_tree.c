@@ -1,5 +1,6 @@
 /* Removing, moving and joining: see the header. */
 #include <cct/local/fs_tree.h>
+#include <cct/util/fs.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <dirent.h>
@@ -103,9 +104,8 @@ static int copy_range(int from, int to, off_t len)
             if (n == 0)
                 break;
             err = n < 0 && errno != EINTR ? errno : 0;
-            for (ssize_t at = 0, out; err == 0 && at<n; at += out> 0 ? out : 0)
-                if ((out = write(to, chunk + at, (size_t)(n - at))) < 0 && errno != EINTR)
-                    err = errno;
+            if (n > 0 && fs_write_all(to, chunk, (size_t)n) != 0)
+                err = errno;
         }
         len -= n > 0 ? n : 0;
     }
@@ -228,20 +228,11 @@ static int copy_at(int fdir, const char *from, int tdir, const char *to, int dep
 
 /* --- move ----------------------------------------------------------------- */
 
-static void temp_name(char *dst, size_t size)
-{
-    unsigned char random[8];
-    char tail[17];
-    rand_bytes(random, sizeof(random));
-    hex_encode(tail, random, sizeof(random));
-    snprintf(dst, size, FS_TEMP_NEW "%s", tail);
-}
-
 static int move_by_copy(int fdir, const char *from, int tdir, const char *to)
 {
     struct statx sx = {0};
     char tmp[48];
-    temp_name(tmp, sizeof(tmp));
+    fs_temp_name(false, tmp, sizeof(tmp));
     if (statx(fdir, from, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &sx) == 0 &&
         (sx.stx_attributes & STATX_ATTR_MOUNT_ROOT))
         return EBUSY;

@@ -47,13 +47,6 @@ enum life life_parse(const char *name)
 
 /* --- the text of an event ------------------------------------------------------ */
 
-static void uuid_text(char dst[37], const unsigned char b[16])
-{
-    snprintf(dst, 37, "%02x%02x%02x%02x-%02x%02x-4%01x%02x-8%01x%02x-%02x%02x%02x%02x%02x%02x",
-             b[0], b[1], b[2], b[3], b[4], b[5], b[6] & 15, b[7], b[8] & 15, b[9], b[10], b[11],
-             b[12], b[13], b[14], b[15]);
-}
-
 /* One run of a sandbox has one id: made from its start, so nobody has to keep it. */
 static void execution_id(char dst[37], const struct sbox_rec *r)
 {
@@ -61,7 +54,7 @@ static void execution_id(char dst[37], const struct sbox_rec *r)
     char text[64];
     snprintf(text, sizeof(text), "%s %lld", r->id, (long long)r->started_ms);
     digest_sha256(hash, text, strlen(text));
-    uuid_text(dst, hash);
+    uuid_format(dst, hash);
 }
 
 static void write_time(struct jw *w, const char *name, int64_t ms)
@@ -102,12 +95,8 @@ static void write_data(struct jw *w, const struct sbox_rec *r, enum life type, c
 static void write_event(struct buf *b, const struct sbox_rec *r, enum life type,
                         const char *why, int64_t now, bool metadata)
 {
-    char id[37], run[37], hex[33];
-    unsigned char bytes[16];
-    digest_random_hex(hex, 32);
-    for (size_t i = 0; i < 16; i++)
-        bytes[i] = (unsigned char)((hex[2 * i] & 15) << 4 | (hex[2 * i + 1] & 15));
-    uuid_text(id, bytes);
+    char id[37], run[37];
+    rand_uuid(id);
     execution_id(run, r);
     struct jw w;
     jw_init(&w, b);

@@ -102,8 +102,7 @@ static void free_box(struct sbox *b)
     free(b);
 }
 
-/* A child of ours without any of our descriptors, for work that may block. */
-static pid_t fork_helper(void)
+pid_t provider_fork(void)
 {
     pid_t pid = fork();
     if (pid == 0) {
@@ -115,6 +114,14 @@ static pid_t fork_helper(void)
     return pid;
 }
 
+void provider_remove_tree(const char *path)
+{
+    if (provider_fork() == 0) {
+        boxstore_remove_tree(path, NULL);
+        _exit(0);
+    }
+}
+
 void sbox_remove_files(struct provider *p, const char *id, const char *sock)
 {
     char *dir = boxstore_dir(p->state_dir, id);
@@ -122,11 +129,7 @@ void sbox_remove_files(struct provider *p, const char *id, const char *sock)
     unlink(record); /* first: whatever is left is then only rubbish */
     if (*sock)
         unlink(sock);
-    pid_t pid = fork_helper();
-    if (pid == 0) {
-        boxstore_remove_tree(dir, NULL);
-        _exit(0);
-    }
+    provider_remove_tree(dir);
     free(record);
     free(dir);
 }
@@ -135,8 +138,7 @@ void sbox_remove_group(const char *path)
 {
     if (!*path || cgroup_remove(path, 0))
         return;
-    pid_t pid = fork_helper();
-    if (pid == 0) {
+    if (provider_fork() == 0) {
         cgroup_kill(path);
         cgroup_remove(path, KILL_MS);
         _exit(0);
@@ -247,7 +249,7 @@ void sbox_kill(struct sbox *b, sbox_done done, void *arg)
     event_add(b->kill_timer, &tv);
     bool all = b->rec.cgroup[0] && cgroup_kill(b->rec.cgroup) == 0;
     if (!b->rec.isolated && !all) {
-        pid_t pid = fork_helper();
+        pid_t pid = provider_fork();
         if (pid == 0) {
             sbox_kill_tree(b->rec.pid);
             _exit(0);

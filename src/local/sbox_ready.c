@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define READY_MS 60000 /* until then the ready command must have said yes */
-#define POLL_MS 20 /* doubled up to ... */
+#define POLL_MS 20     /* doubled up to ... */
 #define POLL_MAX_MS 250
 #define TAIL_MAX 400 /* of what a failed command printed */
 
@@ -170,11 +170,7 @@ void sbox_run_ready(struct sbox *b, const struct tpl_image *image, sbox_done don
     r->image.user = copy(image->user);
     r->image.start_cmd = copy(image->start_cmd);
     r->image.ready_cmd = copy(image->ready_cmd);
-    if (image->env) {
-        char *text = json_text(image->env);
-        r->image.env = json_parse(text, strlen(text), NULL);
-        free(text);
-    }
+    r->image.env = json_copy(image->env);
     r->timer = evtimer_new(b->p->base, on_timer, r);
     if (!r->timer)
         die("libevent is out of memory");

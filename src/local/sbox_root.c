@@ -3,6 +3,7 @@
  * sandbox's user and goes with the sandbox, except a layer that is being built. */
 #include "sbox_priv.h"
 #include <cct/local/ns.h>
+#include <cct/local/tpl_plan.h>
 #include <cct/util/fs.h>
 #include <cct/util/xalloc.h>
 
@@ -14,11 +15,6 @@
 bool sbox_root_is_layered(const struct sbox_new *n)
 {
     return n->build_layer || (n->image && n->image->n_layers > 0);
-}
-
-static bool layer_name_ok(const char *name)
-{
-    return strlen(name) == 32 && strspn(name, "0123456789abcdef") == 32;
 }
 
 /* Whether layers work here is tried once, when they are first asked for. */
@@ -42,7 +38,7 @@ static int check_names(const char *layers_dir, const struct sbox_new *n, struct 
     size_t count = n->image ? n->image->n_layers : 0;
     for (size_t i = 0; i <= count; i++) {
         const char *name = i < count ? n->image->layers[i] : n->build_layer;
-        if (name && !layer_name_ok(name))
+        if (name && !tpl_layer_name_ok(name))
             return err_set(e, ERR_CORRUPT, "layer '%.40s' has no valid name", name);
         if (i == count)
             break;

@@ -134,7 +134,7 @@ static int config_fd(const struct provider *p, const struct sbox_rec *r, const c
         jw_i64(&w, "memLimit", (int64_t)r->mem_mb << 20);
     jw_end(&w);
     int fd = memfd_create("cc-tui-local", MFD_CLOEXEC);
-    if (fd < 0 || write(fd, b.p, b.len) != (ssize_t)b.len || lseek(fd, 0, SEEK_SET) != 0) {
+    if (fd < 0 || fs_write_all(fd, b.p, b.len) != 0 || lseek(fd, 0, SEEK_SET) != 0) {
         err_sys(e, 0, "cannot pass the sandbox's settings");
         if (fd >= 0)
             close(fd);
@@ -148,10 +148,7 @@ static int config_fd(const struct provider *p, const struct sbox_rec *r, const c
 /* NULL for what is absent or empty. */
 static struct cJSON *copy_json(const struct cJSON *o)
 {
-    char *text = json_first(o) ? json_text(o) : NULL;
-    struct cJSON *copy = text ? json_parse(text, strlen(text), NULL) : NULL;
-    free(text);
-    return copy;
+    return json_first(o) ? json_copy(o) : NULL;
 }
 
 static void fill_record(const struct provider *p, const struct sbox_new *n, struct sbox_rec *r)

@@ -27,32 +27,7 @@ static char *layer_path(const struct tpl_store *s, const char *name, const char 
     return xasprintf("%s/layers/%s%s", s->p->state_dir, name, sub);
 }
 
-static bool is_layer_name(const char *name)
-{
-    return strlen(name) == TPL_LAYER_LEN && strspn(name, "0123456789abcdef") == TPL_LAYER_LEN;
-}
-
 /* --- removal -------------------------------------------------------------------- */
-
-static pid_t fork_child(void)
-{
-    pid_t pid = fork();
-    if (pid == 0) {
-        syscall(SYS_close_range, 3u, ~0u, 0);
-        signal(SIGTERM, SIG_DFL);
-    } else if (pid < 0) {
-        log_error("cannot fork: %s", strerror(errno));
-    }
-    return pid;
-}
-
-void tpl_remove_tree(const char *path)
-{
-    if (fork_child() == 0) {
-        boxstore_remove_tree(path, NULL);
-        _exit(0);
-    }
-}
 
 /* Everything that somebody may still mount. */
 static struct map *used_layers(const struct tpl_store *s)
@@ -88,7 +63,7 @@ static void collect(struct tpl_store *s, struct map *used, char ***paths, size_t
     DIR *d = opendir(dir);
     struct dirent *de;
     while (d && (de = readdir(d)) != NULL) {
-        if (!is_layer_name(de->d_name) || map_get(used, de->d_name) ||
+        if (!tpl_layer_name_ok(de->d_name) || map_get(used, de->d_name) ||
             tpl_layer_in_work(s, de->d_name))
             continue;
         forget_keys(s, de->d_name);
@@ -123,7 +98,7 @@ void tpl_layers_sweep(struct tpl_store *s)
     collect(s, used, &paths, &n);
     map_free(used, NULL);
     char *uploads = fs_join(s->p->state_dir, "uploads");
-    if (fork_child() == 0) {
+    if (provider_fork() == 0) {
         remove_old_uploads(uploads);
         for (size_t i = 0; i < n; i++) {
             char *key = fs_join(paths[i], "key");
@@ -169,7 +144,7 @@ void tpl_layers_load(struct tpl_store *s)
     DIR *d = opendir(dir);
     struct dirent *de;
     while (d && (de = readdir(d)) != NULL)
-        if (is_layer_name(de->d_name))
+        if (tpl_layer_name_ok(de->d_name))
             load_key(s, de->d_name, times);
     if (d)
         closedir(d);
@@ -189,7 +164,7 @@ int tpl_layer_new(struct tpl_store *s, char *name, struct err *e)
     else
         rc = ns_layer_make(path, e);
     if (rc != 0)
-        tpl_remove_tree(path);
+        provider_remove_tree(path);
     free(path);
     return rc;
 }

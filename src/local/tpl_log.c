@@ -107,7 +107,7 @@ static void put(struct tpl_log *l)
     jw_str(&w, "message", e->message);
     jw_end(&w);
     buf_addc(&b, '\n');
-    if (write(l->fd, b.p, b.len) != (ssize_t)b.len) {
+    if (fs_write_all(l->fd, b.p, b.len) != 0) {
         log_warn("a build's log is kept in memory only: cannot write: %s", strerror(errno));
         close(l->fd);
         l->fd = -1;

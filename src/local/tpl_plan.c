@@ -19,16 +19,34 @@ bool tpl_name_ok(const char *s)
 }
 
 /* Tags may have dots and capitals, as versions do. */
-static bool tag_ok(const char *s)
+bool tpl_tag_ok(const char *s)
 {
     size_t n = strlen(s);
     return n > 0 && n <= TPL_NAME_MAX &&
            strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == n;
 }
 
+static bool is_hex(const char *s, size_t n)
+{
+    return strlen(s) == n && strspn(s, "0123456789abcdef") == n;
+}
+
 bool tpl_hash_ok(const char *s)
 {
-    return strlen(s) == TPL_KEY_LEN && strspn(s, "0123456789abcdef") == TPL_KEY_LEN;
+    return is_hex(s, TPL_KEY_LEN);
+}
+
+bool tpl_layer_name_ok(const char *s)
+{
+    return is_hex(s, TPL_LAYER_LEN);
+}
+
+int tpl_tag_check(const char *tag, struct err *e)
+{
+    if (tpl_tag_ok(tag))
+        return 0;
+    return err_set(e, ERR_INVALID, "tag '%.80s' must be of letters, digits, '-', '_' and '.'",
+                   tag);
 }
 
 int tpl_ref_parse(struct tpl_ref *r, const char *text, struct err *e)
@@ -51,10 +69,8 @@ int tpl_ref_parse(struct tpl_ref *r, const char *text, struct err *e)
                        r->name);
     if (name[len] == '\0')
         return 0;
-    if (!tag_ok(name + len + 1))
-        return err_set(e, ERR_INVALID,
-                       "tag '%.80s' must be of letters, digits, '-', '_' and '.'",
-                       name + len + 1);
+    if (tpl_tag_check(name + len + 1, e) != 0)
+        return ERR_INVALID;
     str_copy(r->tag, sizeof(r->tag), name + len + 1);
     return 0;
 }

@@ -15,17 +15,6 @@ const char *tpl_status_name(enum tpl_status s)
     return status_names[s];
 }
 
-static void new_uuid(char *dst)
-{
-    unsigned char r[16];
-    char hex[33];
-    rand_bytes(r, sizeof(r));
-    r[6] = (unsigned char)((r[6] & 0x0f) | 0x40);
-    r[8] = (unsigned char)((r[8] & 0x3f) | 0x80);
-    hex_encode(hex, r, sizeof(r));
-    snprintf(dst, 37, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16, hex + 20);
-}
-
 static bool uuid_ok(const char *s)
 {
     return strlen(s) == 36 && strspn(s, "0123456789abcdef-") == 36;
@@ -36,7 +25,7 @@ static bool uuid_ok(const char *s)
 struct tpl_build *tpl_build_new(void)
 {
     struct tpl_build *b = xcalloc(1, sizeof(*b));
-    new_uuid(b->id);
+    rand_uuid(b->id);
     b->created_ms = b->updated_ms = clock_wall_ms();
     b->cpu = PROV_CPU;
     b->mem_mb = PROV_MEM_MB;
@@ -58,14 +47,6 @@ static void free_list(char **list, size_t n)
     free(list);
 }
 
-static struct cJSON *copy_json(const struct cJSON *j)
-{
-    char *text = json_text(j);
-    struct cJSON *copy = json_parse(text, strlen(text), NULL);
-    free(text);
-    return copy;
-}
-
 void tpl_image_clear(struct tpl_image *i)
 {
     free_list(i->layers, i->n_layers);
@@ -82,7 +63,7 @@ void tpl_image_copy(struct tpl_image *to, const struct tpl_image *from)
     memset(to, 0, sizeof(*to));
     to->layers = copy_list(from->layers, from->n_layers);
     to->n_layers = from->n_layers;
-    to->env = from->env ? copy_json(from->env) : NULL;
+    to->env = json_copy(from->env);
     to->workdir = xstrdup(from->workdir);
     to->user = xstrdup(from->user);
     to->start_cmd = xstrdup(from->start_cmd);
@@ -203,29 +184,15 @@ static bool read_list(const struct cJSON *j, char ***list, size_t *n, bool (*ok)
     return true;
 }
 
-static bool layer_ok(const char *s)
-{
-    return strlen(s) == TPL_LAYER_LEN && strspn(s, "0123456789abcdef") == TPL_LAYER_LEN;
-}
-
-static bool tag_ok(const char *s)
-{
-    struct tpl_ref r;
-    char *text = xasprintf("x:%s", s);
-    bool ok = tpl_ref_parse(&r, text, NULL) == 0 && r.tag[0] != '\0';
-    free(text);
-    return ok;
-}
-
 static bool read_image(const struct cJSON *j, struct tpl_image *i)
 {
-    if (!read_list(json_get(j, "layers"), &i->layers, &i->n_layers, layer_ok))
+    if (!read_list(json_get(j, "layers"), &i->layers, &i->n_layers, tpl_layer_name_ok))
         return false;
     const struct cJSON *env = json_get(j, "env");
     for (const struct cJSON *c = json_first(env); c; c = json_next(c))
         if (!json_is_string(c))
             return false;
-    i->env = json_is_object(env) ? copy_json(env) : NULL;
+    i->env = json_is_object(env) ? json_copy(env) : NULL;
     i->workdir = xstrdup(json_str(j, "workdir", NULL));
     i->user = xstrdup(json_str(j, "user", NULL));
     i->start_cmd = xstrdup(json_str(j, "startCmd", NULL));
@@ -258,14 +225,14 @@ static bool read_build(const struct cJSON *j, struct tpl_build *b)
     return uuid_ok(id) && read_status(json_str(j, "status", ""), &b->status) &&
            b->created_ms > 0 && b->cpu > 0 && b->mem_mb > 0 &&
            read_image(json_get(j, "image"), &b->image) &&
-           read_list(json_get(j, "tags"), &b->tags, &b->n_tags, tag_ok);
+           read_list(json_get(j, "tags"), &b->tags, &b->n_tags, tpl_tag_ok);
 }
 
 static bool read_tags(struct tpl *t, const struct cJSON *j)
 {
     for (const struct cJSON *c = json_first(j); c; c = json_next(c)) {
         const char *name = json_str(c, "name", ""), *build = json_str(c, "build", "");
-        if (!tag_ok(name) || !tpl_build_find(t, build))
+        if (!tpl_tag_ok(name) || !tpl_build_find(t, build))
             return false;
         tpl_tag_put(t, name, build);
         t->tags.v[t->tags.n - 1].created_ms = json_i64(c, "createdAt", t->created_ms);

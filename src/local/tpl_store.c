@@ -219,7 +219,7 @@ static void load_all(struct tpl_store *s)
             load_one(s, de->d_name);
         } else if (str_starts(de->d_name, "gone-")) { /* its removal was cut off */
             char *gone = fs_join(path, de->d_name);
-            tpl_remove_tree(gone);
+            provider_remove_tree(gone);
             free(gone);
         }
     }
@@ -430,13 +430,10 @@ static void drop_folder(struct tpl_store *s, const struct tpl *t)
 int tpl_request(struct tpl_store *s, const char *name, const char *const *tags, size_t n_tags,
                 int cpu, int mem_mb, struct tpl **out, struct tpl_build **build, struct err *e)
 {
-    struct tpl_ref r, g;
+    struct tpl_ref r;
     int rc = tpl_ref_parse(&r, name, e);
-    for (size_t i = 0; i < n_tags && rc == 0; i++) {
-        char *text = xasprintf("x:%s", tags[i]);
-        rc = tpl_ref_parse(&g, text, e);
-        free(text);
-    }
+    for (size_t i = 0; i < n_tags && rc == 0; i++)
+        rc = tpl_tag_check(tags[i], e);
     if (rc != 0)
         return rc;
     if (count_open(s) >= TPL_WAITING_MAX)
@@ -526,7 +523,7 @@ void tpl_delete(struct tpl_store *s, struct tpl *t)
     char *dir = dir_of(s, t);
     char *gone = xasprintf("%s/templates/gone-%s", s->p->state_dir, t->id);
     if (rename(dir, gone) == 0)
-        tpl_remove_tree(gone);
+        provider_remove_tree(gone);
     else
         log_error("cannot remove '%s': %s", dir, strerror(errno));
     free(dir);

@@ -4,11 +4,11 @@
 #include <cct/local/tpl.h>
 #include <cct/secrets/digest.h>
 #include <cct/util/clock.h>
+#include <cct/util/fs.h>
 #include <cct/util/map.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,15 +92,8 @@ struct tpl_inflow *tpl_inflow_new(struct tpl_store *s, const char *hash, struct 
 
 int tpl_inflow_add(struct tpl_inflow *f, const char *p, size_t len, struct err *e)
 {
-    while (len > 0) {
-        ssize_t n = write(f->fd, p, len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return err_sys(e, 0, "cannot write '%s'", f->path);
-        p += n;
-        len -= (size_t)n;
-    }
+    if (fs_write_all(f->fd, p, len) != 0)
+        return err_sys(e, 0, "cannot write '%s'", f->path);
     return 0;
 }
 

@@ -132,15 +132,16 @@ char *fs_read_linked(const char *path, size_t max, size_t *len, struct err *e)
     return p;
 }
 
-static int write_bytes(int fd, const char *data, size_t len)
+int fs_write_all(int fd, const void *data, size_t len)
 {
+    const char *p = data;
     while (len > 0) {
-        ssize_t w = write(fd, data, len);
+        ssize_t w = write(fd, p, len);
         if (w < 0 && errno == EINTR)
             continue;
         if (w < 0)
             return -1;
-        data += w;
+        p += w;
         len -= (size_t)w;
     }
     return 0;
@@ -176,7 +177,7 @@ static int write_in(int dir, const char *name, const char *path, const void *dat
     int fd = open_again(dir, temp, O_WRONLY | O_CREAT | O_EXCL, 0600);
     if (fd < 0)
         return err_sys(e, 0, "cannot write '%s'", path);
-    bool done = fchmod(fd, 0600) == 0 && write_bytes(fd, data, len) == 0 && fsync(fd) == 0;
+    bool done = fchmod(fd, 0600) == 0 && fs_write_all(fd, data, len) == 0 && fsync(fd) == 0;
     if (!done)
         rc = err_sys(e, 0, "cannot write '%s'", path);
     if (close(fd) != 0 && done) {

@@ -133,3 +133,11 @@ char *json_text(const struct cJSON *j)
         die("out of memory while JSON was written");
     return s;
 }
+
+struct cJSON *json_copy(const struct cJSON *j)
+{
+    struct cJSON *copy = j ? cJSON_Duplicate(j, true) : NULL;
+    if (j && !copy)
+        die("out of memory");
+    return copy;
+}

@@ -2,6 +2,7 @@
  * slow disk never holds up who reads the ring. */
 #include <cct/util/clock.h>
 #include <cct/util/err.h>
+#include <cct/util/fs.h>
 #include <cct/util/limits.h>
 #include <cct/util/log.h>
 #include <cct/util/str.h>
@@ -112,20 +113,6 @@ static void rotate_if_full(void)
     file.fd = fd < 0 ? -1 : fd;
 }
 
-static bool write_all(int fd, const char *p, size_t n)
-{
-    while (n > 0) {
-        ssize_t w = write(fd, p, n);
-        if (w < 0 && errno == EINTR)
-            continue;
-        if (w <= 0)
-            return false;
-        p += w;
-        n -= (size_t)w;
-    }
-    return true;
-}
-
 static bool write_line(const struct log_line *line, const char *text)
 {
     char stamp[32];
@@ -133,7 +120,7 @@ static bool write_line(const struct log_line *line, const char *text)
 
     clock_format_rfc3339(stamp, sizeof(stamp), line->wall_ms);
     out = xasprintf("%s %-5s %s\n", stamp, level_name(line->level), text);
-    bool ok = write_all(file.fd, out, strlen(out));
+    bool ok = fs_write_all(file.fd, out, strlen(out)) == 0;
     free(out);
     return ok;
 }

@@ -2,6 +2,7 @@
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -36,4 +37,22 @@ void rand_id(char *dst, size_t n)
             dst[i++] = set[c % 36];
     }
     dst[n] = '\0';
+}
+
+void uuid_format(char *dst, const unsigned char bytes[16])
+{
+    unsigned char b[16];
+    char hex[33];
+    memcpy(b, bytes, sizeof(b));
+    b[6] = (unsigned char)((b[6] & 0x0f) | 0x40); /* version 4 */
+    b[8] = (unsigned char)((b[8] & 0x3f) | 0x80); /* and its variant */
+    hex_encode(hex, b, sizeof(b));
+    snprintf(dst, 37, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16, hex + 20);
+}
+
+void rand_uuid(char *dst)
+{
+    unsigned char bytes[16];
+    rand_bytes(bytes, sizeof(bytes));
+    uuid_format(dst, bytes);
 }

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -178,21 +179,26 @@ static void test_remove_tree(void **state)
 static void test_remove_deep(void **state)
 {
     (void)state;
+    static const char *const names[] = {"a", "a-folder-with-a-rather-long-name"};
+    struct rlimit few = {100, 100}, was;
     char tree[96];
     snprintf(tree, sizeof(tree), "%s/deep", dir);
     assert_int_equal(mkdir(tree, 0700), 0);
     int at = open(tree, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    for (int i = 0; i < 3000; i++) {
-        static const char *const names[] = {"a", "b"};
+    for (int i = 0; i < 300; i++) {
         for (int k = 0; k < 2; k++)
             assert_int_equal(mkdirat(at, names[k], k == 0 && i % 50 == 7 ? 0 : 0700), 0);
-        int next = openat(at, "b", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int next = openat(at, names[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         assert_true(next >= 0);
         close(at);
         at = next;
     }
     close(at);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+    few.rlim_max = was.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
     assert_int_equal(boxstore_remove_tree(tree, NULL), 0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
     assert_int_not_equal(access(tree, F_OK), 0);
 }
 

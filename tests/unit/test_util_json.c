@@ -190,7 +190,11 @@ static void test_getters(void **state)
     char *out = json_text(json_get(j, "arr"));
     assert_string_equal(out, "[1,\"x\"]");
     free(out);
+    struct cJSON *copy = json_copy(json_get(j, "o"));
     json_free(j);
+    assert_string_equal(json_str_of(json_path(copy, "p.q")), "deep");
+    json_free(copy);
+    assert_null(json_copy(NULL));
     json_free(NULL);
 }
 

@@ -132,6 +132,15 @@ static void test_random(void **state)
     assert_string_not_equal(a, b);
     hex_encode(hex, "\x00\x7f\xab\xff", 4);
     assert_string_equal(hex, "007fabff");
+    char uuid[37], other[37];
+    unsigned char bytes[16];
+    memset(bytes, 0xff, sizeof(bytes));
+    uuid_format(uuid, bytes);
+    assert_string_equal(uuid, "ffffffff-ffff-4fff-bfff-ffffffffffff");
+    rand_uuid(uuid);
+    rand_uuid(other);
+    assert_string_not_equal(uuid, other);
+    assert_int_equal(strlen(uuid), 36);
 }
 
 static void check_utf8(const char *s, size_t len, size_t used, uint32_t want)

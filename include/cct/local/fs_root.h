@@ -49,7 +49,8 @@ int fs_root_make_dirs(const struct fs_root *r, const char *path, bool self);
 #define FS_TEMP_NEW ".cc-tui-upload-n-"     /* will be a new file */
 #define FS_TEMP_REPLACE ".cc-tui-upload-r-" /* will replace one */
 
-/* Create one in `dir` for writing, mode 0600; its name goes to `name` (48 bytes). */
+/* A fresh name (48 bytes); and a file of such a name in `dir`, for writing, 0600. */
+void fs_temp_name(bool replaces, char *name, size_t size);
 int fs_temp_open(int dir, bool replaces, char *name, size_t size);
 
 #endif

@@ -148,6 +148,11 @@ void sbox_kill_tree(pid_t root);
 /* The same for a sandbox without a readable record, found by its id. */
 void sbox_end_lost(const char *id);
 
+/* fork() for work that may block: the child has none of our descriptors. A failure is
+ * logged. */
+pid_t provider_fork(void);
+void provider_remove_tree(const char *path); /* in a child; does not wait */
+
 /* Arm the tick anew after something changed. */
 void provider_touch(struct provider *p);
 

@@ -151,7 +151,6 @@ void tpl_write(struct buf *b, const struct tpl *t);                /* template.j
 struct tpl *tpl_read(const char *text, size_t len, struct err *e); /* every field checked */
 
 /* --- layers and uploads on disk (tpl_layers.c) --------------------------------- */
-#define TPL_LAYER_LEN 32
 #define TPL_LAYERS_MAX 100u /* of one template */
 void tpl_layers_load(struct tpl_store *s);
 /* An empty layer that nothing refers to yet; name has TPL_LAYER_LEN + 1 bytes. */
@@ -163,7 +162,6 @@ int tpl_layer_publish(struct tpl_store *s, const char *name, const char *key, st
 /* Layers and uploads without use go, in a child. */
 void tpl_layers_sweep(struct tpl_store *s);
 void tpl_sweep_later(struct tpl_store *s); /* soon, when nothing else is to be done */
-void tpl_remove_tree(const char *path);    /* in a child; does not wait */
 
 /* --- archives for COPY (tpl_upload.c) ------------------------------------------ */
 #define TPL_TOKEN_LEN 48

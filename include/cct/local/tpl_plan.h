@@ -86,7 +86,12 @@ struct tpl_ref {
 };
 int tpl_ref_parse(struct tpl_ref *r, const char *text, struct err *e);
 bool tpl_name_ok(const char *s); /* ^[a-z0-9-_]+$, at most TPL_NAME_MAX */
-bool tpl_hash_ok(const char *s); /* 64 lower-case hex digits */
+/* Letters, digits, '-', '_' and '.', at most TPL_NAME_MAX of them. */
+bool tpl_tag_ok(const char *s);
+int tpl_tag_check(const char *s, struct err *e); /* 0, or ERR_INVALID */
+bool tpl_hash_ok(const char *s);                 /* 64 lower-case hex digits */
+#define TPL_LAYER_LEN 32
+bool tpl_layer_name_ok(const char *s); /* TPL_LAYER_LEN of them */
 /* Is it an image that stands for this machine's own programs? */
 bool tpl_image_is_base(const char *image);
 

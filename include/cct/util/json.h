@@ -42,6 +42,8 @@ const struct cJSON *json_next(const struct cJSON *child);
 const char *json_name(const struct cJSON *child);
 /* Compact text of a value; new string, free(). */
 char *json_text(const struct cJSON *j);
+/* A value of its own, json_free(); NULL for NULL. */
+struct cJSON *json_copy(const struct cJSON *j);
 
 /* Writer: appends to a buf, keeps commas right. Depth at most 32.
  *     struct jw w; jw_init(&w, &b);

@@ -8,7 +8,7 @@
 
 bool str_starts(const char *s, const char *prefix);
 bool str_ends(const char *s, const char *suffix);
-bool str_eq(const char *a, const char *b);      /* NULL equals only NULL */
+bool str_eq(const char *a, const char *b);        /* NULL equals only NULL */
 bool str_eq_nocase(const char *a, const char *b); /* ASCII case only */
 /* Copy with truncation; always terminates when size > 0. True if all fitted. */
 bool str_copy(char *dst, size_t size, const char *src);
@@ -29,6 +29,10 @@ void *b64_decode(const char *s, size_t len, size_t *out_len);
 void rand_bytes(void *p, size_t len);
 /* Random lower-case [a-z0-9] id of n characters plus NUL into dst. */
 void rand_id(char *dst, size_t n);
+/* A UUID of 16 bytes that are random or as good as, and a random one. 36 characters
+ * plus NUL. */
+void uuid_format(char *dst, const unsigned char bytes[16]);
+void rand_uuid(char *dst);
 /* 2n hex digits plus NUL. */
 void hex_encode(char *dst, const void *data, size_t n);
 
