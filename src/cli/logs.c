@@ -15,6 +15,7 @@ struct out {
     bool open_line;  /* a piece of a line was printed last */
     char *tool;      /* call whose heading was printed last, or NULL */
     struct buf part; /* of a text that is not whole yet */
+    char *part_id;   /* which text that is */
 };
 
 /* Raw output, and lines of JSON, go out as they are. */
@@ -96,16 +97,26 @@ static void put_part(struct out *o)
     buf_clear(&o->part);
 }
 
+static void add_part(struct out *o, const struct item *it)
+{
+    if (!str_eq(o->part_id, it->id)) {
+        put_part(o);
+        free(o->part_id);
+        o->part_id = it->id ? xstrdup(it->id) : NULL;
+    }
+    buf_adds(&o->part, it->text ? it->text : "");
+}
+
 static void take_part(struct out *o, const struct ev_items *items, size_t i)
 {
     const struct item *it = &items->v[i];
 
     if (it->kind == ITEM_TEXT && it->streaming && items->op[i] == ITEM_APPEND)
-        buf_adds(&o->part, it->text ? it->text : "");
+        add_part(o, it);
     else if (it->kind == ITEM_TEXT)
         buf_clear(&o->part);
-    else if (it->kind == ITEM_SYSTEM || it->kind == ITEM_USER || it->kind == ITEM_TURN_END)
-        put_part(o);
+    else if (it->kind == ITEM_SYSTEM || it->kind == ITEM_TURN_END)
+        put_part(o); /* not at a message: it may be said while its answer is written */
 }
 
 /* Blocks that grow are printed once they are whole. */
@@ -169,6 +180,7 @@ int cli_logs(struct cli *c)
     cli_app_close(&a);
     free(tool);
     free(o.tool);
+    free(o.part_id);
     buf_release(&o.part);
     return status;
 }

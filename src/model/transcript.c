@@ -198,12 +198,27 @@ static void replace_item(struct transcript *t, struct item *o, struct item *n)
     t->bytes += item_bytes(o);
 }
 
+/* Some agents say what they were told only when the first block of the answer is whole:
+ * the message stands before the block that is being written. */
+static size_t before_answer(const struct transcript *t, size_t i)
+{
+    while (i > 0 && t->v[i - 1].streaming &&
+           (t->v[i - 1].kind == ITEM_TEXT || t->v[i - 1].kind == ITEM_THINKING))
+        i--;
+    return i;
+}
+
 /* Items arrive in stream order but for late ones (a load racing the live part). */
 static size_t place_of(const struct transcript *t, const struct item *it)
 {
     size_t i = is_waiting(it) ? t->n : end_of_stream(t);
+    if (it->kind == ITEM_USER && it->state == MSG_DELIVERED && it->offset)
+        return before_answer(t, i);
     if (is_local(it))
         return i;
+    if (it->streaming && (i == 0 || t->v[i - 1].kind == ITEM_TURN_END))
+        while (i < t->n && t->v[i].state == MSG_SENT)
+            i++; /* what begins now answers what was sent */
     while (i > 0 && !is_local(&t->v[i - 1]) &&
            (t->v[i - 1].offset > it->offset ||
             (t->v[i - 1].offset == it->offset && t->v[i - 1].index > it->index)))

@@ -398,6 +398,55 @@ static void test_waiting_messages(void **state)
     check_order("12q4r");
 }
 
+/* A turn that begins answers what was sent, not what is queued. */
+static void test_answer_of_sent(void **state)
+{
+    (void)state;
+    static const struct agent_event end[] = {
+        EVENT(AGENT_TURN_END, 10, .text = LIT("1"), .outcome = AGENT_INTERRUPTED)};
+    static const struct agent_event part[] = {
+        EVENT(AGENT_TEXT, 20, .id = LIT("b"), .text = LIT("a"), .mode = AGENT_APPEND)};
+    static const struct agent_event more[] = {
+        EVENT(AGENT_TEXT, 40, .id = LIT("b"), .text = LIT("b"), .mode = AGENT_APPEND),
+        EVENT(AGENT_NOTICE, 50, .text = LIT("2"))};
+    SEND(end);
+    put_user("s", 0, MSG_SENT);
+    put_user("q", 0, MSG_QUEUED);
+    SEND(part);
+    check_order("1saq");
+    put_user("s", 30, MSG_DELIVERED);
+    check_order("1saq");
+    SEND(more);
+    check_order("1sab2q");
+}
+
+/* An echo that comes while its answer is being written stands before the answer. */
+static void test_late_echo(void **state)
+{
+    (void)state;
+    static const struct agent_event first[] = {
+        EVENT(AGENT_TEXT, 10, .id = LIT("b1"), .text = LIT("old."), .mode = AGENT_REPLACE,
+              .final = true),
+        EVENT(AGENT_TURN_END, 20, .outcome = AGENT_OK),
+        EVENT(AGENT_TEXT, 30, .id = LIT("b2"), .text = LIT("he"), .mode = AGENT_APPEND),
+        EVENT(AGENT_TEXT, 40, .id = LIT("b2"), .text = LIT("llo"), .mode = AGENT_APPEND),
+    };
+    static const struct agent_event rest[] = {
+        EVENT(AGENT_USER_ECHO, 50, .text = LIT("q")),
+        EVENT(AGENT_TEXT, 60, .id = LIT("b2"), .text = LIT("hello."), .mode = AGENT_REPLACE,
+              .final = true),
+        EVENT(AGENT_TURN_END, 70, .outcome = AGENT_OK),
+    };
+    char *want = xasprintf("1|claude||old.|0;6||||0;%d|you||q|%d;1|claude||hello.|0;6||||0;",
+                           ITEM_USER, MSG_DELIVERED);
+    SEND(first);
+    for (int i = 0; i < 2; i++) { /* and so it stays when it is read again */
+        SEND(rest);
+        check_shown(want);
+    }
+    free(want);
+}
+
 /* Blocks are found by id wherever late and older ones moved them. */
 static void test_found_by_id(void **state)
 {
@@ -638,12 +687,27 @@ int main(void)
 #define R(f) cmocka_unit_test_setup_teardown(f, clear_rows, clear_rows)
 #define M(f) cmocka_unit_test_setup_teardown(f, new_model, drop_model)
     const struct CMUnitTest tests[] = {
-        R(test_unknown_rows), R(test_absent),     R(test_ends_known), R(test_suspicious_list),
-        R(test_lost_create),  R(test_odd_states), M(test_turn),       M(test_raw_lines),
-        M(test_prepend),      M(test_order),      M(test_bounded),    M(test_cleaned),
-        M(test_agent_state),  M(test_last_line),  M(test_rows),       M(test_messages),
-        M(test_price),        M(test_found_by_id),
+        R(test_unknown_rows),
+        R(test_absent),
+        R(test_ends_known),
+        R(test_suspicious_list),
+        R(test_lost_create),
+        R(test_odd_states),
+        M(test_turn),
+        M(test_raw_lines),
+        M(test_prepend),
+        M(test_order),
+        M(test_bounded),
+        M(test_cleaned),
+        M(test_agent_state),
+        M(test_last_line),
+        M(test_rows),
+        M(test_messages),
+        M(test_price),
+        M(test_found_by_id),
         M(test_waiting_messages),
+        M(test_late_echo),
+        M(test_answer_of_sent),
     };
     return cmocka_run_group_tests_name("model", tests, NULL, NULL);
 }
