@@ -26,6 +26,8 @@
 #define CLONE_PIDFD 0x00001000
 #endif
 
+#define GONE " (deleted)" /* the kernel's mark */
+
 char *ns_own_path(void)
 {
     char path[4096];
@@ -33,6 +35,9 @@ char *ns_own_path(void)
     if (n <= 0)
         return NULL;
     path[n] = '\0';
+    /* replaced by another build meanwhile, which lies at the same place */
+    if (access(path, F_OK) != 0 && str_ends(path, GONE))
+        path[(size_t)n - strlen(GONE)] = '\0';
     return xstrdup(path);
 }
 
