@@ -156,9 +156,17 @@ static int check_env(const struct tpl_step *s, size_t no, struct err *e)
 {
     if (s->n_args == 0 || s->n_args % 2 != 0)
         return bad(e, no, "ENV has pairs of a name and a value");
-    for (size_t i = 0; i < s->n_args; i += 2)
-        if (!s->args[i][0] || strpbrk(s->args[i], "=\n"))
-            return bad(e, no, "ENV has a name that is empty or holds '='");
+    for (size_t i = 0; i < s->n_args; i += 2) {
+        const char *name = s->args[i];
+        if (!*name || strchr(name, '\n'))
+            return bad(e, no, "ENV has a name that is empty or has a line end in it");
+        if (strchr(name, '='))
+            return err_set(e, ERR_INVALID,
+                           "step %zu: ENV has the name '%.60s', and no name can hold '='; was "
+                           "it a Dockerfile's value with a blank in it? The client cuts it at "
+                           "the blank: set it with setEnvs() of the SDK, or in a RUN",
+                           no, name);
+    }
     return 0;
 }
 

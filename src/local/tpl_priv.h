@@ -36,7 +36,7 @@ struct tpl_job {
     bool start_ended;
     int start_code;
     int64_t ready_until; /* monotonic */
-    char last_line[200]; /* of the error output, for the reason */
+    char last_line[400]; /* of the error output, for the reason */
 };
 
 /* Go on with fn from the loop, in ms. */
