@@ -51,9 +51,16 @@ static void upload_free(struct upload *u)
 static bool fail(struct upload *u, int status, const char *what, const char *name, int err)
 {
     u->status = status != 0 ? status : envd_fs_status(err);
-    snprintf(u->error, sizeof(u->error), "%s '%.1000s'%s%s", what, name, err != 0 ? ": " : "",
-             err != 0 ? envd_fs_reason(err) : "");
+    const char *quote = *name != '\0' ? "'" : "";
+    snprintf(u->error, sizeof(u->error), "%s%s%s%.1000s%s%s%s", what, *quote ? " " : "", quote,
+             name, quote, err != 0 ? ": " : "", err != 0 ? envd_fs_reason(err) : "");
     return false;
+}
+
+static bool too_large(struct upload *u)
+{
+    return u->path != NULL ? fail(u, 413, "the body is too large for", u->path, 0)
+                           : fail(u, 413, "the body is too large", "", 0);
 }
 
 /* --- one file ------------------------------------------------------------- */
@@ -92,7 +99,9 @@ static bool file_open(struct upload *u, const char *asked)
     free(u->shown);
     u->shown = envd_fs_path_of(u->e, u->user, asked);
     if (u->shown == NULL)
-        return fail(u, 400, "no path is given for file", asked != NULL ? asked : "", 0);
+        return asked != NULL && *asked != '\0'
+                   ? fail(u, 400, "another user's home cannot be written:", asked, 0)
+                   : fail(u, 400, "the file's path is missing", "", 0);
     if (map_put(u->seen, u->shown, u) != NULL)
         return fail(u, 400, "several files are sent for one path:", u->shown, 0);
     char *real = place(u, u->shown, &mode);
@@ -145,7 +154,7 @@ static bool part_begin(void *arg, const struct files_part *p)
     if (!str_eq(p->name, "file"))
         return true;
     if (p->cut)
-        return fail(u, 400, "the file's name is too long or damaged:", "", 0);
+        return fail(u, 400, "the file's name is too long or damaged", "", 0);
     return file_open(u, u->path != NULL ? u->path : p->filename);
 }
 
@@ -168,11 +177,12 @@ static void body_piece(void *arg, const char *p, size_t len)
     struct upload *u = arg;
     u->came += len;
     if (u->came > u->e->upload_max)
-        fail(u, 413, "the body is too large for", u->path != NULL ? u->path : "", 0);
+        too_large(u);
     else if (u->form == NULL)
         file_data(u, p, len);
     else if (!multipart_feed(u->form, p, len) && u->status == 0)
-        fail(u, 400, "the multipart form is damaged in file", u->shown ? u->shown : "", 0);
+        fail(u, 400, "the multipart form is damaged; last file:", u->shown ? u->shown : "none",
+             0);
     if (u->status != 0)
         answer(u);
 }
@@ -183,8 +193,8 @@ static void body_end(void *arg)
     if (u->form == NULL)
         file_end(u);
     else if (!multipart_is_whole(u->form))
-        fail(u, 400, "the multipart form ends without its boundary in file",
-             u->shown ? u->shown : "", 0);
+        fail(u, 400, "the multipart form ends without its boundary; last file:",
+             u->shown ? u->shown : "none", 0);
     answer(u);
 }
 
@@ -203,7 +213,7 @@ static bool prepare(struct upload *u)
     char boundary[80];
     u->gzip = coding != NULL && strcasecmp(coding, "gzip") == 0;
     if (u->req->content_length > 0 && (uint64_t)u->req->content_length > u->e->upload_max)
-        return fail(u, 413, "the body is too large for", u->path != NULL ? u->path : "", 0);
+        return too_large(u);
     if (coding != NULL && !u->gzip && strcasecmp(coding, "identity") != 0)
         return fail(u, 400, "only gzip is understood, not", coding, 0);
     if (connect_type_is(type, "application/octet-stream"))
@@ -212,8 +222,8 @@ static bool prepare(struct upload *u)
         u->form = multipart_new(boundary, &form_ops, u);
         return true;
     }
-    return fail(u, 400, "neither a multipart form nor application/octet-stream:",
-                type != NULL ? type : "", 0);
+    return fail(u, 400, "the type must be multipart/form-data or application/octet-stream, not",
+                type != NULL ? type : "none", 0);
 }
 
 static void metadata(struct upload *u)

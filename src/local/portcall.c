@@ -38,19 +38,24 @@ static bool is_tcp(int fd)
            (domain == AF_INET || domain == AF_INET6) && type == SOCK_STREAM;
 }
 
-/* The descriptor that came with a message, or -1. */
+/* The descriptor that came with a message, or -1. There may be a second one: with the
+ * padding there is room for it, and the sender is in the sandbox. */
 static int taken_fd(struct msghdr *m)
 {
-    int fd = -1;
     struct cmsghdr *c = CMSG_FIRSTHDR(m);
-    if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS ||
-        c->cmsg_len != CMSG_LEN(sizeof(int)))
+    if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
         return -1;
-    memcpy(&fd, CMSG_DATA(c), sizeof(int));
-    if (is_tcp(fd) && evutil_make_socket_nonblocking(fd) == 0)
-        return fd;
-    close(fd);
-    return -1;
+    size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    int taken = -1;
+    for (size_t i = 0; i < n; i++) {
+        int fd;
+        memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+        if (n == 1 && is_tcp(fd) && evutil_make_socket_nonblocking(fd) == 0)
+            taken = fd;
+        else
+            close(fd);
+    }
+    return taken;
 }
 
 /* One look is enough: the descriptor comes first and alone, a refusal whole. */

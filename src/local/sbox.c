@@ -276,8 +276,14 @@ void sbox_free_all(struct provider *p)
 {
     size_t it = 0;
     struct sbox *b;
-    while ((b = map_next(p->boxes, &it, NULL, NULL)) != NULL)
+    while ((b = map_next(p->boxes, &it, NULL, NULL)) != NULL) {
+        struct err e = {0};
+        err_set(&e, ERR_BUSY, "the local provider ends");
+        b->phase = SBOX_KILLING; /* nobody is told any more */
+        b->done = NULL;
+        sbox_ready_stop(b, &e);
         free_box(b);
+    }
 }
 
 /* --- pause, resume, time ---------------------------------------------------- */

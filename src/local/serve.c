@@ -1,11 +1,11 @@
 /* The provider as a program: one for each user, guarded by locks; its address file
  * appears, by rename, only when both ports answer. */
+#include "serve_priv.h"
 #include <cct/local/ctl.h>
 #include <cct/local/http_srv.h>
 #include <cct/local/lifelog.h>
 #include <cct/local/ns.h>
 #include <cct/local/provider.h>
-#include <cct/local/serve.h>
 #include <cct/local/tpl.h>
 #include <cct/local/tunnel.h>
 #include <cct/secrets/digest.h>
@@ -71,6 +71,18 @@ static int find_places(const struct serve_opts *o, char **state, char **runtime,
                        "--runtime-dir",
                        *runtime);
     return 0;
+}
+
+bool serve_places(const struct serve_opts *o, char **state, char **runtime)
+{
+    struct err e = {0};
+    if (find_places(o, state, runtime, &e) == 0)
+        return true;
+    fprintf(stderr, "cc-tui-local: %s\n", e.text);
+    free(*state);
+    free(*runtime);
+    *state = *runtime = NULL;
+    return false;
 }
 
 static int make_places(struct provider *p, struct err *e)
@@ -418,16 +430,13 @@ static int start(struct serve *s, bool foreground)
 int serve_main(const struct serve_opts *o)
 {
     struct serve s = {.ready_fd = -1, .locks = {-1, -1}};
-    struct err e = {0};
     int status = 1;
-    if (find_places(o, &s.p.state_dir, &s.p.runtime_dir, &e) == 0) {
+    if (serve_places(o, &s.p.state_dir, &s.p.runtime_dir)) {
         s.p.unsafe = o->unsafe;
         s.p.max_running = o->max_running ? o->max_running : PROV_MAX_RUNNING;
         s.idle_ms = o->idle_exit_s ? o->idle_exit_s * 1000LL : PROV_IDLE_EXIT_MS;
         s.address = fs_join(s.p.runtime_dir, "local.json");
         status = start(&s, o->foreground);
-    } else {
-        fprintf(stderr, "cc-tui-local: %s\n", e.text);
     }
     free(s.address);
     free(s.p.state_dir);

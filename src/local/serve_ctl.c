@@ -1,13 +1,12 @@
 /* Commands about a provider that runs, or ran: stop and status. */
+#include "serve_priv.h"
 #include <cct/local/lifelog.h>
 #include <cct/local/provider.h>
-#include <cct/local/serve.h>
 #include <cct/secrets/digest.h>
 #include <cct/util/clock.h>
 #include <cct/util/fs.h>
 #include <cct/util/json.h>
 #include <cct/util/str.h>
-#include <cct/util/xalloc.h>
 
 #include <poll.h>
 #include <signal.h>
@@ -26,26 +25,13 @@ struct running {
     char limits[40], pause[16];
 };
 
-static char *place(const char *given, enum fs_place which, const char *sub)
-{
-    if (given)
-        return xstrdup(given);
-    char *base = fs_place(which, NULL);
-    if (!base || !sub)
-        return base;
-    char *path = fs_join(base, sub);
-    free(base);
-    return path;
-}
-
 /* The provider of the address file, if it still is that process. */
-static struct running find_running(const struct serve_opts *o)
+static struct running find_running(const char *runtime_dir)
 {
     struct running r = {.pidfd = -1};
-    char *dir = place(o->runtime_dir, FS_RUNTIME, NULL);
-    char *path = dir ? fs_join(dir, "local.json") : NULL;
+    char *path = fs_join(runtime_dir, "local.json");
     size_t len;
-    char *text = path ? fs_read(path, 64 << 10, true, &len, NULL) : NULL;
+    char *text = fs_read(path, 64 << 10, true, &len, NULL);
     struct cJSON *j = text ? json_parse(text, len, NULL) : NULL;
     if (j) {
         r.pid = (pid_t)json_i64(j, "pid", 0);
@@ -62,7 +48,6 @@ static struct running find_running(const struct serve_opts *o)
         explicit_bzero(text, len);
     free(text);
     free(path);
-    free(dir);
     return r;
 }
 
@@ -120,9 +105,24 @@ static void end_leftovers(const char *state_dir)
     free(path);
 }
 
+/* What is left when nobody serves is ours to end. */
+static void end_unserved(const char *state_dir)
+{
+    char *path = fs_join(state_dir, "lock");
+    int lock = access(state_dir, F_OK) == 0 ? fs_lock(path, NULL) : -1;
+    if (lock >= 0) {
+        end_leftovers(state_dir);
+        close(lock);
+    }
+    free(path);
+}
+
 int serve_stop(const struct serve_opts *o)
 {
-    struct running r = find_running(o);
+    char *state, *runtime;
+    if (!serve_places(o, &state, &runtime))
+        return 1;
+    struct running r = find_running(runtime);
     bool was = r.pidfd >= 0;
     if (was) {
         proc_signal(r.pidfd, SIGUSR1);
@@ -132,17 +132,9 @@ int serve_stop(const struct serve_opts *o)
         }
         close(r.pidfd);
     }
-    char *state = place(o->state_dir, FS_STATE, "local");
-    if (state) {
-        char *lock_path = fs_join(state, "lock");
-        int lock = access(state, F_OK) == 0 ? fs_lock(lock_path, NULL) : -1;
-        if (lock >= 0) { /* nobody serves: what is left is ours to end */
-            end_leftovers(state);
-            close(lock);
-        }
-        free(lock_path);
-    }
+    end_unserved(state);
     free(state);
+    free(runtime);
     printf(was ? "the local provider has stopped\n" : "no local provider was running\n");
     return 0;
 }
@@ -155,17 +147,21 @@ static void count_one(void *arg, const char *id)
 
 int serve_status(const struct serve_opts *o)
 {
-    struct running r = find_running(o);
+    char *state, *runtime;
+    int boxes = 0;
+    if (!serve_places(o, &state, &runtime))
+        return 1;
+    struct running r = find_running(runtime);
+    if (r.pidfd >= 0) {
+        close(r.pidfd);
+        boxstore_each(state, count_one, &boxes);
+    }
+    free(state);
+    free(runtime);
     if (r.pidfd < 0) {
         printf("no local provider is running\n");
         return 1;
     }
-    close(r.pidfd);
-    int boxes = 0;
-    char *state = place(o->state_dir, FS_STATE, "local");
-    if (state)
-        boxstore_each(state, count_one, &boxes);
-    free(state);
     printf("running: pid %d, control port %d, traffic port %d, sandboxes %d, limits of a "
            "sandbox: %s, pause by %s%s\n",
            (int)r.pid, r.control, r.traffic, boxes,

@@ -617,6 +617,10 @@ static void test_stop(void **state)
     assert_int_not_equal(access(path, F_OK), 0);
     assert_int_equal(run(false, NULL, "status", NULL), 1);
     assert_int_equal(run(false, NULL, "stop", NULL), 0);
+    struct buf out = BUF_INIT;
+    assert_int_equal(run(false, &out, "stop", "--state-dir=here"), 1);
+    assert_non_null(strstr(buf_str(&out), "'here' must be an absolute path"));
+    buf_release(&out);
     free(id);
 }
 
