@@ -6,6 +6,7 @@
 #include <cct/util/str.h>
 
 #include <stdlib.h>
+#include <string.h>
 
 void ctl_reply_err(struct http_req *r, const struct err *e)
 {
@@ -70,6 +71,30 @@ bool ctl_take_number(const struct ctl_call *c, const char *name, int64_t def, in
     if (!ok)
         http_reply_error(c->r, 400, "%s must be a whole number from %lld to %lld", name,
                          (long long)min, (long long)max);
+    return ok;
+}
+
+const char *const ctl_levels[] = {"debug", "info", "warn", "error", NULL};
+
+bool ctl_take_word(const struct ctl_call *c, const char *name, const char *const *words,
+                   size_t *which)
+{
+    char *text = ctl_query_get(c->r->query, name);
+    size_t n = 0, at = *which;
+    bool ok = !text || !*text;
+    struct buf all = BUF_INIT;
+    for (; words[n]; n++) {
+        buf_addf(&all, "%s%s", n ? ", " : "", words[n]);
+        if (text && strcmp(text, words[n]) == 0) {
+            at = n;
+            ok = true;
+        }
+    }
+    if (!ok)
+        http_reply_error(c->r, 400, "%s must be one of %s", name, buf_str(&all));
+    *which = at;
+    buf_release(&all);
+    free(text);
     return ok;
 }
 

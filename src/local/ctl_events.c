@@ -49,15 +49,12 @@ static bool take_types(const struct ctl_call *c, unsigned *out)
 
 static bool take_wanted(const struct ctl_call *c, struct wanted *w)
 {
-    char *asc = ctl_query_get(c->r->query, "orderAsc");
-    bool ok = !asc || strcmp(asc, "true") == 0 || strcmp(asc, "false") == 0;
-    w->ascending = asc && strcmp(asc, "true") == 0;
+    static const char *const answers[] = {"false", "true", NULL};
+    size_t ascending = 0;
     w->since_ms = clock_wall_ms() - LIFELOG_DAYS * 24 * 3600 * 1000LL;
-    free(asc);
-    if (!ok) {
-        http_reply_error(c->r, 400, "orderAsc must be 'true' or 'false'");
+    if (!ctl_take_word(c, "orderAsc", answers, &ascending))
         return false;
-    }
+    w->ascending = ascending == 1;
     return ctl_take_number(c, "offset", 0, 0, 1 << 30, &w->offset) &&
            ctl_take_number(c, "limit", 10, 1, 100, &w->limit) && take_types(c, &w->types);
 }

@@ -41,12 +41,10 @@ struct entries {
     ARR(struct entry) list;
 };
 
-static const char *const levels[] = {"debug", "info", "warn", "error"};
-
 static int level_of(const char *name)
 {
-    for (int i = 0; name && i < 4; i++)
-        if (strcmp(name, levels[i]) == 0)
+    for (int i = 0; ctl_levels[i]; i++)
+        if (str_eq(name, ctl_levels[i]))
             return i;
     return -1;
 }
@@ -146,7 +144,7 @@ static void write_entry(struct jw *w, const struct entry *en)
 {
     jw_obj(w, NULL);
     ctl_write_time(w, "timestamp", en->ms);
-    jw_str(w, "level", levels[en->level]);
+    jw_str(w, "level", ctl_levels[en->level]);
     jw_str(w, "message", en->message);
     jw_raw(w, "fields", en->fields);
     jw_end(w);
@@ -160,7 +158,7 @@ static void write_line(struct jw *w, const struct entry *en)
     struct jw in;
     jw_init(&in, &line);
     jw_obj(&in, NULL);
-    jw_str(&in, "level", levels[en->level]);
+    jw_str(&in, "level", ctl_levels[en->level]);
     jw_str(&in, "message", en->message);
     jw_str(&in, "logger", json_str(fields, "logger", "sandbox"));
     for (const struct cJSON *c = json_first(fields); c; c = json_next(c))
@@ -248,23 +246,18 @@ static size_t count_chars(const char *s)
 
 static bool take_filters(const struct ctl_call *c, struct wanted *q)
 {
-    char *direction = ctl_query_get(c->r->query, "direction");
-    char *level = ctl_query_get(c->r->query, "level");
+    static const char *const directions[] = {"backward", "forward", NULL};
+    size_t direction = 0, level = 0;
+    if (!ctl_take_word(c, "direction", directions, &direction) ||
+        !ctl_take_word(c, "level", ctl_levels, &level))
+        return false;
+    q->backward = direction == 0;
+    q->level = (int)level;
     q->search = ctl_query_get(c->r->query, "search");
-    q->backward = !direction || strcmp(direction, "backward") == 0;
-    q->level = level ? level_of(level) : 0;
-    bool ok = false;
-    if (!q->backward && strcmp(direction, "forward") != 0)
-        http_reply_error(c->r, 400, "direction must be 'forward' or 'backward'");
-    else if (q->level < 0)
-        http_reply_error(c->r, 400, "level must be 'debug', 'info', 'warn' or 'error'");
-    else if (q->search && count_chars(q->search) > SEARCH_MAX)
-        http_reply_error(c->r, 400, "search must not be longer than %u characters", SEARCH_MAX);
-    else
-        ok = true;
-    free(direction);
-    free(level);
-    return ok;
+    if (!q->search || count_chars(q->search) <= SEARCH_MAX)
+        return true;
+    http_reply_error(c->r, 400, "search must not be longer than %u characters", SEARCH_MAX);
+    return false;
 }
 
 void ctl_logs(struct ctl_call *c)

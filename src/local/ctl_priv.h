@@ -33,6 +33,12 @@ bool ctl_take_seconds(const struct ctl_call *c, const char *name, int64_t def, i
 bool ctl_take_number(const struct ctl_call *c, const char *name, int64_t def, int64_t min,
                      int64_t max, int64_t *out);
 
+/* Which of the words (NULL ends them) a parameter of the query is; *which stays as it
+ * is when the parameter is absent or empty. False after an answer of 400. */
+bool ctl_take_word(const struct ctl_call *c, const char *name, const char *const *words,
+                   size_t *which);
+extern const char *const ctl_levels[]; /* of logs, by rank; ends with NULL */
+
 /* start and end of the query in unix seconds, end included; false after a 400. */
 #define CTL_SECONDS_MAX 99999999999LL
 struct ctl_span {

@@ -23,31 +23,6 @@ static struct tpl_build *take_build(struct ctl_call *c, struct tpl **t)
     return b;
 }
 
-/* One of the words of the query; false after an answer. */
-static bool take_word(struct ctl_call *c, const char *name, const char *const *words,
-                      size_t *which)
-{
-    char *text = ctl_query_get(c->r->query, name);
-    size_t n = 0, at = *which;
-    bool ok = !text || !*text;
-    struct buf all = BUF_INIT;
-    for (; words[n]; n++) {
-        buf_addf(&all, "%s%s", n ? ", " : "", words[n]);
-        if (text && strcmp(text, words[n]) == 0) {
-            at = n;
-            ok = true;
-        }
-    }
-    if (!ok)
-        http_reply_error(c->r, 400, "%s must be one of %s", name, buf_str(&all));
-    *which = at;
-    buf_release(&all);
-    free(text);
-    return ok;
-}
-
-static const char *const level_words[] = {"debug", "info", "warn", "error", NULL};
-
 static void write_entry(struct jw *w, const struct tpl_entry *e)
 {
     jw_obj(w, NULL);
@@ -114,7 +89,7 @@ void ctl_tpl_status(struct ctl_call *c)
     size_t level = TPL_DEBUG;
     if (!b || !ctl_take_number(c, "logsOffset", 0, 0, INT32_MAX, &offset) ||
         !ctl_take_number(c, "limit", LOGS_MAX, 0, LOGS_MAX, &limit) ||
-        !take_word(c, "level", level_words, &level))
+        !ctl_take_word(c, "level", ctl_levels, &level))
         return;
     const struct tpl_log *l = tpl_build_log(c->p->tpl, t, b);
     const struct tpl_entry *list[LOGS_MAX];
@@ -152,9 +127,9 @@ void ctl_tpl_logs(struct ctl_call *c)
     size_t level = TPL_DEBUG, direction = 0, source = 0;
     if (!b || !ctl_take_number(c, "limit", LOGS_MAX, 0, LOGS_MAX, &limit) ||
         !ctl_take_number(c, "cursor", -1, 0, INT64_MAX, &cursor) ||
-        !take_word(c, "level", level_words, &level) ||
-        !take_word(c, "direction", directions, &direction) ||
-        !take_word(c, "source", sources, &source))
+        !ctl_take_word(c, "level", ctl_levels, &level) ||
+        !ctl_take_word(c, "direction", directions, &direction) ||
+        !ctl_take_word(c, "source", sources, &source))
         return; /* both sources are one here */
     const struct tpl_entry *list[LOGS_MAX];
     struct tpl_log_query q = {.min = (enum tpl_level)level,

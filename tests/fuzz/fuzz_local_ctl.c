@@ -1,10 +1,7 @@
 /* What the local provider takes from a client's JSON and query: options of a create,
- * plans of builds, records of templates and sandboxes, lists. The first byte says
- * which. */
+ * lists. The first byte says which. Templates have fuzz_local_tpl. */
 #include <cct/local/ctl.h>
 #include <cct/local/provider.h>
-#include <cct/local/tpl.h>
-#include <cct/local/tpl_plan.h>
 #include <cct/util/json.h>
 #include <cct/util/xalloc.h>
 
@@ -58,70 +55,17 @@ static void options(const struct cJSON *j, bool v2)
     ctl_options_update(j, &internet, &e);
 }
 
-static void plan(const struct cJSON *j)
-{
-    struct tpl_plan p = {0};
-    struct err e = {0};
-    if (tpl_plan_parse(&p, j, &e) == 0) {
-        struct tpl_ctx c;
-        tpl_ctx_init(&c, "base");
-        for (size_t i = 0; i < p.n_steps; i++) {
-            char key[TPL_KEY_LEN + 1];
-            struct buf text = BUF_INIT;
-            tpl_step_text(&text, &p.steps[i]);
-            tpl_step_key(key, &c, &p.steps[i]);
-            must(strlen(key) == TPL_KEY_LEN, "a key has its length");
-            buf_release(&text);
-            tpl_step_makes_layer(&c, &p.steps[i]);
-            if (!tpl_step_user_ok(&p.steps[i], &e))
-                continue;
-            struct tpl_run run;
-            tpl_step_run(&run, &c, &p.steps[i]);
-            json_free(run.env);
-            tpl_step_apply(&c, &p.steps[i], &e);
-        }
-        tpl_ctx_release(&c);
-    } else {
-        must(e.text[0] != '\0', "a refusal says why");
-    }
-    tpl_plan_release(&p);
-}
-
-/* What is read is written, and read again as the same. */
-static void record(const char *text, size_t len)
-{
-    struct err e = {0};
-    struct buf one = BUF_INIT, two = BUF_INIT;
-    struct tpl *t = tpl_read(text, len, &e);
-    if (t) {
-        tpl_write(&one, t);
-        struct tpl *again = tpl_read(one.p, one.len, &e);
-        must(again != NULL, "what was written can be read");
-        tpl_write(&two, again);
-        must(one.len == two.len && memcmp(one.p, two.p, one.len) == 0, "it stays the same");
-        tpl_free(again);
-    }
-    tpl_free(t);
-    buf_release(&one);
-    buf_release(&two);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 1)
         return 0;
     char *text = xstrndup((const char *)data + 1, size - 1);
-    size_t len = strlen(text);
     struct err e = {0};
     if (data[0] == 'q') {
         list(text);
-    } else if (data[0] == 't') {
-        record(text, len);
     } else {
-        struct cJSON *j = json_parse(text, len, &e);
-        if (json_is_object(j) && data[0] == 'b')
-            plan(j);
-        else if (json_is_object(j))
+        struct cJSON *j = json_parse(text, strlen(text), &e);
+        if (json_is_object(j))
             options(j, data[0] == '2');
         json_free(j);
     }

@@ -83,9 +83,13 @@ static void record(const char *text, size_t len)
     same = tpl_read(buf_str(&b), b.len, NULL);
     must(same && same->builds.n == t->builds.n && same->tags.n == t->tags.n,
          "what was read can be written and read again");
+    struct buf again = BUF_INIT;
+    tpl_write(&again, same);
+    must(again.len == b.len && memcmp(again.p, b.p, b.len) == 0, "it stays the same");
     tpl_free(same);
     tpl_free(t);
     buf_release(&b);
+    buf_release(&again);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
