@@ -2,6 +2,8 @@
  * hold on, answers nobody reads, bodies without a token, lost records, creates
  * that race with the stop. */
 #include "../lib/localbed.h"
+#include "../lib/plainhttp.h"
+#include "../lib/rawhttp.h"
 #include <cct/util/buf.h>
 #include <cct/util/clock.h>
 #include <cct/util/fs.h>
@@ -10,7 +12,6 @@
 #include <cct/util/xalloc.h>
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -29,70 +30,49 @@
 
 static struct localbed *bed;
 
-static int dial(int port)
-{
-    struct sockaddr_in sa = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    sa.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_true(fd >= 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
-    return fd;
-}
-
 /* Status of the answer that comes next; 0 when there is none. */
-static int read_status(int fd, struct buf *whole)
+static int read_status(int fd)
 {
     struct buf b = BUF_INIT;
     char text[4096];
     struct pollfd p = {fd, POLLIN, 0};
-    while (poll(&p, 1, WAIT_MS) == 1) {
+    while (!strstr(buf_str(&b), "\r\n\r\n") && poll(&p, 1, WAIT_MS) == 1) {
         ssize_t n = read(fd, text, sizeof(text));
         if (n <= 0)
             break;
         buf_add(&b, text, (size_t)n);
-        if (!whole && strstr(buf_str(&b), "\r\n\r\n"))
-            break;
     }
     int status = str_starts(buf_str(&b), "HTTP/1.") && b.len > 12 ? atoi(b.p + 9) : 0;
-    if (whole)
-        *whole = b;
-    else
-        buf_release(&b);
+    buf_release(&b);
     return status;
 }
 
-static int ask(int port, const char *text, struct buf *whole)
+static int ask(int port, const char *text)
 {
-    int fd = dial(port);
-    ssize_t n = send(fd, text, strlen(text), MSG_NOSIGNAL);
-    int status = n > 0 ? read_status(fd, whole) : 0;
+    int fd = rawhttp_dial(port);
+    plainhttp_send(fd, text, strlen(text));
+    int status = read_status(fd);
     close(fd);
     return status;
 }
 
-static int control(const char *method, const char *path, const char *json, struct buf *whole)
+static int control(const char *method, const char *path, const char *json)
 {
-    char *text = xasprintf("%s %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nX-API-Key: %s\r\n"
-                           "Connection: close\r\nContent-Type: application/json\r\n"
-                           "Content-Length: %zu\r\n\r\n%s",
-                           method, path, bed->control, bed->key, strlen(json), json);
-    int status = ask(bed->control, text, whole);
-    free(text);
-    return status;
+    struct plainhttp a = plainhttp_control(bed, method, path, json);
+    buf_release(&a.raw);
+    return a.status;
 }
 
 static char *create(void)
 {
-    struct buf b = BUF_INIT;
-    int status =
-        control("POST", "/v2/sandboxes", "{\"templateID\":\"base\",\"timeout\":120}", &b);
-    if (status != 201)
-        fail_msg("create: %s", buf_str(&b));
-    const char *body = strstr(buf_str(&b), "\r\n\r\n") + 4;
-    struct cJSON *j = json_parse(body, strlen(body), NULL);
+    struct plainhttp a = plainhttp_control(bed, "POST", "/v2/sandboxes",
+                                           "{\"templateID\":\"base\",\"timeout\":120}");
+    if (a.status != 201)
+        fail_msg("create: %s", buf_str(&a.raw));
+    struct cJSON *j = json_parse(a.body, a.body_len, NULL);
     char *id = xstrdup(json_str(j, "sandboxID", ""));
     json_free(j);
-    buf_release(&b);
+    buf_release(&a.raw);
     return id;
 }
 
@@ -100,7 +80,7 @@ static int sandbox(const char *method, const char *id, const char *tail)
 {
     char path[96];
     snprintf(path, sizeof(path), "/sandboxes/%s%s", id, tail);
-    return control(method, path, "", NULL);
+    return control(method, path, NULL);
 }
 
 /* --- connections ------------------------------------------------------------------ */
@@ -112,7 +92,7 @@ static void test_unread(void **state)
     struct buf block = BUF_INIT;
     for (int i = 0; i < 1000; i++)
         buf_addf(&block, "GET /x HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n", bed->control);
-    int fd = dial(bed->control);
+    int fd = rawhttp_dial(bed->control);
     fcntl(fd, F_SETFL, O_NONBLOCK);
     size_t taken = 0;
     struct pollfd p = {fd, POLLOUT, 0};
@@ -123,10 +103,10 @@ static void test_unread(void **state)
         taken += (size_t)n;
     }
     assert_true(taken < 32u << 20);
-    assert_int_equal(control("GET", "/v2/sandboxes", "", NULL), 200);
+    assert_int_equal(control("GET", "/v2/sandboxes", NULL), 200);
     /* once they are read it goes on: each request gets its answer */
     close(fd);
-    fd = dial(bed->control);
+    fd = rawhttp_dial(bed->control);
     assert_int_equal(send(fd, block.p, block.len, 0), (ssize_t)block.len);
     size_t answers = 0;
     char last = '\n', text[4096];
@@ -149,8 +129,8 @@ static void test_held(void **state)
     (void)state;
     int fds[1100];
     for (size_t i = 0; i < 1100; i++)
-        fds[i] = dial(bed->control);
-    assert_int_equal(control("GET", "/v2/sandboxes", "", NULL), 200);
+        fds[i] = rawhttp_dial(bed->control);
+    assert_int_equal(control("GET", "/v2/sandboxes", NULL), 200);
     for (size_t i = 0; i < 1100; i++)
         close(fds[i]);
 }
@@ -165,11 +145,11 @@ static void test_burst(void **state)
                            bed->traffic, id);
     int fds[MANY];
     for (size_t i = 0; i < MANY; i++)
-        fds[i] = dial(bed->traffic);
+        fds[i] = rawhttp_dial(bed->traffic);
     for (size_t i = 0; i < MANY; i++)
         assert_true(send(fds[i], text, strlen(text), 0) > 0);
     for (size_t i = 0; i < MANY; i++) {
-        assert_int_equal(read_status(fds[i], NULL), 204);
+        assert_int_equal(read_status(fds[i]), 204);
         close(fds[i]);
     }
     assert_int_equal(sandbox("DELETE", id, ""), 204);
@@ -194,7 +174,7 @@ static void test_body_without_token(void **state)
                                "E2b-Sandbox-Id: %s\r\n"
                                "Content-Type: application/octet-stream\r\n%s\r\n",
                                targets[i / 3], bed->traffic, id, headers[i % 3]);
-        assert_int_equal(ask(bed->traffic, text, NULL), 401);
+        assert_int_equal(ask(bed->traffic, text), 401);
         free(text);
     }
     assert_int_equal(sandbox("DELETE", id, ""), 204);
@@ -204,7 +184,7 @@ static void test_body_without_token(void **state)
                            "Content-Length: 4000000\r\n\r\n",
                            bed->control);
     int64_t start = clock_mono_ms();
-    assert_int_equal(ask(bed->control, text, NULL), 401);
+    assert_int_equal(ask(bed->control, text), 401);
     assert_true(clock_mono_ms() - start < 15000);
     free(text);
 }
@@ -265,8 +245,8 @@ static void test_no_state(void **state)
     char *boxes = xasprintf("%s/state/boxes", bed->root);
     char *away = xasprintf("%s/state/away", bed->root);
     assert_int_equal(rename(boxes, away), 0);
-    assert_int_equal(control("POST", "/v2/sandboxes", "{\"templateID\":\"base\"}", NULL), 500);
-    assert_int_equal(control("GET", "/v2/sandboxes", "", NULL), 200);
+    assert_int_equal(control("POST", "/v2/sandboxes", "{\"templateID\":\"base\"}"), 500);
+    assert_int_equal(control("GET", "/v2/sandboxes", NULL), 200);
     assert_int_equal(rename(away, boxes), 0);
     free(boxes);
     free(away);
@@ -277,7 +257,7 @@ static void test_logs(void **state)
     (void)state;
     char *id = create(), *v2 = xasprintf("/v2/sandboxes/%s/logs?limit=10", id);
     assert_int_equal(sandbox("GET", id, "/logs?start=0"), 200);
-    assert_int_equal(control("GET", v2, "", NULL), 200);
+    assert_int_equal(control("GET", v2, NULL), 200);
     assert_int_equal(sandbox("DELETE", id, ""), 204);
     free(v2);
     free(id);
@@ -304,7 +284,7 @@ static void test_stop_while_creating(void **state)
             if (fd < 0 || connect(fd, (struct sockaddr *)&sa, sizeof(sa)) != 0)
                 _exit(0); /* the provider is gone: that was the point */
             if (send(fd, text, strlen(text), MSG_NOSIGNAL) > 0)
-                read_status(fd, NULL);
+                read_status(fd);
             close(fd);
         }
     }

@@ -1,5 +1,7 @@
 /* Commands in sandboxes, by bytes. */
 #include "boxrun.h"
+#include "plainhttp.h"
+#include "rawhttp.h"
 
 #include <cct/local/http_head.h>
 #include <cct/util/fs.h>
@@ -7,81 +9,43 @@
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 
-#include <arpa/inet.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
-
-static int dial(int port)
-{
-    struct sockaddr_in sa = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    sa.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
-    return fd;
-}
 
 static bool keep(void *arg, const char *p, size_t len)
 {
     return buf_add(arg, p, len) == 0;
 }
 
-/* Read to the end; the body without its chunks in *body. */
-static int read_answer(int fd, struct buf *body)
+/* The status; the body without its chunks in *body. */
+static int take_answer(struct plainhttp a, struct buf *body)
 {
-    struct buf all = BUF_INIT;
-    static char text[65536];
-    struct pollfd p = {fd, POLLIN, 0};
-    ssize_t n = 0;
-    while (poll(&p, 1, BOXRUN_WAIT_MS) == 1 && (n = read(fd, text, sizeof(text))) > 0)
-        buf_add(&all, text, (size_t)n);
-    close(fd);
-    const char *head = buf_str(&all), *end = strstr(head, "\r\n\r\n");
-    if (!end || !str_starts(head, "HTTP/1.1 "))
-        fail_msg("no answer: '%.200s'", head);
-    int status = (int)strtol(head + 9, NULL, 10);
-    size_t skip = (size_t)(end - head) + 4, used;
-    const char *te = strcasestr(head, "\r\nTransfer-Encoding: chunked");
-    if (body && te && te < end) {
+    size_t used;
+    if (a.status == 0)
+        fail_msg("no answer: '%.200s'", buf_str(&a.raw));
+    const char *te = strcasestr(buf_str(&a.raw), "\r\nTransfer-Encoding: chunked");
+    if (body && te && te < a.body) {
         struct http_chunks ch;
         http_chunks_init(&ch);
-        assert_int_equal(http_chunks_scan(&ch, all.p + skip, all.len - skip, &used, keep, body),
-                         1);
+        assert_int_equal(http_chunks_scan(&ch, a.body, a.body_len, &used, keep, body), 1);
     } else if (body) {
-        buf_add(body, all.p + skip, all.len - skip);
+        buf_add(body, a.body, a.body_len);
     }
-    buf_release(&all);
-    return status;
-}
-
-static void send_all(int fd, const char *p, size_t len)
-{
-    while (len > 0) {
-        ssize_t n = send(fd, p, len, MSG_NOSIGNAL);
-        assert_true(n > 0);
-        p += n;
-        len -= (size_t)n;
-    }
+    buf_release(&a.raw);
+    return a.status;
 }
 
 int boxrun_control(const struct localbed *l, const char *method, const char *path,
                    const char *json, struct buf *body)
 {
-    char *text = xasprintf("%s %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nX-API-Key: %s\r\n"
-                           "Connection: close\r\nContent-Type: application/json\r\n"
-                           "Content-Length: %zu\r\n\r\n%s",
-                           method, path, l->control, l->key, strlen(json), json);
-    int fd = dial(l->control);
-    send_all(fd, text, strlen(text));
-    free(text);
-    return read_answer(fd, body);
+    return take_answer(plainhttp_control(l, method, path, json), body);
 }
 
 static int open_call(const struct boxrun *b, const char *method, const char *path,
@@ -92,9 +56,9 @@ static int open_call(const struct boxrun *b, const char *method, const char *pat
                   "E2b-Sandbox-Port: 49983\r\nX-Access-Token: %s\r\nConnection: close\r\n"
                   "%sContent-Length: %zu\r\n\r\n",
                   method, path, b->bed->traffic, b->id, b->token, headers, len);
-    int fd = dial(b->bed->traffic);
-    send_all(fd, head, strlen(head));
-    send_all(fd, bytes, len);
+    int fd = rawhttp_dial(b->bed->traffic);
+    plainhttp_send(fd, head, strlen(head));
+    plainhttp_send(fd, bytes, len);
     free(head);
     return fd;
 }
@@ -102,7 +66,8 @@ static int open_call(const struct boxrun *b, const char *method, const char *pat
 int boxrun_call(const struct boxrun *b, const char *method, const char *path,
                 const char *headers, const char *json, struct buf *body)
 {
-    return read_answer(open_call(b, method, path, headers, json, strlen(json)), body);
+    return take_answer(
+        plainhttp_finish(open_call(b, method, path, headers, json, strlen(json))), body);
 }
 
 void boxrun_create(struct boxrun *b, const struct localbed *l, const char *extra)
@@ -207,7 +172,7 @@ int boxrun_sh(const struct boxrun *b, const char *user, const char *command, str
 {
     struct buf body = BUF_INIT;
     int code = -1;
-    int status = read_answer(start(b, user, command), &body);
+    int status = take_answer(plainhttp_finish(start(b, user, command)), &body);
     if (status != 200)
         fail_msg("start: %d %s", status, buf_str(&body));
     const unsigned char *p = (const unsigned char *)body.p;

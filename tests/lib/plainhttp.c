@@ -3,6 +3,7 @@
 #include "rawhttp.h"
 
 #include <cct/util/str.h>
+#include <cct/util/xalloc.h>
 
 #include <poll.h>
 #include <setjmp.h>
@@ -61,6 +62,19 @@ struct plainhttp plainhttp_exchange(int port, const char *p, size_t len)
     int fd = rawhttp_dial(port);
     plainhttp_send(fd, p, len);
     return plainhttp_finish(fd);
+}
+
+struct plainhttp plainhttp_control(const struct localbed *l, const char *method,
+                                   const char *path, const char *json)
+{
+    char *text =
+        xasprintf("%s %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nX-API-Key: %s\r\n"
+                  "Connection: close\r\nContent-Type: application/json\r\n"
+                  "Content-Length: %zu\r\n\r\n%s",
+                  method, path, l->control, l->key, json ? strlen(json) : 0, json ? json : "");
+    struct plainhttp a = plainhttp_exchange(l->control, text, strlen(text));
+    free(text);
+    return a;
 }
 
 void plainhttp_until(int fd, struct buf *b, const char *what)

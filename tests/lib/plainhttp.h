@@ -4,6 +4,7 @@
 #ifndef CCT_TESTS_LIB_PLAINHTTP_H
 #define CCT_TESTS_LIB_PLAINHTTP_H
 
+#include "localbed.h"
 #include <cct/util/buf.h>
 #include <stddef.h>
 
@@ -21,6 +22,9 @@ void plainhttp_send(int fd, const char *p, size_t len);
 /* Read to the end and close. */
 struct plainhttp plainhttp_finish(int fd);
 struct plainhttp plainhttp_exchange(int port, const char *p, size_t len);
+/* A call of a provider's control port; `json` may be NULL. */
+struct plainhttp plainhttp_control(const struct localbed *l, const char *method,
+                                   const char *path, const char *json);
 /* Read until `what` was seen. */
 void plainhttp_until(int fd, struct buf *b, const char *what);
 

@@ -24,14 +24,7 @@ struct localbed *portbed;
 
 struct plainhttp portbed_control(const char *method, const char *path, const char *json)
 {
-    char *text = xasprintf("%s %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nX-API-Key: %s\r\n"
-                           "Connection: close\r\nContent-Type: application/json\r\n"
-                           "Content-Length: %zu\r\n\r\n%s",
-                           method, path, portbed->control, portbed->key,
-                           json ? strlen(json) : 0, json ? json : "");
-    struct plainhttp a = plainhttp_exchange(portbed->control, text, strlen(text));
-    free(text);
-    return a;
+    return plainhttp_control(portbed, method, path, json);
 }
 
 int portbed_control_status(const char *method, const char *id, const char *tail,
