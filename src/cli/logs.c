@@ -79,6 +79,8 @@ static void put_item(struct out *o, const struct item *it)
     case ITEM_TURN_END:
         if (it->text && *it->text)
             put_block(o, "!", it->text);
+        else if (it->state != AGENT_OK)
+            put_block(o, "--", agent_outcome_name((enum agent_outcome)it->state));
         break;
     case ITEM_NOTICE:
     case ITEM_SYSTEM:
