@@ -70,6 +70,8 @@ const char *envd_header(struct http_req *req, const char *name);
 /* Decoded query parameter as new memory; NULL when absent. *bad is set for a
  * NUL byte inside it. */
 char *envd_query(struct http_req *req, const char *name, bool *bad);
+/* The same as a whole number from 0 on; `def` when it is absent or none. */
+int64_t envd_query_number(struct http_req *req, const char *name, int64_t def);
 /* The user a request is for: query `username`, else Basic auth, else the
  * sandbox's own. False when nobody here has that name. */
 bool envd_user(struct envd *e, struct http_req *req, char *dst, size_t size);

@@ -97,6 +97,17 @@ char *envd_query(struct http_req *req, const char *name, bool *bad)
     return files_query(req->query, name, bad);
 }
 
+int64_t envd_query_number(struct http_req *req, const char *name, int64_t def)
+{
+    bool bad = false;
+    char *text = envd_query(req, name, &bad);
+    int64_t v = def;
+    if (text != NULL && !str_to_i64(text, 0, INT64_MAX, &v))
+        v = def;
+    free(text);
+    return v;
+}
+
 bool envd_user_known(const struct envd *e, const char *name)
 {
     return str_eq(name, e->user) || str_eq(name, "root") || str_eq(name, "user");

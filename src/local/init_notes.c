@@ -3,7 +3,6 @@
 #include "envd.h"
 #include <cct/util/buf.h>
 #include <cct/util/clock.h>
-#include <cct/util/str.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,13 +80,8 @@ void envd_notes_free(void)
 
 void envd_notes_get(struct envd *e, struct http_req *req)
 {
-    bool bad = false;
-    int64_t start = 0;
-    char *text = envd_query(req, "start", &bad);
+    int64_t start = envd_query_number(req, "start", 0);
     (void)e;
-    if (text != NULL && !str_to_i64(text, 0, INT64_MAX, &start))
-        start = 0;
-    free(text);
     struct buf b = BUF_INIT;
     buf_adds(&b, "{\"entries\":[");
     bool comma = false;

@@ -3,7 +3,6 @@
 #include "init_metrics.h"
 #include <cct/util/buf.h>
 #include <cct/util/clock.h>
-#include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <stdlib.h>
 
@@ -66,23 +65,13 @@ static void write_sample(struct buf *b, const struct sample *s)
              (long long)s->mem_cache, (long long)s->disk_used, (long long)s->disk_total);
 }
 
-static int64_t number(struct http_req *req, const char *name, int64_t def)
-{
-    bool bad = false;
-    char *text = envd_query(req, name, &bad);
-    int64_t v = def;
-    if (text != NULL && !str_to_i64(text, 0, INT64_MAX, &v))
-        v = def;
-    free(text);
-    return v;
-}
-
 void envd_samples_get(struct envd *e, struct http_req *req)
 {
     const struct samples *s = e->samples;
-    int64_t start = number(req, "start", 0), end = number(req, "end", INT64_MAX);
+    int64_t start = envd_query_number(req, "start", 0),
+            end = envd_query_number(req, "end", INT64_MAX);
     size_t first = s->n > SAMPLES ? s->n - SAMPLES : 0;
-    if (number(req, "latest", 0) == 1)
+    if (envd_query_number(req, "latest", 0) == 1)
         first = s->n - 1;
     struct buf b = BUF_INIT;
     buf_adds(&b, "{\"samples\":[");

@@ -1,9 +1,10 @@
 /* Who listens on a port, and a connection to it (see the header). */
-#include <arpa/inet.h>
 #include <cct/local/ports.h>
 #include <cct/util/arr.h>
 #include <cct/util/clock.h>
 #include <cct/util/str.h>
+
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

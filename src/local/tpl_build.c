@@ -51,7 +51,7 @@ static void on_quiet(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     struct tpl_job *j = arg;
-    struct timeval tv = {5, 0};
+    struct timeval tv = {TPL_QUIET_S, 0};
     tpl_log_add(tpl_job_log(j), TPL_INFO, j->step, "...", 3);
     event_add(j->quiet, &tv);
 }

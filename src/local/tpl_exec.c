@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BOX_S 7200    /* longer than any step may take */
-#define QUIET_MS 5000 /* after it the log says that something still goes on */
+#define BOX_S 7200 /* longer than any step may take */
 
 struct tpl_ticket {
     struct tpl_job *j; /* NULL: nobody waits any more */
@@ -146,7 +145,7 @@ static void say_line(struct tpl_job *j, int stream, const char *p, size_t len)
 
 static void still_there(struct tpl_job *j)
 {
-    struct timeval tv = {QUIET_MS / 1000, 0};
+    struct timeval tv = {TPL_QUIET_S, 0};
     event_add(j->quiet, &tv);
 }
 

@@ -8,6 +8,8 @@
 #include <cct/local/initexec.h>
 #include <cct/local/tpl.h>
 
+#define TPL_QUIET_S 5 /* without output the log says that something still goes on */
+
 struct event;
 struct tpl_ticket;
 
