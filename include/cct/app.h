@@ -14,6 +14,7 @@ struct app;
 struct app_opts {
     bool local;            /* --local: the embedded provider whatever keys exist */
     bool local_unsafe;     /* --local-unsafe */
+    bool local_private_net; /* a provider we start gives sandboxes private networks */
     bool readonly;
     bool first_demo;       /* local, no sandbox yet: create one demo sandbox */
     bool start_local;      /* may start the provider when none runs */

@@ -84,6 +84,7 @@ static struct jobs_opts job_opts(struct app *a)
                               .local = a->o.local || a->o.local_unsafe,
                               .local_unsafe = a->o.local_unsafe,
                               .start_local = a->o.start_local,
+                              .local_private_net = a->o.local_private_net,
                               .key = &a->key,
                               .key_err = &a->key_err,
                               .first_demo = a->o.first_demo,

@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 /* Run it to its end with its talk on our stderr; its exit status, or negative. */
-static int run_provider(const char *verb, bool unsafe, struct err *e)
+static int run_provider(const char *verb, const char *option, struct err *e)
 {
     char *program = local_provider_program();
-    const char *argv[4] = {program, verb, unsafe ? "--unsafe" : NULL, NULL};
+    const char *argv[4] = {program, verb, option, NULL};
     char **env = local_provider_env();
     posix_spawn_file_actions_t fa;
     pid_t pid;
@@ -41,6 +41,11 @@ static int run_provider(const char *verb, bool unsafe, struct err *e)
     return rc;
 }
 
+static const char *network_name(const struct local_provider *p)
+{
+    return p->private_net ? "private" : "host";
+}
+
 static void print_json(const struct local_provider *p)
 {
     struct buf b = BUF_INIT;
@@ -57,6 +62,7 @@ static void print_json(const struct local_provider *p)
         snprintf(url, sizeof(url), "http://127.0.0.1:%d", p->traffic);
         jw_str(&w, "sandboxURL", url);
         jw_bool(&w, "isolated", !p->unsafe);
+        jw_str(&w, "network", network_name(p));
         jw_str(&w, "limits", p->limits);
     }
     jw_end(&w);
@@ -69,10 +75,14 @@ int cli_local_start(struct cli *c)
     struct err e = {0};
     struct local_provider p;
     bool was = local_provider_find(NULL, &p, &e) == 0;
+    bool private = strcmp(c->config->o.local_network, "private") == 0;
 
     if (!was) {
         err_clear(&e);
-        int rc = run_provider("serve", cli_has(c, CLI_LOCAL_UNSAFE), &e);
+        const char *option = cli_has(c, CLI_LOCAL_UNSAFE) ? "--unsafe"
+                             : private                    ? "--net=private"
+                                                          : NULL;
+        int rc = run_provider("serve", option, &e);
         if (rc < 0)
             return cli_fail(&e);
         if (rc > 0)
@@ -82,6 +92,9 @@ int cli_local_start(struct cli *c)
     }
     if (cli_has(c, CLI_LOCAL_UNSAFE) && !p.unsafe)
         cli_say(c, "it runs already, with isolation");
+    else if (was && !p.unsafe && private != p.private_net)
+        cli_say(c, "it runs already, with network = %s; 'cc-tui local stop' ends it",
+                network_name(&p));
     if (cli_json(c))
         print_json(&p);
     else if (!cli_has(c, CLI_QUIET))
@@ -151,7 +164,7 @@ int cli_local_stop(struct cli *c)
 
     if (status != CLI_OK)
         return status;
-    int rc = run_provider("stop", false, &e);
+    int rc = run_provider("stop", NULL, &e);
     return rc < 0 ? cli_fail(&e) : rc;
 }
 
@@ -168,9 +181,9 @@ int cli_local_status(struct cli *c)
         print_json(rc == 0 ? &p : NULL);
     else if (rc == 0)
         printf("running: pid %d, API on port %d, sandboxes on port %d, limits of a sandbox: "
-               "%s%s\n",
+               "%s, network: %s%s\n",
                p.pid, p.control, p.traffic, p.limits[0] ? p.limits : "no memory, no CPU",
-               p.unsafe ? ", NOT ISOLATED" : "");
+               network_name(&p), p.unsafe ? ", NOT ISOLATED" : "");
     else
         puts("not running");
     if (rc == 0)

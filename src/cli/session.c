@@ -24,6 +24,7 @@ void cli_app_opts(const struct cli *c, struct app_opts *o)
         .local_unsafe = cli_has(c, CLI_LOCAL_UNSAFE),
         .readonly = cli_has(c, CLI_READONLY),
         .start_local = true,
+        .local_private_net = strcmp(s->local_network, "private") == 0,
         .project = c->project,
         .data_dir = cli_has(c, CLI_DATA_DIR) ? c->value[CLI_DATA_DIR] : NULL,
         .ca_file = *s->ca_file ? s->ca_file : NULL,

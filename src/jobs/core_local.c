@@ -171,7 +171,7 @@ static void on_said(void *ctx, int fd)
 static void start(struct local *l)
 {
     static char serve[] = "serve", opt_runtime[] = "--runtime-dir", opt_state[] = "--state-dir",
-                opt_unsafe[] = "--unsafe";
+                opt_unsafe[] = "--unsafe", opt_net[] = "--net=private";
     char *program = local_provider_program(), *state = NULL, *text;
     char *argv[8] = {program, serve};
     int n = 2, fds[2], rc;
@@ -189,6 +189,8 @@ static void start(struct local *l)
     }
     if (l->j->o.local_unsafe)
         argv[n++] = opt_unsafe;
+    else if (l->j->o.local_private_net)
+        argv[n++] = opt_net;
     if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0) {
         failed(l, ERR_IO, "the local provider cannot be started: no more descriptors");
     } else {

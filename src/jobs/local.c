@@ -43,6 +43,8 @@ bool local_provider_parse(const char *text, size_t len, struct local_provider *p
                                      .control = (int)control,
                                      .traffic = (int)traffic,
                                      .unsafe = json_bool(root, "unsafe", false),
+                                     .private_net = strcmp(json_str(root, "network", ""),
+                                                           "private") == 0,
                                      .key = secret_new(key, strlen(key))};
     if (ok && !str_copy(p->limits, sizeof(p->limits), json_str(root, "limits", "")))
         p->limits[0] = '\0';

@@ -2,6 +2,7 @@
 #include <cct/local/cgroup.h>
 #include <cct/local/doctor.h>
 #include <cct/local/ns.h>
+#include <cct/local/privnet.h>
 #include <cct/util/arr.h>
 #include <cct/util/fs.h>
 #include <cct/util/json.h>
@@ -107,6 +108,21 @@ static void look_groups(struct look *l)
              names);
 }
 
+static void look_network(struct look *l)
+{
+    struct err e = {0};
+    if (!l->isolated)
+        return;
+    if (privnet_probe(l->exe, &e) == 0)
+        find(l, "network", OK,
+             "sandboxes can have private networks (network = private in [local])");
+    else
+        find(l, "network", WARN,
+             "sandboxes share this machine's network and reach what listens on its loopback; "
+             "%s",
+             e.text);
+}
+
 static void look_limits(struct look *l)
 {
     struct rlimit files, tasks;
@@ -186,6 +202,7 @@ int doctor_print(const char *exe, const char *state_dir, bool json)
     look_isolation(&l);
     look_templates(&l);
     look_groups(&l);
+    look_network(&l);
     look_limits(&l);
     look_disk(&l);
     if (json)

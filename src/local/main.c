@@ -3,6 +3,7 @@
 #include <cct/local/init.h>
 #include <cct/local/ns.h>
 #include <cct/local/pkg_refusal.h>
+#include <cct/local/privnet.h>
 #include <cct/local/serve.h>
 #include <cct/util/str.h>
 
@@ -27,6 +28,8 @@ static const char usage[] =
     "  --runtime-dir D  where sockets and the address file are (absolute path)\n"
     "options of serve:\n"
     "  --unsafe         plain processes without any isolation\n"
+    "  --net N          host: sandboxes share this machine's network; private: each has its\n"
+    "                   own, with a way out (needs pasta of the package passt) (host)\n"
     "  --foreground     do not detach\n"
     "  --idle-exit S    end after S seconds without sandboxes and clients (60)\n"
     "  --max-running N  refuse more running sandboxes (64)\n"
@@ -48,6 +51,12 @@ static bool take_number(const char *text, int *out)
         return false;
     *out = (int)n;
     return true;
+}
+
+static bool take_net(const char *text, bool *private_net)
+{
+    *private_net = strcmp(text, "private") == 0;
+    return *private_net || strcmp(text, "host") == 0;
 }
 
 /* The value of option `name` at argv[*i], as the next argument or after '='. */
@@ -77,6 +86,8 @@ static const char *parse_serve(int argc, char **argv, struct serve_opts *o)
             o->state_dir = v;
         else if ((v = option_value(argc, argv, &i, "--runtime-dir")) != NULL)
             o->runtime_dir = v;
+        else if ((v = option_value(argc, argv, &i, "--net")) != NULL)
+            ok = take_net(v, &o->private_net);
         else if ((v = option_value(argc, argv, &i, "--idle-exit")) != NULL)
             ok = take_number(v, &o->idle_exit_s);
         else if ((v = option_value(argc, argv, &i, "--max-running")) != NULL)
@@ -189,10 +200,19 @@ static const struct command {
     const char *name;
     int (*fn)(int argc, char **argv);
 } commands[] = {
-    {"serve", cmd_serve},        {"stop", cmd_stop},         {"status", cmd_status},
-    {"probe", cmd_probe},        {"sandbox-init", cmd_init}, {INIT_AS_ROOT, cmd_as_root},
-    {INIT_IS_ROOT, cmd_is_root}, {"demo-agent", cmd_agent},  {"--version", cmd_version},
-    {"--help", cmd_help},        {"-h", cmd_help},           {"help", cmd_help},
+    {"serve", cmd_serve},
+    {"stop", cmd_stop},
+    {"status", cmd_status},
+    {"probe", cmd_probe},
+    {"sandbox-init", cmd_init},
+    {INIT_AS_ROOT, cmd_as_root},
+    {PRIVNET_KEEPER, privnet_main},
+    {INIT_IS_ROOT, cmd_is_root},
+    {"demo-agent", cmd_agent},
+    {"--version", cmd_version},
+    {"--help", cmd_help},
+    {"-h", cmd_help},
+    {"help", cmd_help},
 };
 
 int main(int argc, char **argv)

@@ -20,6 +20,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #ifndef CLONE_PIDFD
@@ -216,7 +217,7 @@ static const char *enter_namespaces(const struct ns_spec *s)
         if (setresgid(first, first, first) != 0 || setresuid(first, first, first) != 0)
             return "change to an id of the sandbox";
     }
-    if (!s->internet) {
+    if (s->own_net) {
         const char *step = loopback_up();
         if (step)
             return step;
@@ -278,7 +279,31 @@ static unsigned long clone_flags(const struct ns_spec *s)
     /* the cgroup namespace comes later, when the init is in its group */
     unsigned long flags =
         CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS;
-    return s->internet ? flags : flags | CLONE_NEWNET;
+    return s->own_net ? flags | CLONE_NEWNET : flags;
+}
+
+pid_t ns_hold(int *pidfd, struct err *e)
+{
+    pid_t parent = getpid();
+    ns_ids();
+    pid_t pid = clone_child(CLONE_NEWUSER | CLONE_NEWNET, pidfd);
+    if (pid == 0) {
+        signals_default();
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        while (getppid() == parent)
+            pause();
+        _exit(0);
+    }
+    if (pid < 0)
+        return err_sys(e, ERR_UNSUPPORTED, "step 'namespaces' failed");
+    int rc = write_maps(pid, e);
+    if (rc == 0)
+        return pid;
+    kill(pid, SIGKILL);
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    close(*pidfd);
+    return rc;
 }
 
 int ns_start(const struct ns_spec *s, struct ns_child *out, struct err *e)

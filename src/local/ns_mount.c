@@ -127,6 +127,15 @@ static int bind_ro(const char *path)
     return restrict_mount(to, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 }
 
+/* A file of our own in the place of the host's, mounted as that one would be. */
+static int bind_text(const char *path, const char *text)
+{
+    const char *to = path + 1;
+    if (put(to, text) != 0 || mount(to, to, NULL, MS_BIND, NULL) != 0)
+        return -1;
+    return restrict_mount(to, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+}
+
 static const char *bind_all(const char *const *paths)
 {
     for (; *paths; paths++)
@@ -136,7 +145,7 @@ static const char *bind_all(const char *const *paths)
 }
 
 /* What programs look up in /etc: names of our own, and little from the host. */
-static const char *make_etc(const char *host)
+static const char *make_etc(const char *host, const char *resolv)
 {
     char hosts[160], name[80];
     snprintf(hosts, sizeof(hosts), "127.0.0.1 localhost %s\n::1 localhost\n", host);
@@ -151,7 +160,12 @@ static const char *make_etc(const char *host)
         put("etc/profile", "case :$PATH: in\n*:/run/cc/bin:*) ;;\n"
                            "*) PATH=/run/cc/bin:$PATH; export PATH ;;\nesac\n") != 0)
         return "/etc";
-    return bind_all(ns_host_etc);
+    for (const char *const *path = ns_host_etc; *path; path++) {
+        bool own = resolv && strcmp(*path, "/etc/resolv.conf") == 0;
+        if ((own ? bind_text(*path, resolv) : bind_ro(*path)) != 0)
+            return *path;
+    }
+    return NULL;
 }
 
 /* A share of the memory, so that a full one cannot stop a small machine. */
@@ -275,7 +289,7 @@ const char *ns_mount_all(const struct ns_spec *s, const struct ns_sources *from)
     if (!step && !layered && bind_ro("/opt") != 0)
         step = "/opt";
     if (!step)
-        step = make_etc(s->id);
+        step = make_etc(s->id, s->resolv);
     if (!step)
         step = make_dev();
     if (!step)

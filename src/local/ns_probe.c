@@ -129,7 +129,6 @@ int ns_probe_root(const char *exe, bool *root, struct err *e)
                         .listen_fd = -1,
                         .cgroup_fd = -1,
                         .isolated = true,
-                        .internet = true,
                         .probe = true,
                         .probe_root = true};
     char text[256] = "";
@@ -146,7 +145,6 @@ int ns_probe(const char *exe, struct err *e)
                         .listen_fd = -1,
                         .cgroup_fd = -1,
                         .isolated = true,
-                        .internet = true,
                         .probe = true};
     char text[256] = "";
     int sys = 0;
@@ -241,7 +239,6 @@ static int probe_layers_at(const char *root, const char *exe, struct err *e)
                         .listen_fd = -1,
                         .cgroup_fd = -1,
                         .isolated = true,
-                        .internet = true,
                         .probe = true};
     char text[256] = "";
     int sys = 0, rc = make_probe_layer(root, e);

@@ -85,6 +85,7 @@ static void operation_done(struct sbox *b, const struct err *e)
 static void free_box(struct sbox *b)
 {
     initcall_cancel(b->call);
+    sbox_net_free(b);
     if (b->death)
         event_free(b->death);
     if (b->status)
@@ -511,28 +512,55 @@ static void on_ready(void *arg, struct sbox *same, const struct err *e)
     sbox_kill(b, NULL, NULL);
 }
 
+static void start_failed(struct sbox *b, const char *why)
+{
+    struct err e = {0};
+    err_set(&e, ERR_SERVER, "sandbox could not be started: %s", why);
+    log_warn("sandbox %s: %s", b->rec.id, e.text);
+    operation_done(b, &e);
+    sbox_kill(b, NULL, NULL);
+}
+
+/* When its init answers and its network is up. */
+static void go_on(struct sbox *b)
+{
+    if (!b->is_healthy || b->net)
+        return;
+    if (b->start_cmd) {
+        struct tpl_image image = {.start_cmd = b->start_cmd, .ready_cmd = b->ready_cmd};
+        sbox_run_ready(b, &image, on_ready, b);
+    } else {
+        on_ready(b, b, NULL);
+    }
+}
+
 static void on_health(void *arg, int status, const char *body, size_t len)
 {
     (void)body;
     (void)len;
     struct sbox *b = arg;
     b->call = NULL;
-    if (status == 204 && b->start_cmd) {
-        struct tpl_image image = {.start_cmd = b->start_cmd, .ready_cmd = b->ready_cmd};
-        sbox_run_ready(b, &image, on_ready, b);
-        return;
-    }
     if (status == 204) {
-        on_ready(b, b, NULL);
+        b->is_healthy = true;
+        go_on(b);
         return;
     }
     collect_why(b);
-    if (!b->why[0])
-        str_copy(b->why, sizeof(b->why), "its init does not answer");
-    struct err e = {0};
-    err_set(&e, ERR_SERVER, "sandbox could not be started: %s", b->why);
-    operation_done(b, &e);
-    sbox_kill(b, NULL, NULL);
+    start_failed(b, b->why[0] ? b->why : "its init does not answer");
+}
+
+void sbox_net_is_up(struct sbox *b, const char *why)
+{
+    if (b->phase != SBOX_CREATING)
+        return; /* killed meanwhile, and told so */
+    if (!why) {
+        go_on(b);
+        return;
+    }
+    char text[512];
+    collect_why(b); /* its set-up may have failed first, and the network with it */
+    snprintf(text, sizeof(text), "its private network could not be made: %s", why);
+    start_failed(b, b->why[0] ? b->why : text);
 }
 
 static void on_status(evutil_socket_t fd, short what, void *arg)

@@ -26,4 +26,10 @@ void sbox_root_release(struct sbox_root *root);
 /* End a sbox_run_ready() under way: its `done` is told `e`. */
 void sbox_ready_stop(struct sbox *b, const struct err *e);
 
+/* Wait for what the keeper of its private network says on `fd`, which is taken;
+ * sbox_net_is_up() is then called once, with NULL or the reason why it is not. */
+void sbox_net_watch(struct sbox *b, int fd);
+void sbox_net_is_up(struct sbox *b, const char *why);
+void sbox_net_free(struct sbox *b);
+
 #endif

@@ -3,6 +3,7 @@
 #include <cct/local/init.h>
 #include <cct/local/lifelog.h>
 #include <cct/local/ns.h>
+#include <cct/local/privnet.h>
 #include <cct/local/provider.h>
 #include <cct/local/tunnel.h>
 #include <cct/secrets/digest.h>
@@ -194,9 +195,23 @@ static int make_group(const struct provider *p, struct sbox_rec *r, struct ns_sp
     return spec->cgroup_fd >= 0 ? 0 : err_sys(e, ERR_IO, "cannot open '%s'", r->cgroup);
 }
 
-static int start_process(struct provider *p, struct sbox_rec *r, const struct sbox_new *n,
-                         struct ns_child *child, struct err *e)
+/* The resolver's settings for a private network; *forward as privnet_resolv(). */
+static void make_resolv(struct buf *b, bool *forward)
 {
+    size_t len;
+    char *host = fs_read("/etc/resolv.conf", 64 << 10, false, &len, NULL);
+    *forward = privnet_resolv(host ? host : "", b); /* without one: this machine's own */
+    free(host);
+}
+
+/* `net` is the keeper's word on a private network, or -1 without one. */
+static int start_process(struct provider *p, struct sbox_rec *r, const struct sbox_new *n,
+                         struct ns_child *child, int *net, struct err *e)
+{
+    struct buf resolv = BUF_INIT;
+    bool private = p->private_net && r->internet, forward = false;
+    if (private)
+        make_resolv(&resolv, &forward);
     struct sbox_root root;
     int rc = sbox_root_make(p, r->id, n, &root, e);
     if (rc == 0 && p->unsafe)
@@ -207,7 +222,8 @@ static int start_process(struct provider *p, struct sbox_rec *r, const struct sb
                            .listen_fd = -1,
                            .cgroup_fd = -1,
                            .isolated = r->isolated,
-                           .internet = r->internet};
+                           .own_net = !r->internet || private,
+                           .resolv = private ? buf_str(&resolv) : NULL};
     if (rc == 0)
         rc = make_group(p, r, &spec, e);
     if (rc == 0) {
@@ -223,6 +239,16 @@ static int start_process(struct provider *p, struct sbox_rec *r, const struct sb
     if (spec.cgroup_fd >= 0)
         close(spec.cgroup_fd);
     sbox_root_release(&root);
+    buf_release(&resolv);
+    *net = -1;
+    if (rc == 0 && private) {
+        rc = privnet_start(p->exe, r->id, child->pidfd, forward, net, e);
+        if (rc != 0) { /* nothing knows of it yet */
+            proc_signal(child->pidfd, SIGKILL);
+            close(child->pidfd);
+            close(child->status_fd);
+        }
+    }
     if (rc == 0) {
         r->pid = child->pid;
         r->start_ticks = proc_start_ticks(child->pid);
@@ -244,7 +270,7 @@ int sbox_create(struct provider *p, const struct sbox_new *n, sbox_done done, vo
     struct sbox_rec r;
     struct ns_child child;
     fill_record(p, n, &r);
-    int rc = start_process(p, &r, n, &child, e);
+    int net, rc = start_process(p, &r, n, &child, &net, e);
     if (rc != 0) {
         sbox_remove_group(r.cgroup);
         sbox_remove_files(p, r.id, r.sock);
@@ -255,6 +281,8 @@ int sbox_create(struct provider *p, const struct sbox_new *n, sbox_done done, vo
     rc = boxstore_save(p->state_dir, &r, e);
     struct sbox *b =
         sbox_make(p, &r, child.pidfd, child.status_fd, CREATE_MS, rc == 0 ? done : NULL, arg);
+    if (net >= 0)
+        sbox_net_watch(b, net);
     b->is_new = !n->hidden;
     if (n->image && !n->build_layer && n->image->start_cmd && *n->image->start_cmd) {
         b->start_cmd = xstrdup(n->image->start_cmd);

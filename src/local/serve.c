@@ -5,6 +5,7 @@
 #include <cct/local/http_srv.h>
 #include <cct/local/lifelog.h>
 #include <cct/local/ns.h>
+#include <cct/local/privnet.h>
 #include <cct/local/provider.h>
 #include <cct/local/tpl.h>
 #include <cct/local/tunnel.h>
@@ -208,6 +209,7 @@ static int write_address(const struct serve *s, struct err *e)
     jw_i64(&w, "trafficPort", tunnel_port(s->p.tunnel));
     jw_str(&w, "apiKey", s->p.key);
     jw_bool(&w, "unsafe", s->p.unsafe);
+    jw_str(&w, "network", s->p.private_net ? "private" : "host");
     jw_str(&w, "limits", limits);
     jw_str(&w, "pause", s->p.groups.path[0] ? "freezer" : "signals");
     jw_end(&w);
@@ -234,7 +236,8 @@ static void on_adopted(struct provider *p)
         event_base_loopbreak(p->base);
         return;
     }
-    log_info("provider serves%s", p->unsafe ? ", NOT ISOLATED" : "");
+    log_info("provider serves%s%s", p->private_net ? ", private networks" : "",
+             p->unsafe ? ", NOT ISOLATED" : "");
     tell_parent(s, "ok");
     provider_touch(p);
 }
@@ -334,6 +337,11 @@ static int prepare(struct serve *s, struct err *e)
         rc = take_locks(s, e);
     if (rc == 0 && !p->unsafe)
         rc = ns_probe(p->exe, e);
+    if (rc == 0 && p->private_net)
+        rc = p->unsafe ? err_set(e, ERR_INVALID,
+                                 "a private network needs isolation: without namespaces "
+                                 "processes have the host's")
+                       : privnet_probe(p->exe, e);
     if (rc != 0)
         return rc;
     fs_raise_nofile();
@@ -433,6 +441,7 @@ int serve_main(const struct serve_opts *o)
     int status = 1;
     if (serve_places(o, &s.p.state_dir, &s.p.runtime_dir)) {
         s.p.unsafe = o->unsafe;
+        s.p.private_net = o->private_net;
         s.p.max_running = o->max_running ? o->max_running : PROV_MAX_RUNNING;
         s.idle_ms = o->idle_exit_s ? o->idle_exit_s * 1000LL : PROV_IDLE_EXIT_MS;
         s.address = fs_join(s.p.runtime_dir, "local.json");

@@ -22,6 +22,7 @@ struct running {
     pid_t pid;
     int control, traffic;
     bool unsafe;
+    char network[16];
     char limits[40], pause[16];
 };
 
@@ -39,6 +40,7 @@ static struct running find_running(const char *runtime_dir)
         r.traffic = (int)json_i64(j, "trafficPort", 0);
         r.unsafe = json_bool(j, "unsafe", false);
         str_copy(r.limits, sizeof(r.limits), json_str(j, "limits", ""));
+        str_copy(r.network, sizeof(r.network), json_str(j, "network", "host"));
         str_copy(r.pause, sizeof(r.pause), json_str(j, "pause", "signals"));
         if (r.pid > 1)
             r.pidfd = proc_open_checked(r.pid, (uint64_t)json_i64(j, "startTicks", 0));
@@ -163,9 +165,9 @@ int serve_status(const struct serve_opts *o)
         return 1;
     }
     printf("running: pid %d, control port %d, traffic port %d, sandboxes %d, limits of a "
-           "sandbox: %s, pause by %s%s\n",
+           "sandbox: %s, pause by %s, network: %s%s\n",
            (int)r.pid, r.control, r.traffic, boxes,
-           r.limits[0] ? r.limits : "no memory, no CPU", r.pause,
+           r.limits[0] ? r.limits : "no memory, no CPU", r.pause, r.network,
            r.unsafe ? ", NOT ISOLATED" : "");
     return 0;
 }

@@ -92,8 +92,7 @@ static struct box *box_start(const char *layers, const char *into)
                         .upper = b->upper,
                         .config_fd = config(),
                         .listen_fd = listen_at(b->sock),
-                        .isolated = true,
-                        .internet = true};
+                        .isolated = true};
     if (ns_start(&s, &b->c, &e) != 0)
         fail_msg("%s", e.text);
     close(s.config_fd);

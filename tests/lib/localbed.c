@@ -62,10 +62,12 @@ static bool read_address(struct localbed *l)
 
 bool localbed_start(struct localbed *l)
 {
-    return run(l, "serve", l->isolated ? NULL : "--unsafe") == 0 && read_address(l);
+    const char *option = l->private_net ? "--net=private" : l->isolated ? NULL : "--unsafe";
+
+    return run(l, "serve", option) == 0 && read_address(l);
 }
 
-static struct localbed *bed_new(bool isolated)
+static struct localbed *bed_new(bool isolated, bool private_net)
 {
     struct localbed *l = xcalloc(1, sizeof(*l));
 
@@ -73,6 +75,7 @@ static struct localbed *bed_new(bool isolated)
     if (!mkdtemp(l->root))
         die("no scratch folder");
     l->isolated = isolated;
+    l->private_net = private_net;
     if (localbed_start(l))
         return l;
     localbed_free(l);
@@ -81,13 +84,18 @@ static struct localbed *bed_new(bool isolated)
 
 struct localbed *localbed_new_unsafe(void)
 {
-    return bed_new(false);
+    return bed_new(false, false);
+}
+
+struct localbed *localbed_new_private(void)
+{
+    return bed_new(true, true);
 }
 
 struct localbed *localbed_new(void)
 {
-    struct localbed *l = bed_new(true);
-    return l ? l : bed_new(false);
+    struct localbed *l = bed_new(true, false);
+    return l ? l : bed_new(false, false);
 }
 
 void localbed_kill(struct localbed *l)

@@ -12,12 +12,15 @@ struct localbed {
     int control, traffic;
     char key[64];
     bool isolated;
+    bool private_net; /* started with --net=private */
 };
 /* Starts build/MODE/cc-tui-local (folder from the environment's B); without namespaces
  * here it falls back to plain processes. NULL when it cannot be started. */
 struct localbed *localbed_new(void);
 /* Plain processes, although namespaces may work. */
 struct localbed *localbed_new_unsafe(void);
+/* With a private network for each sandbox; NULL where that cannot be. */
+struct localbed *localbed_new_private(void);
 void localbed_kill(struct localbed *l);  /* SIGKILL; sandboxes live on */
 bool localbed_start(struct localbed *l); /* again */
 void localbed_free(struct localbed *l);

@@ -33,6 +33,9 @@
       "seconds in which u calls a kill-all off")                                               \
     X(poll, "net", "poll", INT, "3", "2", "60", "seconds between two lists while visible")     \
     X(ca_file, "net", "ca_file", STR, "", "", "", "private CA certificates (PEM)")             \
+    X(local_network, "local", "network", ENUM, "host", "host private", "",                     \
+      "sandboxes of the local provider: host = share this machine's network, private = "       \
+      "each its own (package passt)")                                                          \
     X(retention, "store", "retention_days", INT, "30", "0", "3650",                            \
       "days that an ended sandbox's transcript is kept; 0 = for ever")                         \
     X(max_store, "store", "max_size", SIZE, "2G", "0", "", "raw output kept in all; 0 = all")  \

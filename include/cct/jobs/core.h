@@ -27,6 +27,7 @@ struct jobs_opts {
     bool readonly;
     bool local, local_unsafe; /* the embedded provider whatever keys exist */
     bool start_local;      /* may start it when none runs */
+    bool local_private_net; /* then with private networks */
     const struct key_found *key; /* with a key: the cloud, unless local; may be NULL */
     const struct err *key_err;   /* what was wrong while looking for it, or NULL */
     bool first_demo;       /* local and nothing made here yet: create one demo sandbox */

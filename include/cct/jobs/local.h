@@ -14,6 +14,7 @@ struct local_provider {
     uint64_t start_ticks; /* of the process: a reused pid is another one */
     int control, traffic; /* ports on loopback */
     bool unsafe;
+    bool private_net; /* sandboxes do not share this machine's network */
     char limits[40]; /* "memory cpu tasks", or fewer; what a sandbox is held to */
     struct secret *key;
 };

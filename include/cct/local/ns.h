@@ -33,7 +33,8 @@ struct ns_spec {
     const char *cgroup; /* group of the init, see cgroup.h; NULL: none */
     int cgroup_fd;      /* its `run`: becomes fd 5; -1: none */
     bool isolated;      /* false: no namespaces at all */
-    bool internet;      /* false: only a loopback interface of its own */
+    bool own_net;       /* a network of its own, at first a loopback interface only */
+    const char *resolv; /* text of its resolv.conf; NULL: the host's file */
     bool probe;         /* do everything, then run `--version` inside */
     bool probe_root;    /* with it: as the user root, to be told if it is root */
 };
@@ -56,6 +57,9 @@ const struct ns_ids *ns_ids(void);
 
 /* 0, or negative with *e. On success the caller owns the descriptors of *out. */
 int ns_start(const struct ns_spec *s, struct ns_child *out, struct err *e);
+/* A process in a new user and a new network namespace that does nothing, to try things
+ * on; the caller kills it, waits for it and closes *pidfd. Its pid, or negative. */
+pid_t ns_hold(int *pidfd, struct err *e);
 /* Try the whole sequence; 0 or ERR_UNSUPPORTED with the sentence. Blocks up to
  * some seconds. */
 int ns_probe(const char *exe, struct err *e);

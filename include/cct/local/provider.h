@@ -27,7 +27,8 @@ struct provider {
     struct event_base *base;
     char *state_dir, *runtime_dir, *exe;
     char key[48];
-    bool unsafe; /* no namespaces, asked for by the user */
+    bool unsafe;      /* no namespaces, asked for by the user */
+    bool private_net; /* sandboxes do not share the host's network */
     int max_running;
     struct cgroup_base groups;
     struct map *boxes; /* id -> struct sbox, in every phase */
@@ -52,6 +53,7 @@ enum sbox_phase { SBOX_CREATING, SBOX_LIVE, SBOX_CHANGING, SBOX_KILLING };
 typedef void (*sbox_done)(void *arg, struct sbox *b, const struct err *e);
 
 struct sbox_ready;
+struct sbox_net;
 
 struct sbox {
     struct provider *p;
@@ -69,6 +71,8 @@ struct sbox {
     void *killed_arg;
     char *start_cmd, *ready_cmd; /* to be run before it is live, or NULL */
     struct sbox_ready *ready;    /* the run of them under way */
+    struct sbox_net *net;        /* its private network is not up yet */
+    bool is_healthy;             /* its init has answered */
     char why[256];               /* text of a failed set-up */
     bool is_new;                 /* made by us, and clients may see it */
     bool is_told;                /* its making is in the provider's lifelog */

@@ -7,6 +7,7 @@
 struct serve_opts {
     const char *state_dir, *runtime_dir; /* NULL: the usual places */
     bool unsafe;                         /* plain processes, no namespaces */
+    bool private_net;                    /* see privnet.h */
     bool foreground;                     /* stay; else return when it is ready to serve */
     int idle_exit_s;                     /* 0: the default of a minute */
     int max_running;                     /* 0: the default */
