@@ -1,6 +1,7 @@
 /* The facade: queues and threads, and events into the model. */
 #include "app_priv.h"
 
+#include <cct/jobs/local.h>
 #include <cct/util/clock.h>
 #include <cct/util/fs.h>
 #include <cct/util/limits.h>
@@ -95,6 +96,21 @@ static struct jobs_opts job_opts(struct app *a)
                               .tools = a->tools};
 }
 
+/* Where 'cc-tui local env' was run for the SDK, the key is that of our own provider. */
+static void know_own_provider(struct app *a)
+{
+    struct local_provider p;
+
+    if (!a->key.key || a->key.source != KEY_ENV ||
+        local_provider_find(a->runtime_dir, &p, NULL) != 0)
+        return;
+    if (p.key && str_eq(secret_value(p.key), secret_value(a->key.key))) {
+        a->o.local = true;
+        key_found_release(&a->key);
+    }
+    local_provider_release(&p);
+}
+
 int app_start(struct app *a, struct err *e)
 {
     struct store_opts s = {.dir = a->data_dir,
@@ -106,8 +122,10 @@ int app_start(struct app *a, struct err *e)
     THREAD_ASSERT(THREAD_MAIN);
     load_tools(a);
     /* reads a file, which main may do only while nobody waits for it */
-    if (!a->o.local && !a->o.local_unsafe)
+    if (!a->o.local && !a->o.local_unsafe) {
         keys_find_e2b(&a->key, &a->key_err);
+        know_own_provider(a);
+    }
     a->store = store_start(&s, net_mq(a->net), e);
     if (!a->store)
         return e && e->code ? e->code : ERR_IO;

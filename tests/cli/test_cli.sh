@@ -229,6 +229,8 @@ check "new: prints the id alone" one_line
 id=$(cat "$T/out")
 run "$c" new --tool demo --name box
 check "new: a name that is taken" is 2
+run sh -c "eval \"\$('$c' local env)\" && '$c' new --tool demo --name sdk-shell && '$c' kill sdk-shell --yes"
+check "new: local where the SDK's variables are set" is 0
 run "$c" ls -q
 check "ls -q" sh -c "[ \"\$(cat '$T/out')\" = '$id' ]"
 run "$c" ls --json
