@@ -91,6 +91,7 @@ static void job_free(struct tpl_job *j)
         }
     j->b->job = NULL;
     tpl_box_drop(j);
+    tpl_copy_close(&j->copy);
     event_free(j->kick);
     event_free(j->quiet);
     buf_release(&j->line[0]);
@@ -344,6 +345,21 @@ static void run_command(struct tpl_job *j)
         tpl_job_fail(j, "the sandbox of this step ended by itself");
 }
 
+static void copy_files(struct tpl_job *j)
+{
+    struct err e = {0};
+    int rc = tpl_copy_more(&j->copy, &e);
+    if (rc > 0) {
+        tpl_job_next(j, copy_files, 0);
+        return;
+    }
+    tpl_copy_close(&j->copy);
+    if (rc < 0)
+        tpl_job_fail(j, "the layer of this step cannot be made: %s", e.text);
+    else
+        tpl_box_start(j, j->layer, run_command);
+}
+
 static void make_layer(struct tpl_job *j, const struct tpl_step *s)
 {
     struct err e = {0};
@@ -361,9 +377,11 @@ static void make_layer(struct tpl_job *j, const struct tpl_step *s)
     }
     int rc = tpl_layer_new(j->s, j->layer, &e);
     if (rc == 0 && s->type == TPL_COPY)
-        rc = tpl_layer_put_files(j->s, j->layer, s->hash, &e);
+        rc = tpl_copy_open(&j->copy, j->s, j->layer, s->hash, &e);
     if (rc != 0)
         tpl_job_fail(j, "the layer of this step cannot be made: %s", e.text);
+    else if (s->type == TPL_COPY)
+        tpl_job_next(j, copy_files, 0);
     else
         tpl_box_start(j, j->layer, run_command);
 }
@@ -421,6 +439,7 @@ void tpl_build_start(struct tpl_store *s, struct tpl *t, struct tpl_build *b,
     j->t = t;
     j->b = b;
     j->plan = *take;
+    j->copy = (struct tpl_copy)TPL_COPY_INIT;
     memset(take, 0, sizeof(*take));
     j->force = j->plan.force;
     j->kick = evtimer_new(s->p->base, on_kick, j);

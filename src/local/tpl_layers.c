@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #define UPLOAD_KEPT_S (7 * 24 * 3600)
+#define COPY_PIECE (8u << 20) /* the loop waits for each */
 
 static char *layer_path(const struct tpl_store *s, const char *name, const char *sub)
 {
@@ -169,27 +170,60 @@ int tpl_layer_new(struct tpl_store *s, char *name, struct err *e)
     return rc;
 }
 
-int tpl_layer_put_files(struct tpl_store *s, const char *name, const char *hash, struct err *e)
+static int make_copy_folder(const char *path, struct err *e)
+{
+    const struct ns_ids *ids = ns_ids();
+    if (mkdir(path, 0755) != 0 || (geteuid() == 0 && chown(path, ids->uid, ids->gid) != 0))
+        return err_sys(e, 0, "cannot make '%s'", path);
+    return 0;
+}
+
+int tpl_copy_open(struct tpl_copy *c, struct tpl_store *s, const char *name, const char *hash,
+                  struct err *e)
 {
     static const char *const sub[] = {"/root/" TPL_COPY_DIR, "/root/" TPL_COPY_DIR "/tree"};
     const struct ns_ids *ids = ns_ids();
     int rc = 0;
     for (size_t i = 0; i < 2 && rc == 0; i++) {
         char *path = layer_path(s, name, sub[i]);
-        if (mkdir(path, 0755) != 0 || (geteuid() == 0 && chown(path, ids->uid, ids->gid) != 0))
-            rc = err_sys(e, 0, "cannot make '%s'", path);
+        rc = make_copy_folder(path, e);
         free(path);
     }
+    if (rc != 0)
+        return rc;
     char *from = tpl_upload_path(s, hash);
     char *to = layer_path(s, name, "/root/" TPL_COPY_DIR "/files.tar");
-    /* the archive may be large: the same file under a second name */
-    if (rc == 0 && link(from, to) != 0)
+    c->from = open(from, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    c->to = open(to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (c->from < 0 || c->to < 0 ||
+        (geteuid() == 0 && fchown(c->to, ids->uid, ids->gid) != 0)) {
         rc = err_sys(e, 0, "cannot put the uploaded files into the layer");
-    if (rc == 0)
+        tpl_copy_close(c);
+    } else {
         utimensat(AT_FDCWD, from, NULL, 0); /* used again: it is kept longer */
+    }
     free(to);
     free(from);
     return rc;
+}
+
+int tpl_copy_more(struct tpl_copy *c, struct err *e)
+{
+    ssize_t n = copy_file_range(c->from, NULL, c->to, NULL, COPY_PIECE, 0);
+    if (n < 0 && errno == EINTR)
+        return 1;
+    if (n < 0)
+        return err_sys(e, 0, "cannot copy the uploaded files into the layer");
+    return n > 0;
+}
+
+void tpl_copy_close(struct tpl_copy *c)
+{
+    if (c->from >= 0)
+        close(c->from);
+    if (c->to >= 0)
+        close(c->to);
+    c->from = c->to = -1;
 }
 
 int tpl_layer_publish(struct tpl_store *s, const char *name, const char *key, struct err *e)

@@ -30,6 +30,7 @@ struct tpl_job {
 
     char layer[TPL_LAYER_LEN + 1]; /* being written, or "" */
     char key[TPL_KEY_LEN + 1];
+    struct tpl_copy copy;       /* of COPY's archive into it */
     char box[24];               /* the sandbox, or "" */
     struct tpl_ticket *ticket;  /* its start or end is awaited */
     struct initexec *x, *probe; /* the command; the ready command */

@@ -242,6 +242,7 @@ struct tpl_store *tpl_store_new(struct provider *p)
     add_builtins(s);
     load_all(s);
     tpl_layers_load(s);
+    tpl_uploads_load(s);
     tpl_sweep_later(s);
     return s;
 }

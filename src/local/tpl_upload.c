@@ -1,20 +1,23 @@
 /* Archives for COPY: links that are given out for one upload each, and the files that
  * came through them, STATE/uploads/HASH. */
-#include <cct/local/ns.h>
 #include <cct/local/tpl.h>
 #include <cct/secrets/digest.h>
 #include <cct/util/clock.h>
 #include <cct/util/fs.h>
+#include <cct/util/log.h>
 #include <cct/util/map.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 
+#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define LINK_MS (60 * 60 * 1000)
+#define NEW "new-"                /* an upload on its way */
 #define LINKS_MAX 1000u /* given out and not used */
 
 char *tpl_upload_path(const struct tpl_store *s, const char *hash)
@@ -64,6 +67,19 @@ bool tpl_upload_take(struct tpl_store *s, const char *token, char *hash)
     return ok;
 }
 
+void tpl_uploads_load(struct tpl_store *s)
+{
+    char *dir = fs_join(s->p->state_dir, "uploads");
+    DIR *d = opendir(dir);
+    struct dirent *de;
+    while (d && (de = readdir(d)) != NULL)
+        if (str_starts(de->d_name, NEW) && unlinkat(dirfd(d), de->d_name, 0) != 0)
+            log_warn("cannot remove '%s/%s': %s", dir, de->d_name, strerror(errno));
+    if (d)
+        closedir(d);
+    free(dir);
+}
+
 /* --- one archive on its way ------------------------------------------------------ */
 
 struct tpl_inflow {
@@ -80,7 +96,7 @@ struct tpl_inflow *tpl_inflow_new(struct tpl_store *s, const char *hash, struct 
     rand_id(id, 16);
     f->s = s;
     str_copy(f->hash, sizeof(f->hash), hash);
-    f->path = xasprintf("%s/uploads/new-%s", s->p->state_dir, id);
+    f->path = xasprintf("%s/uploads/" NEW "%s", s->p->state_dir, id);
     f->fd = open(f->path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (f->fd >= 0)
         return f;
@@ -108,13 +124,9 @@ void tpl_inflow_drop(struct tpl_inflow *f)
 
 int tpl_inflow_keep(struct tpl_inflow *f, struct err *e)
 {
-    const struct ns_ids *ids = ns_ids();
     char *to = tpl_upload_path(f->s, f->hash);
     int rc = 0;
-    /* the sandbox that unpacks it must be able to read it */
-    if (geteuid() == 0 && fchown(f->fd, ids->uid, ids->gid) != 0)
-        rc = err_sys(e, 0, "cannot hand over '%s'", f->path);
-    if (rc == 0 && rename(f->path, to) != 0)
+    if (rename(f->path, to) != 0)
         rc = err_sys(e, 0, "cannot keep the upload as '%s'", to);
     if (rc == 0)
         f->path[0] = '\0';

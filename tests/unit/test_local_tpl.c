@@ -413,10 +413,27 @@ static void test_uploads(void **state)
     assert_true(tpl_upload_is_there(s, HASH));
     char layer[TPL_LAYER_LEN + 1], path[160];
     assert_int_equal(tpl_layer_new(s, layer, &e), 0);
-    if (tpl_layer_put_files(s, layer, HASH, &e) != 0)
+    struct tpl_copy c = TPL_COPY_INIT;
+    if (tpl_copy_open(&c, s, layer, HASH, &e) != 0)
         fail_msg("%s", e.text);
+    assert_int_equal(tpl_copy_more(&c, &e), 1);
+    assert_int_equal(tpl_copy_more(&c, &e), 0);
+    tpl_copy_close(&c);
     snprintf(path, sizeof(path), "layers/%s/root/" TPL_COPY_DIR "/files.tar", layer);
-    assert_true(exists(path));
+    struct stat st;
+    char *copy = fs_join(dir, path);
+    assert_int_equal(stat(copy, &st), 0);
+    assert_int_equal(st.st_size, 3);
+    assert_int_equal(st.st_nlink, 1); /* what a step writes to it stays its own */
+    free(copy);
+    tpl_store_free(s);
+    /* what a killed provider left half */
+    copy = fs_join(dir, "uploads/new-0123456789abcdef");
+    assert_int_equal(fs_write_private(copy, "half", 4, &e), 0);
+    s = tpl_store_new(&prov);
+    assert_true(tpl_upload_is_there(s, HASH));
+    assert_false(exists("uploads/new-0123456789abcdef"));
+    free(copy);
     tpl_store_free(s);
 }
 

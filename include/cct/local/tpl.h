@@ -155,8 +155,17 @@ struct tpl *tpl_read(const char *text, size_t len, struct err *e); /* every fiel
 void tpl_layers_load(struct tpl_store *s);
 /* An empty layer that nothing refers to yet; name has TPL_LAYER_LEN + 1 bytes. */
 int tpl_layer_new(struct tpl_store *s, char *name, struct err *e);
-/* Put COPY's archive where the sandbox finds it (TPL_COPY_DIR). */
-int tpl_layer_put_files(struct tpl_store *s, const char *name, const char *hash, struct err *e);
+/* Make place for COPY's archive where the sandbox finds it (TPL_COPY_DIR), and open both:
+ * it is copied, since whoever runs in the sandbox may write to its file, and the archive
+ * may serve other templates. tpl_copy_more() is called until it gives 0, or < 0. */
+struct tpl_copy {
+    int from, to;
+};
+#define TPL_COPY_INIT {-1, -1}
+int tpl_copy_open(struct tpl_copy *c, struct tpl_store *s, const char *name, const char *hash,
+                  struct err *e);
+int tpl_copy_more(struct tpl_copy *c, struct err *e);
+void tpl_copy_close(struct tpl_copy *c);
 /* From here on the layer may be used by others, and is found by its key. */
 int tpl_layer_publish(struct tpl_store *s, const char *name, const char *key, struct err *e);
 /* Layers and uploads without use go, in a child. */
@@ -167,6 +176,7 @@ void tpl_sweep_later(struct tpl_store *s); /* soon, when nothing else is to be d
 #define TPL_TOKEN_LEN 48
 #define TPL_UPLOAD_MAX (1LL << 30)
 char *tpl_upload_path(const struct tpl_store *s, const char *hash);
+void tpl_uploads_load(struct tpl_store *s); /* what a provider before left half goes */
 bool tpl_upload_is_there(const struct tpl_store *s, const char *hash);
 /* A link for one upload of these files; token has TPL_TOKEN_LEN + 1 bytes. */
 void tpl_upload_offer(struct tpl_store *s, const char *hash, char *token);
