@@ -57,6 +57,16 @@ static void forget_keys(struct tpl_store *s, const char *name)
         }
 }
 
+/* It is kept for a template that could not be read: sandboxes may run on it, and the
+ * template may be mended. */
+static bool is_kept(const struct tpl_store *s, const char *name)
+{
+    char *key = s->is_partial ? layer_path(s, name, "/key") : NULL;
+    bool kept = key && access(key, F_OK) == 0;
+    free(key);
+    return kept;
+}
+
 /* Names below STATE/layers that are not in `used`, as paths. */
 static void collect(struct tpl_store *s, struct map *used, char ***paths, size_t *n)
 {
@@ -65,7 +75,7 @@ static void collect(struct tpl_store *s, struct map *used, char ***paths, size_t
     struct dirent *de;
     while (d && (de = readdir(d)) != NULL) {
         if (!tpl_layer_name_ok(de->d_name) || map_get(used, de->d_name) ||
-            tpl_layer_in_work(s, de->d_name))
+            tpl_layer_in_work(s, de->d_name) || is_kept(s, de->d_name))
             continue;
         forget_keys(s, de->d_name);
         *paths = xrealloc(*paths, (*n + 1) * sizeof(**paths));

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define RECORD_MAX (8u << 20)
+#define DAMAGED "damaged-" /* a folder set aside */
 #define FLUSH_MS 2000
 #define START_WITHIN_MS (60 * 60 * 1000LL)
 #define LOG_UNUSED_MS 30000
@@ -132,8 +133,9 @@ static bool end_unfinished(struct tpl *t)
 
 static void set_aside(struct tpl_store *s, const char *id, const char *why)
 {
+    s->is_partial = true;
     char *from = xasprintf("%s/templates/%s", s->p->state_dir, id);
-    char *to = xasprintf("%s/templates/damaged-%s", s->p->state_dir, id);
+    char *to = xasprintf("%s/templates/" DAMAGED "%s", s->p->state_dir, id);
     log_error("template %s is set aside as '%s': %s", id, to, why);
     if (rename(from, to) != 0 && (errno == ENOTEMPTY || errno == EEXIST)) {
         free(to);
@@ -141,7 +143,7 @@ static void set_aside(struct tpl_store *s, const char *id, const char *why)
         unsigned char r[4];
         rand_bytes(r, sizeof(r));
         hex_encode(hex, r, sizeof(r));
-        to = xasprintf("%s/templates/damaged-%s-%s", s->p->state_dir, id, hex);
+        to = xasprintf("%s/templates/" DAMAGED "%s-%s", s->p->state_dir, id, hex);
         if (rename(from, to) != 0)
             log_error("cannot move '%s': %s", from, strerror(errno));
     }
@@ -221,10 +223,18 @@ static void load_all(struct tpl_store *s)
             char *gone = fs_join(path, de->d_name);
             provider_remove_tree(gone);
             free(gone);
+        } else if (str_starts(de->d_name, DAMAGED)) {
+            s->is_partial = true;
         }
     }
     if (d)
         closedir(d);
+    else
+        s->is_partial = true;
+    if (s->is_partial)
+        log_warn("not all templates of '%s' can be read: until those set aside as '" DAMAGED
+                 "ID' are mended or removed, no finished layer is",
+                 path);
     free(path);
 }
 

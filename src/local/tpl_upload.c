@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define LINK_MS (60 * 60 * 1000)
-#define NEW "new-"                /* an upload on its way */
+#define NEW "new-"      /* an upload on its way */
 #define LINKS_MAX 1000u /* given out and not used */
 
 char *tpl_upload_path(const struct tpl_store *s, const char *hash)

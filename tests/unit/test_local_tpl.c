@@ -350,6 +350,9 @@ static void run_sweep(struct tpl_store *s)
 static void test_layers(void **state)
 {
     (void)state;
+    char *all = fs_join(dir, "templates"); /* damaged ones of earlier tests, too */
+    assert_int_equal(boxstore_remove_tree(all, NULL), 0);
+    free(all);
     struct tpl_store *s = tpl_store_new(&prov);
     char used[TPL_LAYER_LEN + 1], loose[TPL_LAYER_LEN + 1], half[TPL_LAYER_LEN + 1];
     char path[96];
@@ -387,6 +390,33 @@ static void test_layers(void **state)
     snprintf(path, sizeof(path), "layers/%s", used);
     assert_false(exists(path));
     tpl_store_free(s);
+}
+
+/* Whose template is damaged may still have a sandbox above it. */
+static void test_layers_of_damaged(void **state)
+{
+    (void)state;
+    struct tpl_store *s = tpl_store_new(&prov);
+    char kept[TPL_LAYER_LEN + 1], half[TPL_LAYER_LEN + 1], path[96];
+    struct err e = {0};
+    if (tpl_layer_new(s, kept, &e) != 0 || tpl_layer_new(s, half, &e) != 0 ||
+        tpl_layer_publish(s, kept, HASH, &e) != 0)
+        fail_msg("%s", e.text);
+    tpl_store_free(s);
+    write_record("damagedrecord0000000", "{\"version\":1,\"id\":\"damaged");
+    for (int start = 0; start < 2; start++) { /* it lies there the second time, too */
+        s = tpl_store_new(&prov);
+        run_sweep(s);
+        assert_string_equal(map_get(s->layers, HASH), kept);
+        snprintf(path, sizeof(path), "layers/%s/root", kept);
+        assert_true(exists(path));
+        snprintf(path, sizeof(path), "layers/%s", half);
+        assert_false(exists(path));
+        tpl_store_free(s);
+    }
+    char *aside = fs_join(dir, "templates/damaged-damagedrecord0000000");
+    assert_int_equal(boxstore_remove_tree(aside, NULL), 0);
+    free(aside);
 }
 
 static void test_uploads(void **state)
@@ -440,11 +470,11 @@ static void test_uploads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_log_pages),      cmocka_unit_test(test_log_file),
-        cmocka_unit_test(test_log_is_bounded), cmocka_unit_test(test_store_round_trip),
-        cmocka_unit_test(test_look_up),        cmocka_unit_test(test_damaged_records),
-        cmocka_unit_test(test_old_builds_go),  cmocka_unit_test(test_layers),
-        cmocka_unit_test(test_uploads),
+        cmocka_unit_test(test_log_pages),         cmocka_unit_test(test_log_file),
+        cmocka_unit_test(test_log_is_bounded),    cmocka_unit_test(test_store_round_trip),
+        cmocka_unit_test(test_look_up),           cmocka_unit_test(test_damaged_records),
+        cmocka_unit_test(test_old_builds_go),     cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_layers_of_damaged), cmocka_unit_test(test_uploads),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

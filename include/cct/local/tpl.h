@@ -107,6 +107,7 @@ struct tpl_store {
     ARR(struct tpl_job *) jobs;  /* in the order of their start */
     struct event *flush;
     bool sweep_due, ending;
+    bool is_partial; /* a template could not be read: no layer that it may have goes */
 };
 
 /* Load everything; what is damaged is said in the log and set aside. Never fails: a
