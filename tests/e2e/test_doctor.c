@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <setjmp.h>
@@ -22,7 +23,7 @@
 
 #include <cmocka.h>
 
-static char root[64], exe[512], app[512];
+static char root[64], exe[PATH_MAX], app[PATH_MAX]; /* realpath() wants that much */
 
 /* --- refusals, made in the child before it becomes the program ------------------ */
 

@@ -547,8 +547,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_reader_gone),  cmocka_unit_test(test_term),
         cmocka_unit_test(test_pause),        cmocka_unit_test(test_deadline),
     };
-    if (argc > 1 && strcmp(argv[1], "--init") == 0)
-        return init_main();
+    initbox_program(argc, argv);
     signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests(tests, initbox_up, initbox_down);
 }

@@ -206,11 +206,12 @@ static void test_link(void **state)
     buf_release(&a.body);
 }
 
+/* Makes it, or gives it another size: at no moment is it empty. */
 static void file_make(const char *name, off_t size)
 {
     char path[200];
     snprintf(path, sizeof(path), "%s/%s", initbox_dir, name);
-    FILE *f = fopen(path, "w");
+    FILE *f = fopen(path, "a");
     assert_non_null(f);
     assert_int_equal(ftruncate(fileno(f), size), 0);
     fclose(f);
@@ -271,8 +272,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_link),      cmocka_unit_test(test_slow_download),
         cmocka_unit_test(test_shrinking),
     };
-    if (argc > 1 && strcmp(argv[1], "--init") == 0)
-        return init_main();
+    initbox_program(argc, argv);
     signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests(tests, initbox_up, initbox_down);
 }

@@ -444,8 +444,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_compose),      cmocka_unit_test(test_full),
         cmocka_unit_test(test_move_between), cmocka_unit_test(test_entries),
     };
-    if (argc > 1 && strcmp(argv[1], "--init") == 0)
-        return init_main();
+    initbox_program(argc, argv);
     signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests(tests, up, down);
 }

@@ -293,8 +293,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_no_room), cmocka_unit_test(test_refused),
         cmocka_unit_test(test_gzip),
     };
-    if (argc > 1 && strcmp(argv[1], "--init") == 0)
-        return init_main();
+    initbox_program(argc, argv);
     if (digest_init() != 0)
         return 1;
     signal(SIGPIPE, SIG_IGN);

@@ -264,8 +264,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_refused), cmocka_unit_test(test_polled),
         cmocka_unit_test(test_slow),    cmocka_unit_test(test_many),
     };
-    if (argc > 1 && strcmp(argv[1], "--init") == 0)
-        return init_main();
+    initbox_program(argc, argv);
     signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests(tests, initbox_up, initbox_down);
 }

@@ -281,8 +281,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_much),  cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_bytes), cmocka_unit_test(test_gone),
     };
-    if (argc > 1 && strcmp(argv[1], "--init") == 0)
-        return init_main();
+    initbox_program(argc, argv);
     signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests(tests, up, down);
 }

@@ -275,6 +275,14 @@ void initbox_has(const char *text, const char *part)
         fail_msg("'%s' is not in:\n%.2000s", part, text);
 }
 
+void initbox_program(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "--init") == 0)
+        exit(init_main());
+    if (argc > 2 && strcmp(argv[1], INIT_AS_ROOT) == 0)
+        exit(init_as_root(argv + 2));
+}
+
 int initbox_up(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* The sandbox's init as an ordinary process on a unix socket, and a client that
  * knows bytes only: HTTP by hand, envelopes by hand. For tests with cmocka whose
- * main() hands "--init" to init_main(); each function fails the test on its own. */
+ * main() begins with initbox_program(); each function fails the test on its own. */
 #ifndef CCT_TESTS_LIB_INITBOX_H
 #define CCT_TESTS_LIB_INITBOX_H
 
@@ -30,6 +30,9 @@ struct initbox_answer {
 extern char initbox_dir[]; /* home and work folder */
 extern pid_t initbox_pid;  /* 0 once a test has seen it end */
 
+/* The init is this program, too, and so is what starts its user root: does that part
+ * and ends, or returns when the tests are to be run. */
+void initbox_program(int argc, char **argv);
 /* Group fixtures. */
 int initbox_up(void **state);
 int initbox_down(void **state);
