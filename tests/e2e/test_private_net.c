@@ -368,7 +368,7 @@ int main(int argc, char **argv)
     const char *why = program ? make_host() : "pasta (package passt) is not installed";
     free(program);
     if (why) {
-        printf("1..0 # SKIP %s\n", why);
+        printf("1..1\nok 1 - private networks # SKIP %s\n", why);
         return 0;
     }
     int rc = run_group("private networks");
