@@ -904,7 +904,7 @@ int main(void)
         return 1;
     local = localbed_new();
     if (!local) {
-        printf("1..0 # SKIP the local provider cannot be started here\n");
+        printf("1..1\nok 1 - sessions # SKIP the local provider cannot be started here\n");
         return 0;
     }
     rc = cmocka_run_group_tests_name("session", tests, NULL, NULL);
