@@ -16,16 +16,21 @@
 
 /* --- answers -------------------------------------------------------------------- */
 
-static void write_names(struct jw *w, const struct tpl *t)
+static void write_full_name(struct jw *w, const struct tpl *t)
 {
     char *full = xasprintf("local/%s", t->name);
-    jw_arr(w, "aliases");
-    jw_str(w, NULL, t->name);
-    jw_end(w);
     jw_arr(w, "names");
     jw_str(w, NULL, full);
     jw_end(w);
     free(full);
+}
+
+static void write_names(struct jw *w, const struct tpl *t)
+{
+    jw_arr(w, "aliases");
+    jw_str(w, NULL, t->name);
+    jw_end(w);
+    write_full_name(w, t);
 }
 
 static void write_spawns(struct jw *w, const struct tpl *t)
@@ -317,12 +322,8 @@ void ctl_tpl_update(struct ctl_call *c)
     struct jw w;
     jw_init(&w, &out);
     jw_obj(&w, NULL);
-    char *full = xasprintf("local/%s", t->name);
-    jw_arr(&w, "names");
-    jw_str(&w, NULL, full);
+    write_full_name(&w, t);
     jw_end(&w);
-    jw_end(&w);
-    free(full);
     ctl_reply_buf(c->r, 200, &out);
 }
 
