@@ -4,7 +4,6 @@
 #include <cct/util/clock.h>
 #include <cct/util/xalloc.h>
 
-#include <dirent.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,20 +24,6 @@ static int cycles(void)
 {
     const char *s = getenv("CYCLES");
     return s && atoi(s) > 0 ? atoi(s) : FEW_CYCLES;
-}
-
-static int names_in(const char *sub)
-{
-    char *path = xasprintf("%s/%s", bed->root, sub);
-    DIR *d = opendir(path);
-    int n = 0;
-    struct dirent *de;
-    while (d && (de = readdir(d)) != NULL)
-        n += de->d_name[0] != '.';
-    if (d)
-        closedir(d);
-    free(path);
-    return n;
 }
 
 static int children_of(pid_t pid)
@@ -77,7 +62,7 @@ struct count {
 static struct count count_now(void)
 {
     return (struct count){rawhttp_fds_of(bed->pid), children_of(bed->pid), mounts(),
-                          names_in("state/boxes"), names_in("run/s")};
+                          localbed_entries(bed, "state/boxes"), localbed_entries(bed, "run/s")};
 }
 
 static void await_same(const struct count *want)

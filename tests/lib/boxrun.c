@@ -111,23 +111,8 @@ pid_t boxrun_init_pid(const struct boxrun *b)
 
 static int start(const struct boxrun *b, const char *user, const char *command)
 {
-    struct buf json = BUF_INIT, frame = BUF_INIT, headers = BUF_INIT;
-    struct jw w;
-    jw_init(&w, &json);
-    jw_obj(&w, NULL);
-    jw_obj(&w, "process");
-    jw_str(&w, "cmd", "/bin/bash");
-    jw_arr(&w, "args");
-    jw_str(&w, NULL, "-c");
-    jw_str(&w, NULL, command);
-    jw_end(&w);
-    jw_end(&w);
-    jw_bool(&w, "stdin", false);
-    jw_end(&w);
-    size_t n = json.len;
-    char head[5] = {0, (char)(n >> 24), (char)(n >> 16), (char)(n >> 8), (char)n};
-    buf_add(&frame, head, 5);
-    buf_add(&frame, json.p, json.len);
+    struct buf frame = BUF_INIT, headers = BUF_INIT;
+    rawhttp_start_frame(&frame, "/bin/bash", command);
     buf_adds(&headers, "Content-Type: application/connect+json\r\n"
                        "Connect-Protocol-Version: 1\r\n");
     if (user) {
@@ -138,7 +123,6 @@ static int start(const struct boxrun *b, const char *user, const char *command)
     }
     int fd =
         open_call(b, "POST", "/process.Process/Start", buf_str(&headers), frame.p, frame.len);
-    buf_release(&json);
     buf_release(&frame);
     buf_release(&headers);
     return fd;

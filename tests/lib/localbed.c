@@ -6,6 +6,7 @@
 #include <cct/util/json.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -119,6 +120,21 @@ void localbed_free(struct localbed *l)
         fprintf(stderr, "%s is left\n", l->root);
     free(cmd);
     free(l);
+}
+
+int localbed_entries(const struct localbed *l, const char *folder)
+{
+    char *path = xasprintf("%s/%s", l->root, folder);
+    DIR *d = opendir(path);
+    struct dirent *de;
+    int n = 0;
+
+    while (d && (de = readdir(d)) != NULL)
+        n += de->d_name[0] != '.';
+    if (d)
+        closedir(d);
+    free(path);
+    return n;
 }
 
 void localbed_account(const struct localbed *l, struct e2b_account *a)

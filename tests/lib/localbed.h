@@ -24,6 +24,8 @@ struct localbed *localbed_new_private(void);
 void localbed_kill(struct localbed *l);  /* SIGKILL; sandboxes live on */
 bool localbed_start(struct localbed *l); /* again */
 void localbed_free(struct localbed *l);
+/* Entries of a folder below root that do not begin with a dot. */
+int localbed_entries(const struct localbed *l, const char *folder);
 /* An account for it; release it with e2b_account_release(). */
 void localbed_account(const struct localbed *l, struct e2b_account *a);
 

@@ -73,15 +73,14 @@ int rawhttp_call(int fd, int port, const char *key, const char *method, const ch
     return status;
 }
 
-int rawhttp_stream(const struct localbed *l, const struct rawhttp_box *x, const char *command,
-                   int minor)
+void rawhttp_start_frame(struct buf *b, const char *shell, const char *command)
 {
-    struct buf msg = BUF_INIT, b = BUF_INIT;
+    struct buf msg = BUF_INIT;
     struct jw w;
     jw_init(&w, &msg);
     jw_obj(&w, NULL);
     jw_obj(&w, "process");
-    jw_str(&w, "cmd", "/bin/sh");
+    jw_str(&w, "cmd", shell);
     jw_arr(&w, "args");
     jw_str(&w, NULL, "-c");
     jw_str(&w, NULL, command);
@@ -89,18 +88,28 @@ int rawhttp_stream(const struct localbed *l, const struct rawhttp_box *x, const 
     jw_end(&w);
     jw_bool(&w, "stdin", false);
     jw_end(&w);
+    size_t n = msg.len;
+    char head[5] = {0, (char)(n >> 24), (char)(n >> 16), (char)(n >> 8), (char)n};
+    buf_add(b, head, sizeof(head));
+    buf_add(b, msg.p, msg.len);
+    buf_release(&msg);
+}
+
+int rawhttp_stream(const struct localbed *l, const struct rawhttp_box *x, const char *command,
+                   int minor)
+{
+    struct buf frame = BUF_INIT, b = BUF_INIT;
+    rawhttp_start_frame(&frame, "/bin/sh", command);
     int fd = rawhttp_dial(l->traffic);
     buf_addf(&b,
              "POST /process.Process/Start HTTP/1.%d\r\nHost: 127.0.0.1:%d\r\n"
              "E2b-Sandbox-Id: %s\r\nX-Access-Token: %s\r\n"
              "Content-Type: application/connect+json\r\nContent-Length: %zu\r\n\r\n",
-             minor, l->traffic, x->id, x->token, msg.len + 5);
-    unsigned char head[5] = {0, 0, 0, (unsigned char)(msg.len >> 8), (unsigned char)msg.len};
-    buf_add(&b, head, 5);
-    buf_add(&b, msg.p, msg.len);
+             minor, l->traffic, x->id, x->token, frame.len);
+    buf_add(&b, frame.p, frame.len);
     put(fd, &b);
     buf_release(&b);
-    buf_release(&msg);
+    buf_release(&frame);
     return fd;
 }
 

@@ -21,6 +21,8 @@ int rawhttp_create(const struct localbed *l, int fd, const char *json, struct ra
 /* METHOD /sandboxes/ID{tail}; the status. */
 int rawhttp_box_call(const struct localbed *l, int fd, const struct rawhttp_box *x,
                      const char *method, const char *tail, const char *json);
+/* The one envelope of a Start request, added to b: SHELL -c COMMAND without stdin. */
+void rawhttp_start_frame(struct buf *b, const char *shell, const char *command);
 /* A stream of a shell command in a sandbox: the request is sent, nothing is read. minor 0:
  * HTTP/1.0, whose answer is not chunked. */
 int rawhttp_stream(const struct localbed *l, const struct rawhttp_box *x, const char *command,

@@ -7,7 +7,6 @@
 #include <cct/util/xalloc.h>
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -373,28 +372,17 @@ void tplbed_await_log(const struct tplbed_made *m, const char *part)
     }
 }
 
-static size_t count_in(const char *name)
-{
-    char *path = xasprintf("%s/state/%s", tplbed->root, name);
-    DIR *d = opendir(path);
-    size_t n = 0;
-    struct dirent *de;
-    while (d && (de = readdir(d)) != NULL)
-        n += de->d_name[0] != '.';
-    if (d)
-        closedir(d);
-    free(path);
-    return n;
-}
-
 void tplbed_await_count(const char *name, size_t want)
 {
     int64_t end = clock_mono_ms() + WAIT_MS;
-    while (count_in(name) != want) {
+    char *folder = xasprintf("state/%s", name);
+    int n;
+    while ((n = localbed_entries(tplbed, folder)) != (int)want) {
         if (clock_mono_ms() > end)
-            fail_msg("%s: %zu, not %zu", name, count_in(name), want);
+            fail_msg("%s: %d, not %zu", name, n, want);
         poll(NULL, 0, 20);
     }
+    free(folder);
 }
 
 int tplbed_setup(void **state)
