@@ -241,3 +241,9 @@ const char *httpbed_statuses(const char *text)
     }
     return out;
 }
+
+void httpbed_has(const char *text, const char *part)
+{
+    if (strstr(text, part) == NULL)
+        fail_msg("'%s' is missing in:\n%.2000s", part, text);
+}

@@ -36,6 +36,8 @@ struct httpbed {
 
 void httpbed_up(struct httpbed *b, bool tcp);
 void httpbed_down(struct httpbed *b);
+/* Fails the test with both when the text lacks the part. */
+void httpbed_has(const char *text, const char *part);
 
 /* Run the server for a moment. */
 void httpbed_turn(struct httpbed *b);

@@ -35,12 +35,6 @@ static int down(void **state)
     return 0;
 }
 
-static void has(const char *text, const char *part)
-{
-    if (strstr(text, part) == NULL)
-        fail_msg("'%s' is missing in:\n%s", part, text);
-}
-
 static const struct {
     const char *text, *statuses, *part;
 } cases[] = {
@@ -116,7 +110,7 @@ static void test_table(void **state)
             if (strcmp(httpbed_statuses(got), cases[i].statuses) != 0)
                 fail_msg("case %zu in steps of %zu: not '%s' but:\n%s", i, steps[k],
                          cases[i].statuses, got);
-            has(got, cases[i].part);
+            httpbed_has(got, cases[i].part);
             assert_null(strstr(got, "smuggled"));
             free(got);
         }
@@ -138,7 +132,7 @@ static void test_continue(void **state)
     buf_release(&in);
     httpbed_send(&bed, fd, "abc", 3, 0);
     char *got = httpbed_finish(&bed, fd);
-    has(got, "3 bytes");
+    httpbed_has(got, "3 bytes");
     free(got);
 }
 
@@ -203,7 +197,7 @@ static void test_slow(void **state)
         HTTPBED_UNTIL(&bed, clock_mono_ms() > end - (40 - i) * 10);
     }
     char *got = httpbed_finish(&bed, fd);
-    has(got, "40 bytes");
+    httpbed_has(got, "40 bytes");
     free(got);
 }
 
@@ -215,7 +209,7 @@ static void test_half_close(void **state)
     httpbed_send(&bed, fd, "GET /echo?x HTTP/1.1\r\n" H "\r\n", 34, 0);
     shutdown(fd, SHUT_WR);
     char *got = httpbed_finish(&bed, fd);
-    has(got, "GET x ");
+    httpbed_has(got, "GET x ");
     free(got);
 }
 
@@ -231,12 +225,12 @@ static void test_full(void **state)
     int idle = httpbed_connect(&bed);
     HTTPBED_UNTIL(&bed, http_srv_conns(bed.srv) == 2);
     char *got = httpbed_talk(&bed, LAST, 0);
-    has(got, "last");
+    httpbed_has(got, "last");
     free(got);
     HTTPBED_UNTIL(&bed, httpbed_recv(&bed, idle, &in));
     http_reply(bed.kept, 200, "\"done\"", 6);
     HTTPBED_UNTIL(&bed, httpbed_recv(&bed, busy, &in) || in.len > 0);
-    has(buf_str(&in), "\"done\"");
+    httpbed_has(buf_str(&in), "\"done\"");
     buf_release(&in);
     close(idle);
     close(busy);

@@ -34,12 +34,6 @@ static int down(void **state)
     return 0;
 }
 
-static void has(const char *text, const char *part)
-{
-    if (strstr(text, part) == NULL)
-        fail_msg("'%s' is missing in:\n%.2000s", part, text);
-}
-
 static int ask(const char *text)
 {
     int fd = httpbed_connect(&bed);
@@ -87,7 +81,7 @@ static void test_stream(void **state)
         stream("f", "");
         stream_end();
         char *got = httpbed_finish(&bed, fd);
-        has(got, forms[i].want);
+        httpbed_has(got, forms[i].want);
         if (i < 3)
             assert_string_equal(strstr(got, forms[i].want), forms[i].want);
         free(got);
@@ -163,7 +157,7 @@ static void test_pieces(void **state)
     (void)state;
     for (size_t step = 1; step < sizeof(chunked); step += step < 8 ? 1 : 13) {
         char *a = httpbed_talk(&bed, chunked, step);
-        has(a, "8 bytes");
+        httpbed_has(a, "8 bytes");
         assert_string_equal(buf_str(&bed.got), "abcdefgh");
         char *b = httpbed_talk(&bed, whole, step);
         assert_string_equal(a, b);
@@ -188,8 +182,8 @@ static void test_refusal(void **state)
         int fd = ask(heads[i]);
         httpbed_send(&bed, fd, big, BIG, 0);
         char *got = httpbed_finish(&bed, fd);
-        has(got, "HTTP/1.1 507 ");
-        has(got, "Connection: close");
+        httpbed_has(got, "HTTP/1.1 507 ");
+        httpbed_has(got, "Connection: close");
         assert_true(bed.got.len >= 100000 && bed.got.len < 300000);
         free(got);
     }
@@ -243,7 +237,7 @@ static void test_pause(void **state)
     }
     HTTPBED_UNTIL(&bed, bed.kept == NULL || (http_body_resume(bed.kept), false));
     char *got = httpbed_finish(&bed, fd);
-    has(got, "8388608 bytes");
+    httpbed_has(got, "8388608 bytes");
     free(got);
     free(big);
 }
@@ -273,8 +267,8 @@ static void test_file(void **state)
                              "GET /file HTTP/1.1\r\n" H "\r\nHEAD /file HTTP/1.1\r\n" H
                              "\r\nGET /echo?z HTTP/1.1\r\n" H "Connection: close\r\n\r\n",
                              0);
-    has(got, "Content-Length: 5\r\n\r\nabcdeHTTP/1.1 206 ");
-    has(got, "Content-Length: 5\r\n\r\nHTTP/1.1 200 ");
+    httpbed_has(got, "Content-Length: 5\r\n\r\nabcdeHTTP/1.1 206 ");
+    httpbed_has(got, "Content-Length: 5\r\n\r\nHTTP/1.1 200 ");
     free(got);
     /* a reader that begins late gets all of it */
     bed.file_at = 0;
