@@ -98,7 +98,7 @@ $(B)/tests/bench/evfloor: LDLIBS = $(shell $(PKG) --libs libevent)
 $(FLOORS): %: %.o
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LDLIBS)
 $(B)/faultd: $(call o,$(wildcard tests/faultd/*.c)) $(B)/libcct.a
-	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LDLIBS_LOCAL) $(LDLIBS)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(shell $(PKG) --libs libcjson libnghttp2 openssl) -lm
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 
 run: all

@@ -12,6 +12,7 @@ need="gcc make pkg-config libncurses-dev libcjson-dev libsodium-dev libsqlite3-d
 case " $* " in
 *" test "*|*" e2e "*|*" bench "*|*" check "*)
     need="$need libcmocka-dev libvterm-dev procps busybox iproute2"
+    need="$need libnghttp2-dev libssl-dev" # the tests' own HTTP/2 server
     nice=passt # without it the tests of private networks are left out
     # the official SDK is a judge in the tests; npm brings a newer Node where this one is old
     command -v node >/dev/null 2>&1 && command -v npm >/dev/null 2>&1 || need="$need nodejs npm" ;;

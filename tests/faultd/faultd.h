@@ -1,26 +1,43 @@
-/* faultd: a fake E2B control plane with scripted faults, and a TCP proxy that breaks
- * connections. Written from the protocol's description; it shares no protocol code
- * with the client or the local provider. Loopback only. One thread.
+/* faultd: a fake E2B (control plane and data plane on one port) with scripted faults,
+ * and a TCP proxy that breaks connections. Written from the protocol's description; it
+ * shares no protocol code with the client or the local provider. Loopback only. One
+ * thread.
  *
- *   faultd [--listen PORT] [--sandboxes N] [--paused M] [--delay MIN-MAX] [--seed S]
- *          [--key KEY] [--page N] [--cap N] [--config JSON]
+ *   faultd [--listen PORT] [--listen6] [--tls-dir DIR [--name NAME]... [--h1]]
+ *          [--sandboxes N] [--paused M] [--delay MIN-MAX] [--seed S] [--key KEY]
+ *          [--page N] [--cap N] [--streams N] [--config JSON]
  *   faultd proxy --to HOST:PORT [--listen PORT] --control PORT|PATH
  *
- * The first line on stdout is the address it listens on. GET /_faultd/log tells what
- * came; POST /_faultd/config (or --config) takes
+ * The first line on stdout is the address: http://127.0.0.1:PORT, or with --tls-dir
+ * https://localhost:PORT. Then TLS is spoken with ALPN h2 and http/1.1 (--h1: only the
+ * latter); DIR/ca.pem is the CA, made when it is not there, and the certificate is for
+ * localhost, *.localhost, 127.0.0.1, ::1 and each --name. Plain HTTP/1.1 on that port is
+ * understood for /_faultd/ alone. --listen6 listens on ::1 too. --streams: how many
+ * streams an HTTP/2 connection may have at once (1000).
+ *
+ * GET /_faultd/log tells what came (?brief: without the requests); POST /_faultd/config
+ * (or --config) takes
  *
  *   {"reset":true, "sandboxes":100, "paused":20, "delay":[100,200], "seed":7,
- *    "page":100, "cap":20, "cursor":"offset", "v2":false, "code":false,
+ *    "page":100, "cap":20, "cursor":"offset", "v2":false, "code":false, "headers":true,
  *    "rules":[{"method":"DELETE", "path":"/sandboxes/i*", "skip":2, "times":3,
  *              "percent":50, "status":503, "retry_after":"2", "body":"...",
  *              "apply":false, "cut":40, "stall":true, "delay_ms":900}]}
  *
  * A rule plays for the requests that match it, after `skip` of them and `times` times
  * (0 = always), in `percent` of the cases. `apply` says whether the call is carried
- * out anyway: by default yes when only the transport is broken (cut, stall, delay_ms)
- * and no when the answer is another (status): a status 204 for a DELETE that did
- * nothing is a lie one line long. `cut` closes after that many bytes of the answer,
- * `stall` never answers. */
+ * out anyway: by default yes when only the transport is broken and no when the answer is
+ * another (status): a status 204 for a DELETE that did nothing is a lie one line long.
+ *
+ *   delay_ms N     the answer waits that long
+ *   cut N          the connection closes after N bytes of the answer (HTTP/2: of its body)
+ *   cut_body N     the same, counted in bytes of the body
+ *   rst            closes by RST instead of FIN; without a cut: at once, unanswered
+ *   stall          silence instead of closing; without a cut: never answers. "connection":
+ *                  nothing more is read or written on the whole connection
+ *   rst_stream     HTTP/2: only the stream ends, by RST_STREAM; without a cut: at once
+ *   goaway         HTTP/2: GOAWAY (NO_ERROR) when the answer began; HTTP/1.1: close after
+ *   drip N         the body goes out one byte each N ms */
 #ifndef CCT_TESTS_FAULTD_H
 #define CCT_TESTS_FAULTD_H
 
@@ -31,6 +48,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct exchange;
 struct request {
     const char *method, *path, *query; /* path without query; query may be "" */
     const char *head;                  /* all header lines */
@@ -42,14 +60,12 @@ struct answer {
     struct buf head; /* extra header lines, each with CRLF */
     struct buf body;
     int delay_ms;
-    int64_t cut;     /* bytes of the whole answer, -1 = all */
-    bool stall;
 };
 
 struct rule {
     char *method, *path, *retry_after, *body;
-    int64_t skip, times, percent, status, cut, delay_ms;
-    bool stall, apply, endless;
+    int64_t skip, times, percent, status, cut, cut_body, delay_ms, drip;
+    bool rst, stall, stall_all, rst_stream, goaway, apply, endless;
 };
 struct box {
     char id[24], *template_id, *meta; /* meta: JSON text or NULL */
@@ -57,20 +73,22 @@ struct box {
     int64_t started_ms, end_ms;
 };
 struct entry {
-    int64_t at_ms;
-    char method[8], *path, *body; /* path with query */
+    int64_t at_ms, conn;
+    char method[8], *path, *body, *head; /* path with query */
     int status;
+    bool h2;
 };
 struct plane {
     char *key;
     ARR(struct box) boxes;
     ARR(struct rule) rules;
     ARR(struct entry) log;
-    int64_t delay_min, delay_max, page, cap;
+    int64_t delay_min, delay_max, page, cap, streams;
     uint64_t seed;
-    bool offset_cursor, no_v2, no_code;
+    bool offset_cursor, no_v2, no_code, log_headers;
     int64_t start_ms;
     int open, most_open; /* requests being answered: now, and at most */
+    int64_t conns_total, conns_open, requests;
 };
 
 /* plane.c */
@@ -81,11 +99,9 @@ void plane_route(struct plane *p, const struct request *r, struct answer *a);
 uint64_t plane_random(struct plane *p);
 bool header_value(const char *head, const char *name, char *dst, size_t size);
 /* script.c: the answer to one request, with rules, log and /_faultd/ */
-void script_answer(struct plane *p, const struct request *r, struct answer *a);
+void script_begin(struct exchange *x);
+void script_end(struct exchange *x); /* it is over */
 bool script_config(struct plane *p, const char *json, size_t len);
-/* server.c */
-int server_run(struct plane *p, int port);
-int listen_on(const char *where, bool announce); /* a port, or a path of a socket */
 /* proxy.c */
 int proxy_run(const char *listen_at, const char *to, const char *control);
 

@@ -1,5 +1,5 @@
 /* Arguments of faultd; see faultd.h. */
-#include "faultd.h"
+#include "conn.h"
 #include <cct/util/fs.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -8,9 +8,13 @@
 #include <string.h>
 #include <sys/prctl.h>
 
+enum { NAMES_MAX = 32 };
+
 struct args {
-    const char *listen, *to, *control, *config;
+    const char *listen, *to, *control, *config, *tls_dir, *names[NAMES_MAX];
+    size_t n_names;
     int64_t sandboxes, paused;
+    bool listen6, h1;
 };
 
 static int64_t number(const char *name, const char *v, int64_t max)
@@ -34,6 +38,12 @@ static void option(struct args *a, struct plane *p, const char *name, const char
         a->control = v;
     else if (str_eq(name, "--config"))
         a->config = v;
+    else if (str_eq(name, "--tls-dir"))
+        a->tls_dir = v;
+    else if (str_eq(name, "--name") && a->n_names < NAMES_MAX)
+        a->names[a->n_names++] = v;
+    else if (str_eq(name, "--streams"))
+        p->streams = number(name, v, 1000000);
     else if (str_eq(name, "--sandboxes"))
         a->sandboxes = number(name, v, 100000);
     else if (str_eq(name, "--paused"))
@@ -54,6 +64,30 @@ static void option(struct args *a, struct plane *p, const char *name, const char
         die("faultd: unknown option '%s'; see tests/faultd/faultd.h", name);
 }
 
+static bool flag(struct args *a, const char *name)
+{
+    bool *at = str_eq(name, "--listen6") ? &a->listen6 : str_eq(name, "--h1") ? &a->h1 : NULL;
+
+    if (at)
+        *at = true;
+    return at != NULL;
+}
+
+static int serve(const struct args *a, struct plane *p)
+{
+    SSL_CTX *tls = a->tls_dir ? tls_context(a->tls_dir, a->names, a->n_names, a->h1) : NULL;
+    int port;
+
+    plane_fill(p, a->sandboxes, a->paused);
+    if (a->config && !script_config(p, a->config, strlen(a->config)))
+        die("faultd: --config needs a JSON object");
+    port = conn_listen(p, (int)number("--listen", a->listen, 65535), a->listen6, tls);
+    printf("%s:%d\n", tls ? "https://localhost" : "http://127.0.0.1", port);
+    fflush(stdout);
+    loop_run();
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     struct args a = {.listen = "0"};
@@ -64,18 +98,17 @@ int main(int argc, char **argv)
     prctl(PR_SET_PDEATHSIG, SIGTERM); /* a test that dies takes it along */
     fs_raise_nofile();
     plane_init(&p);
-    for (int i = proxy ? 2 : 1; i < argc; i += 2) {
+    for (int i = proxy ? 2 : 1; i < argc; i++) {
+        if (flag(&a, argv[i]))
+            continue;
         if (i + 1 >= argc)
             die("faultd: %s needs a value", argv[i]);
         option(&a, &p, argv[i], argv[i + 1]);
+        i++;
     }
-    if (proxy) {
-        if (!a.to || !a.control)
-            die("faultd proxy: --to HOST:PORT and --control PORT|PATH are needed");
-        return proxy_run(a.listen, a.to, a.control);
-    }
-    plane_fill(&p, a.sandboxes, a.paused);
-    if (a.config && !script_config(&p, a.config, strlen(a.config)))
-        die("faultd: --config needs a JSON object");
-    return server_run(&p, (int)number("--listen", a.listen, 65535));
+    if (!proxy)
+        return serve(&a, &p);
+    if (!a.to || !a.control)
+        die("faultd proxy: --to HOST:PORT and --control PORT|PATH are needed");
+    return proxy_run(a.listen, a.to, a.control);
 }

@@ -20,7 +20,7 @@ uint64_t plane_random(struct plane *p)
 
 void plane_init(struct plane *p)
 {
-    *p = (struct plane){.page = 100, .seed = 1, .start_ms = clock_mono_ms()};
+    *p = (struct plane){.page = 100, .streams = 1000, .seed = 1, .start_ms = clock_mono_ms()};
 }
 
 static void box_release(struct box *b)

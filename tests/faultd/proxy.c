@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 enum { PIECE = 64 << 10, HELD_MAX = 4 << 20 };
@@ -74,6 +75,38 @@ static void cut_all(struct proxy *p)
 {
     while (p->links.n)
         link_free(p, p->links.n - 1);
+}
+
+/* A port, or a path of a socket. */
+static int listen_on(const char *where, bool announce)
+{
+    int64_t port = 0;
+    int fd, one = 1;
+
+    if (where[0] == '/') {
+        struct sockaddr_un u = {.sun_family = AF_UNIX};
+        str_copy(u.sun_path, sizeof(u.sun_path), where);
+        unlink(where);
+        fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (bind(fd, (struct sockaddr *)&u, sizeof(u)) || listen(fd, 16))
+            die("faultd: cannot listen on %s: %s", where, strerror(errno));
+        return fd;
+    }
+    if (!str_to_i64(where, 0, 65535, &port))
+        die("faultd: %s is no port", where);
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port),
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof(a);
+    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    if (bind(fd, (struct sockaddr *)&a, sizeof(a)) || listen(fd, 4096) ||
+        getsockname(fd, (struct sockaddr *)&a, &n))
+        die("faultd: cannot listen on port %s: %s", where, strerror(errno));
+    if (announce) {
+        printf("http://127.0.0.1:%d\n", ntohs(a.sin_port));
+        fflush(stdout);
+    }
+    return fd;
 }
 
 static void accept_some(struct proxy *p, int listen_fd)

@@ -1,5 +1,5 @@
 /* Rules that break answers, the log of what came, and the /_faultd/ routes. */
-#include "faultd.h"
+#include "exchange.h"
 #include <cct/util/clock.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -32,8 +32,14 @@ static void add_rule(struct plane *p, const struct cJSON *j)
     r->percent = json_i64(j, "percent", 100);
     r->status = json_i64(j, "status", 0);
     r->cut = json_i64(j, "cut", -1);
+    r->cut_body = json_i64(j, "cut_body", -1);
     r->delay_ms = json_i64(j, "delay_ms", -1);
-    r->stall = json_bool(j, "stall", false);
+    r->drip = json_i64(j, "drip", 0);
+    r->stall_all = str_eq(json_str(j, "stall", NULL), "connection");
+    r->stall = r->stall_all || json_bool(j, "stall", false);
+    r->rst = json_bool(j, "rst", false);
+    r->rst_stream = json_bool(j, "rst_stream", false);
+    r->goaway = json_bool(j, "goaway", false);
     r->apply = json_bool(j, "apply", r->status == 0);
 }
 
@@ -42,6 +48,7 @@ static void log_clear(struct plane *p)
     for (size_t i = 0; i < p->log.n; i++) {
         free(p->log.v[i].path);
         free(p->log.v[i].body);
+        free(p->log.v[i].head);
     }
     ARR_CLEAR(&p->log);
     p->start_ms = clock_mono_ms();
@@ -71,8 +78,10 @@ bool script_config(struct plane *p, const char *json, size_t len)
     p->seed = (uint64_t)json_i64(j, "seed", (int64_t)(p->seed & INT64_MAX >> 11));
     p->page = json_i64(j, "page", p->page);
     p->cap = json_i64(j, "cap", p->cap);
-    p->offset_cursor = str_eq(json_str(j, "cursor", p->offset_cursor ? "offset" : ""), "offset");
+    p->offset_cursor =
+        str_eq(json_str(j, "cursor", p->offset_cursor ? "offset" : ""), "offset");
     p->no_v2 = !json_bool(j, "v2", !p->no_v2);
+    p->log_headers = json_bool(j, "headers", p->log_headers);
     p->no_code = !json_bool(j, "code", !p->no_code);
     if (json_is_array(delay) && json_first(delay) && json_next(json_first(delay))) {
         char *lo = json_text(json_first(delay)), *hi = json_text(json_next(json_first(delay)));
@@ -91,7 +100,24 @@ bool script_config(struct plane *p, const char *json, size_t len)
     return true;
 }
 
-static void put_log(struct plane *p, struct answer *a)
+static void put_entry(struct jw *w, const struct entry *e)
+{
+    jw_obj(w, NULL);
+    jw_i64(w, "ms", e->at_ms);
+    jw_str(w, "method", e->method);
+    jw_str(w, "path", e->path);
+    jw_i64(w, "status", e->status);
+    jw_i64(w, "conn", e->conn);
+    if (e->h2)
+        jw_bool(w, "h2", true);
+    if (e->head)
+        jw_str(w, "headers", e->head);
+    if (e->body)
+        jw_str(w, "body", e->body);
+    jw_end(w);
+}
+
+static void put_log(struct plane *p, struct answer *a, bool brief)
 {
     int64_t running = 0, paused = 0, gone = 0;
     struct jw w;
@@ -108,34 +134,36 @@ static void put_log(struct plane *p, struct answer *a)
     jw_i64(&w, "running", running);
     jw_i64(&w, "paused", paused);
     jw_i64(&w, "killed", gone);
+    jw_i64(&w, "open", p->open);
     jw_i64(&w, "most_open", p->most_open);
+    jw_i64(&w, "conns", p->conns_total);
+    jw_i64(&w, "conns_open", p->conns_open);
+    jw_i64(&w, "count", p->requests);
     jw_arr(&w, "requests");
-    for (size_t i = 0; i < p->log.n; i++) {
-        const struct entry *e = &p->log.v[i];
-        jw_obj(&w, NULL);
-        jw_i64(&w, "ms", e->at_ms);
-        jw_str(&w, "method", e->method);
-        jw_str(&w, "path", e->path);
-        jw_i64(&w, "status", e->status);
-        if (e->body)
-            jw_str(&w, "body", e->body);
-        jw_end(&w);
-    }
+    for (size_t i = 0; !brief && i < p->log.n; i++)
+        put_entry(&w, &p->log.v[i]);
     jw_end(&w);
     jw_end(&w);
 }
 
-static void note(struct plane *p, const struct request *r, const struct answer *a)
+static void note(struct exchange *x)
 {
+    struct plane *p = x->plane;
+    const struct request *r = &x->req;
     struct entry *e;
 
+    p->requests++;
     if (p->log.n >= LOG_MAX)
         return;
     e = ARR_PUSH(&p->log);
     e->at_ms = clock_mono_ms() - p->start_ms;
     str_copy(e->method, sizeof(e->method), r->method);
     e->path = xasprintf("%s%s%s", r->path, *r->query ? "?" : "", r->query);
-    e->status = a->stall ? 0 : a->status;
+    e->status = x->fault.how == END_SILENCE ? 0 : x->a.status;
+    e->h2 = x->h2;
+    e->conn = x->conn_no;
+    if (p->log_headers)
+        e->head = xstrdup(r->head);
     if (r->len)
         e->body = xstrndup(r->body, r->len < LOG_BODY ? r->len : LOG_BODY);
 }
@@ -159,8 +187,10 @@ static struct rule *pick(struct plane *p, const struct request *r)
     return NULL;
 }
 
-static void break_answer(const struct rule *u, struct answer *a)
+static void break_answer(const struct rule *u, struct exchange *x)
 {
+    struct answer *a = &x->a;
+
     if (u->status) {
         a->status = (int)u->status;
         buf_clear(&a->body);
@@ -174,29 +204,72 @@ static void break_answer(const struct rule *u, struct answer *a)
         buf_addf(&a->head, "Retry-After: %s\r\n", u->retry_after);
     if (u->delay_ms >= 0)
         a->delay_ms = (int)u->delay_ms;
-    a->cut = u->cut;
-    a->stall = u->stall;
 }
 
-void script_answer(struct plane *p, const struct request *r, struct answer *a)
+/* How the transport is broken: known before the call is carried out. */
+static void break_transport(const struct rule *u, struct exchange *x)
 {
+    struct fault *f = &x->fault;
+    bool nowhere = u->cut < 0 && u->cut_body < 0;
+
+    f->cut = x->h2 ? -1 : u->cut;
+    f->cut_body = u->cut_body >= 0 ? u->cut_body : x->h2 ? u->cut : -1;
+    f->how = u->rst ? END_RST : u->rst_stream ? END_STREAM : u->stall ? END_SILENCE : END_FIN;
+    if (nowhere && (u->rst || u->rst_stream || u->stall_all))
+        *(x->h2 ? &f->cut_body : &f->cut) = 0;
+    f->stall_all = u->stall_all;
+    f->goaway = u->goaway;
+    f->drip_ms = u->drip;
+}
+
+/* The routes about faultd itself; false for any other. */
+static bool about_faultd(struct exchange *x)
+{
+    struct plane *p = x->plane;
+
+    if (str_eq(x->req.path, "/_faultd/log")) {
+        put_log(p, &x->a, str_eq(x->req.query, "brief"));
+    } else if (str_eq(x->req.path, "/_faultd/config")) {
+        x->a.status = script_config(p, x->req.body, x->req.len) ? 204 : 400;
+    } else if (x->plain) {
+        x->a.status = 400;
+        buf_adds(&x->a.body, "{\"code\":400,\"message\":\"this port speaks TLS\"}");
+    } else {
+        return false;
+    }
+    exchange_ready(x);
+    exchange_end(x);
+    return true;
+}
+
+void script_begin(struct exchange *x)
+{
+    struct plane *p = x->plane;
     struct rule *u;
 
-    if (str_eq(r->path, "/_faultd/log")) {
-        put_log(p, a);
+    if (about_faultd(x))
         return;
-    }
-    if (str_eq(r->path, "/_faultd/config")) {
-        a->status = script_config(p, r->body, r->len) ? 204 : 400;
-        return;
-    }
+    x->counted = true;
+    if (++p->open > p->most_open)
+        p->most_open = p->open;
     if (p->delay_max > 0)
-        a->delay_ms = (int)(p->delay_min + (int64_t)(plane_random(p) %
-                            (uint64_t)(p->delay_max - p->delay_min + 1)));
-    u = pick(p, r);
-    if (!u || u->apply)
-        plane_route(p, r, a);
+        x->a.delay_ms =
+            (int)(p->delay_min +
+                  (int64_t)(plane_random(p) % (uint64_t)(p->delay_max - p->delay_min + 1)));
+    u = pick(p, &x->req);
     if (u)
-        break_answer(u, a);
-    note(p, r, a);
+        break_transport(u, x);
+    if (!u || u->apply)
+        plane_route(p, &x->req, &x->a);
+    if (u)
+        break_answer(u, x);
+    note(x);
+    exchange_ready(x);
+    exchange_end(x);
+}
+
+void script_end(struct exchange *x)
+{
+    if (x->counted)
+        x->plane->open--;
 }

@@ -24,6 +24,8 @@ struct faultd {
     pid_t pid;
     char url[64];
     char control[64]; /* the proxy's socket, or "" */
+    char *tls_dir;    /* made by faultd_start_tls */
+    char *ca;
 };
 
 static struct faultd *start(const char *const *args, size_t n)
@@ -63,16 +65,44 @@ struct faultd *faultd_start(const char *const *args)
     return start(args, n);
 }
 
+struct faultd *faultd_start_tls(const char *const *args)
+{
+    char dir[] = "/tmp/cct-faultd-XXXXXX";
+    const char *all[ARGS_MAX] = {"--tls-dir", dir};
+    struct faultd *f;
+    size_t n = 2;
+
+    if (!mkdtemp(dir))
+        die("test: cannot make a folder: %s", strerror(errno));
+    for (; args && *args && n < ARGS_MAX; args++)
+        all[n++] = *args;
+    f = start(all, n);
+    f->tls_dir = xstrdup(dir);
+    f->ca = xasprintf("%s/ca.pem", dir);
+    return f;
+}
+
+const char *faultd_ca(const struct faultd *f)
+{
+    return f->ca;
+}
+
 struct faultd *faultd_proxy(const char *url)
 {
     static int count;
-    char control[64];
-    const char *args[] = {"proxy", "--to", url + strlen("http://"), "--control", control};
+    char control[64], to[32];
+    const char *args[] = {"proxy", "--to", to, "--control", control};
+    unsigned long port = strtoul(strrchr(url, ':') + 1, NULL, 10);
     struct faultd *f;
 
+    snprintf(to, sizeof(to), "127.0.0.1:%lu", port);
     snprintf(control, sizeof(control), "/tmp/cct-faultd-%d-%d", (int)getpid(), count++);
     f = start(args, 5);
     str_copy(f->control, sizeof(f->control), control);
+    if (str_starts(url, "https:")) { /* TLS passes through */
+        port = strtoul(strrchr(f->url, ':') + 1, NULL, 10);
+        snprintf(f->url, sizeof(f->url), "https://localhost:%lu", port);
+    }
     return f;
 }
 
@@ -146,5 +176,14 @@ void faultd_stop(struct faultd *f)
     waitpid(f->pid, NULL, 0);
     if (f->control[0])
         unlink(f->control);
+    if (f->tls_dir) {
+        char *key = xasprintf("%s/ca.key", f->tls_dir);
+        unlink(f->ca);
+        unlink(key);
+        rmdir(f->tls_dir);
+        free(key);
+    }
+    free(f->tls_dir);
+    free(f->ca);
     free(f);
 }

@@ -8,10 +8,14 @@
 struct faultd;
 /* Arguments end with NULL. The program is $B/faultd. */
 struct faultd *faultd_start(const char *const *args);
-/* The chaos proxy in front of `url` ("http://127.0.0.1:PORT"). */
+/* The same with --tls-dir: a folder of its own, gone after faultd_stop. */
+struct faultd *faultd_start_tls(const char *const *args);
+const char *faultd_ca(const struct faultd *f); /* the CA's file; NULL without TLS */
+/* The chaos proxy in front of `url`. */
 struct faultd *faultd_proxy(const char *url);
-const char *faultd_url(const struct faultd *f); /* "http://127.0.0.1:PORT" */
-/* One HTTP request to it, body of the answer as a new string; NULL when it failed. */
+/* "http://127.0.0.1:PORT", with TLS "https://localhost:PORT". */
+const char *faultd_url(const struct faultd *f);
+/* One plain HTTP request to it (with TLS: for /_faultd/ alone), body of the answer as a new string; NULL when it failed. */
 char *faultd_http(const struct faultd *f, const char *method, const char *path, const char *body);
 /* Same as POST /_faultd/config. */
 bool faultd_config(const struct faultd *f, const char *json);

@@ -54,6 +54,8 @@ only_in 'sqlite3\.h' '^src/store/' 'sqlite belongs to src/store'
 only_in 'sodium\.h' '^src/secrets/' 'libsodium belongs to src/secrets'
 only_in '(cjson/)?cJSON\.h' '^src/(util/json|e2b/|envd/|agent/|local/)' 'cJSON belongs to util/json, e2b, envd, agent, local'
 only_in 'event2/.*|seccomp\.h' '^src/local/' 'libevent and libseccomp belong to src/local'
+# the fault server judges client and provider: no protocol code of theirs in it
+find_bad '#[[:space:]]*include[[:space:]]+(<cct/([^u]|u[^t])|"\.\./)' 'tests/faultd may use util alone' tests/faultd/*.[ch]
 find_bad '#[[:space:]]*include[[:space:]]+"\.\./' 'no includes by relative path' $files
 # 3. banned calls (comments and strings do not count)
 banned='(^|[^A-Za-z0-9_>.])(strcpy|strcat|strncpy|strncat|sprintf|vsprintf|strtok|gets|atoi|atol|alloca|system|localtime|gmtime|ctime|asctime|curl_multi_wait|pthread_cancel|pthread_detach)[[:space:]]*\('
