@@ -38,6 +38,8 @@ enum st_type {
     ST_LEASE,          /* got: ours until now + ttl */
     ST_INTENTS,        /* open kill intents */
     ST_EVLOG,          /* lines of the events pane */
+    ST_KEYS,           /* the vault's head and its rows; got = they changed */
+    ST_PROJECT,        /* text: the project's id */
     ST_OK
 };
 
@@ -72,6 +74,43 @@ struct st_intent {
     char *project; /* scope, in the caller's own words */
     char *target;  /* a single sandbox's mark or id; NULL = all of the scope */
 };
+/* A key as it lies in `apiKeys` (the user's) or `projectProviderKeys`: sealed by the
+ * caller, nothing of it in clear but the last four characters. */
+struct st_key {
+    char *project;      /* id of the project; NULL: the user's */
+    char *project_name; /* as it is called now; set in answers */
+    char *provider;     /* "e2b", "anthropic", ... */
+    char *api;          /* service it was added for, "" where there is only one */
+    char *mark;         /* tells accounts apart, see key_mark() */
+    char last4[5];      /* "" for short keys */
+    int version;        /* of the sealed form */
+    char *sealed;
+    size_t sealed_len;
+    int64_t created_at;
+};
+/* How the data key that sealed them is protected. uid "": there is no vault yet. */
+struct st_vault {
+    char uid[33];
+    int64_t revision;   /* grows with each change of the vault or of a key */
+    bool passphrase;    /* else a key file */
+    char *proof;        /* tells the right data key from a wrong one */
+    size_t proof_len;
+    int64_t ops, mem;   /* Argon2id; with a passphrase */
+    char *salt, *sealed;
+    size_t salt_len, sealed_len;
+};
+struct st_keys {
+    struct st_vault vault;
+    struct st_key *v;   /* all levels, all projects */
+    size_t n;
+    char *project;      /* id of the project asked for; NULL: it has no row yet */
+    bool folder_ok;     /* the folder asked for may choose this project's keys */
+};
+void st_key_release(struct st_key *k);
+void st_key_copy(struct st_key *dst, const struct st_key *src);
+void st_vault_copy(struct st_vault *dst, const struct st_vault *src);
+void st_keys_free(struct st_keys *k);
+
 /* One answer; which members are set depends on m.type. Freed by msg_free. */
 struct st_reply {
     struct msg m;
@@ -93,6 +132,7 @@ struct st_reply {
     size_t n_log;
     struct st_intent *intents;
     size_t n_intents;
+    struct st_keys *keys;
 };
 
 /* Start the db thread; opening and migrating happen there (ST_OPENED on `reply`). */
@@ -170,6 +210,26 @@ void store_intent_add(struct store *s, bool account, const char *project, const 
                       struct st_to to);
 void store_intent_done(struct store *s, uint64_t id, struct st_to to);
 void store_intents(struct store *s, struct st_to to);
+
+/* Keys. The rows, the id of `project` (may be NULL) and whether `folder` was trusted with
+ * it (may be NULL); keys is NULL and got false when the revision is still `known`. */
+void store_keys(struct store *s, const char *project, const char *folder, int64_t known,
+                struct st_to to);
+/* The project's id, which it keeps for life; it gets a row at its first use. */
+void store_project(struct store *s, const char *name, struct st_to to);
+/* ERR_CONFLICT when the new name is another project's. */
+void store_project_rename(struct store *s, const char *id, const char *name, struct st_to to);
+/* The .cc-tui of this folder may choose the keys of the project. */
+void store_project_folder(struct store *s, const char *id, const char *folder, struct st_to to);
+/* Begin the vault (revision 0), or seal it anew: head and all rows are replaced in one
+ * transaction, if the revision is still that of `take`; else ERR_CONFLICT. FULL durable. */
+void store_vault_put(struct store *s, struct st_keys *take, struct st_to to);
+/* Insert or replace the key of this level, project, provider and api. `vault`: uid of the
+ * vault that sealed it, ERR_CONFLICT when it is another one by now. FULL durable. */
+void store_key_put(struct store *s, const char *vault, const struct st_key *k, struct st_to to);
+/* ERR_NOTFOUND when there is none. The row's bytes are overwritten. FULL durable. */
+void store_key_del(struct store *s, const char *project, const char *provider, const char *api,
+                   struct st_to to);
 
 /* Events pane. */
 void store_log_add(struct store *s, int level, uint64_t sandbox, const char *text);

@@ -142,6 +142,18 @@ struct secret *secret_new(const char *value, size_t len)
     return s;
 }
 
+struct secret *secret_new_bytes(const void *p, size_t len)
+{
+    struct secret *s = slot_new(len);
+
+    if (p && len)
+        memcpy(s->value, p, len);
+    else
+        memset(s->value, 0, len);
+    s->value[len] = '\0';
+    return s;
+}
+
 struct secret *secret_dup(const struct secret *s)
 {
     struct secret *same = (struct secret *)(uintptr_t)s;

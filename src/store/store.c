@@ -51,6 +51,13 @@ static const struct {
     [OP_INTENTS] = {HOW_READ, ST_INTENTS, st_op_intents},
     [OP_LOG_ADD] = {HOW_BULK, ST_OK, st_op_log_add},
     [OP_LOG] = {HOW_READ, ST_EVLOG, st_op_log},
+    [OP_KEYS] = {HOW_READ, ST_KEYS, st_op_keys},
+    [OP_PROJECT] = {HOW_WRITE, ST_PROJECT, st_op_project},
+    [OP_PROJECT_RENAME] = {HOW_WRITE, ST_OK, st_op_project_rename},
+    [OP_PROJECT_FOLDER] = {HOW_WRITE, ST_OK, st_op_project_folder},
+    [OP_VAULT_PUT] = {HOW_FULL, ST_OK, st_op_vault_put},
+    [OP_KEY_PUT] = {HOW_FULL, ST_OK, st_op_key_put},
+    [OP_KEY_DEL] = {HOW_FULL, ST_OK, st_op_key_del},
     [OP_PRUNE] = {HOW_READ, ST_OK, NULL},
 };
 
@@ -84,6 +91,7 @@ static void free_reply(struct msg *m)
     free(r->messages);
     free(r->log);
     free(r->intents);
+    st_keys_free(r->keys);
     free(r);
 }
 

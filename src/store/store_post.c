@@ -23,6 +23,8 @@ static void free_request(struct msg *m)
     struct st_req *q = (struct st_req *)m;
     free(q->s1);
     free(q->s2);
+    free(q->s3);
+    st_keys_free(q->keys);
     free_append(q->append);
     if (q->sandbox)
         sandbox_release(q->sandbox);
@@ -209,6 +211,68 @@ void store_log(struct store *s, size_t limit, struct st_to to)
 {
     struct st_req *q = request(OP_LOG, to, 0);
     q->n1 = limit < INT32_MAX ? (int64_t)limit : INT32_MAX;
+    post(s, q);
+}
+
+void store_keys(struct store *s, const char *project, const char *folder, int64_t known,
+                struct st_to to)
+{
+    struct st_req *q = request(OP_KEYS, to, 0);
+    q->s1 = xstrdup(project);
+    q->s2 = xstrdup(folder);
+    q->n1 = known;
+    post(s, q);
+}
+
+void store_project(struct store *s, const char *name, struct st_to to)
+{
+    struct st_req *q = request(OP_PROJECT, to, 0);
+    q->s1 = xstrdup(name);
+    q->n1 = clock_wall_ms();
+    post(s, q);
+}
+
+void store_project_rename(struct store *s, const char *id, const char *name, struct st_to to)
+{
+    struct st_req *q = request(OP_PROJECT_RENAME, to, 0);
+    q->s1 = xstrdup(id);
+    q->s2 = xstrdup(name);
+    post(s, q);
+}
+
+void store_project_folder(struct store *s, const char *id, const char *folder, struct st_to to)
+{
+    struct st_req *q = request(OP_PROJECT_FOLDER, to, 0);
+    q->s1 = xstrdup(id);
+    q->s2 = xstrdup(folder);
+    post(s, q);
+}
+
+void store_vault_put(struct store *s, struct st_keys *take, struct st_to to)
+{
+    struct st_req *q = request(OP_VAULT_PUT, to, 0);
+    q->keys = take;
+    post(s, q);
+}
+
+void store_key_put(struct store *s, const char *vault, const struct st_key *k, struct st_to to)
+{
+    struct st_req *q = request(OP_KEY_PUT, to, 0);
+    q->s1 = xstrdup(vault);
+    q->keys = xcalloc(1, sizeof(*q->keys));
+    q->keys->v = xcalloc(1, sizeof(*q->keys->v));
+    q->keys->n = 1;
+    st_key_copy(q->keys->v, k);
+    post(s, q);
+}
+
+void store_key_del(struct store *s, const char *project, const char *provider, const char *api,
+                   struct st_to to)
+{
+    struct st_req *q = request(OP_KEY_DEL, to, 0);
+    q->s1 = xstrdup(project);
+    q->s2 = xstrdup(provider);
+    q->s3 = xstrdup(api);
     post(s, q);
 }
 

@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-enum { STORE_SCHEMA = 1 /* user_version this program writes */ };
+enum { STORE_SCHEMA = 2 /* user_version this program writes */ };
 
 enum st_op {
     OP_SANDBOXES,
@@ -32,6 +32,13 @@ enum st_op {
     OP_INTENTS,
     OP_LOG_ADD,
     OP_LOG,
+    OP_KEYS,
+    OP_PROJECT,
+    OP_PROJECT_RENAME,
+    OP_PROJECT_FOLDER,
+    OP_VAULT_PUT,
+    OP_KEY_PUT,
+    OP_KEY_DEL,
     OP_PRUNE
 };
 
@@ -42,7 +49,8 @@ struct st_req {
     uint64_t id, offset;
     int64_t n1, n2;
     bool flag;
-    char *s1, *s2;
+    char *s1, *s2, *s3;
+    struct st_keys *keys;
     struct sandbox *sandbox;
     struct st_append *append;
 };
@@ -145,6 +153,9 @@ st_op_fn st_op_message_add, st_op_messages, st_op_message_claim, st_op_message_u
     st_op_message_state;
 st_op_fn st_op_lease, st_op_lease_drop, st_op_intent_add, st_op_intent_done, st_op_intents;
 st_op_fn st_op_log_add, st_op_log;
+/* store_keys.c */
+st_op_fn st_op_keys, st_op_project, st_op_project_rename, st_op_project_folder, st_op_vault_put,
+    st_op_key_put, st_op_key_del;
 /* store_runs.c */
 st_op_fn st_op_run_open, st_op_append, st_op_run_end, st_op_events, st_op_raw;
 

@@ -57,8 +57,37 @@ static const char first[] =
     " id INTEGER PRIMARY KEY AUTOINCREMENT, timeMs INTEGER NOT NULL, account INTEGER NOT NULL,"
     " project TEXT, target TEXT);";
 
-const char *const store_migrations[STORE_SCHEMA] = {first};
+/* Keys. A project's id outlives its name, as sealed keys are bound to it. */
+static const char keys[] =
+    "CREATE TABLE projects("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT, uid TEXT NOT NULL UNIQUE,"
+    " name TEXT NOT NULL UNIQUE, createdAt INTEGER NOT NULL);"
+
+    "CREATE TABLE projectFolders("
+    " project TEXT NOT NULL REFERENCES projects(uid) ON DELETE CASCADE,"
+    " folder TEXT NOT NULL, PRIMARY KEY(project, folder)) WITHOUT ROWID;"
+
+    "CREATE TABLE vault("
+    " id INTEGER PRIMARY KEY CHECK(id = 1), uid TEXT NOT NULL, revision INTEGER NOT NULL,"
+    " protection TEXT NOT NULL, proof BLOB NOT NULL, opsLimit INTEGER NOT NULL,"
+    " memLimit INTEGER NOT NULL, salt BLOB, sealed BLOB);"
+
+    "CREATE TABLE apiKeys("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT, provider TEXT NOT NULL, api TEXT NOT NULL,"
+    " mark TEXT NOT NULL, lastFour TEXT NOT NULL, version INTEGER NOT NULL, sealed BLOB NOT NULL,"
+    " createdAt INTEGER NOT NULL, UNIQUE(provider, api));"
+
+    "CREATE TABLE projectProviderKeys("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " project TEXT NOT NULL REFERENCES projects(uid) ON DELETE CASCADE,"
+    " provider TEXT NOT NULL, api TEXT NOT NULL,"
+    " mark TEXT NOT NULL, lastFour TEXT NOT NULL, version INTEGER NOT NULL, sealed BLOB NOT NULL,"
+    " createdAt INTEGER NOT NULL, UNIQUE(project, provider, api));";
+
+const char *const store_migrations[STORE_SCHEMA] = {first, keys};
 
 const char *const store_tables[] = {"sandboxes", "sandboxMessages", "runs",
                                     "rawChunks", "agentEvents",     "events",
-                                    "leases",    "killIntents",     NULL};
+                                    "leases",    "killIntents",     "projects",
+                                    "vault",     "apiKeys",         "projectProviderKeys",
+                                    "projectFolders", NULL};

@@ -257,7 +257,7 @@ static void test_newer_schema(void **state)
     storebox_start(&b, dir);
     fill(3);
     storebox_stop(&b);
-    exec_sql(at("cc-tui.db"), "PRAGMA user_version=2; CREATE TABLE later(x)");
+    exec_sql(at("cc-tui.db"), "PRAGMA user_version=99; CREATE TABLE later(x)");
     storebox_start(&b, dir);
     assert_int_equal(b.opened->err.code, ERR_UNSUPPORTED);
     assert_true(b.opened->readonly);

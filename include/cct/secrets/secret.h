@@ -16,6 +16,9 @@ bool secrets_memory_locked(void);
 struct secret;
 /* Copies into locked memory and registers the value with the log's redactor. */
 struct secret *secret_new(const char *value, size_t len);
+/* Bytes that are no text and never meet the log (a data key, a passphrase): not
+ * registered there. p NULL: zeroes, to be filled in place by who made it. */
+struct secret *secret_new_bytes(const void *p, size_t len);
 /* One more holder of the same memory; NULL gives NULL. */
 struct secret *secret_dup(const struct secret *s);
 void secret_free(struct secret *s); /* the last holder wipes; NULL is fine */
