@@ -24,6 +24,7 @@ struct app_opts {
     const char *data_dir, *config_dir, *state_dir, *runtime_dir; /* NULL = fs_place */
     const char *ca_file;
     int poll_ms;           /* list interval while visible; 0 = 3000 */
+    int keepalive_s;       /* sign of life asked of streams; 0 = 15; dead after 2.5 x */
     int retention_days;
     int64_t max_store_bytes;
     bool vacuum;

@@ -92,6 +92,7 @@ static struct jobs_opts job_opts(struct app *a)
                               .runtime_dir = a->runtime_dir,
                               .state_dir = a->state_dir,
                               .poll_ms = a->o.poll_ms,
+                              .keepalive_s = a->o.keepalive_s,
                               .kill_all_grace_s = a->o.kill_all_grace_s,
                               .tools = a->tools};
 }

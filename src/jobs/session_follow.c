@@ -262,7 +262,8 @@ static void tail(struct session *s)
     char from[32], *path = session_path(s, SESSION_OUT_LOG);
     const char *args[] = {"-c", from, "-f", path, NULL};
     struct envd_proc_cb cb = {on_tail_start, on_tail_data, on_tail_end, s};
-    struct envd_proc_spec spec = {.cmd = "tail", .args = args, .timeout_ms = TAIL_MS};
+    struct envd_proc_spec spec = {.cmd = "tail", .args = args, .timeout_ms = TAIL_MS,
+                                  .keepalive_s = s->j->o.keepalive_s};
 
     snprintf(from, sizeof(from), "+%" PRIu64, s->out.pos + 1);
     session_runs_follow(s);

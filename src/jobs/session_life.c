@@ -10,7 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEEPALIVE_S 50 /* the tail is the one that notices a dead line soon */
+/* The tail is the one that notices a dead line first. */
+static int keepalive_s(const struct session *s)
+{
+    return 2 * (s->j->o.keepalive_s > 0 ? s->j->o.keepalive_s : 15);
+}
 
 static void on_start(void *ctx, int pid)
 {
@@ -59,7 +63,7 @@ static void start(struct session *s, const struct kv *env, bool bury)
     const char *args[] = {script, s->dir, bury ? "bury" : NULL, NULL};
     struct envd_proc_cb cb = callbacks(s);
     struct envd_proc_spec spec = {
-        .cmd = "sh", .args = args, .env = env, .stdin_open = true, .keepalive_s = KEEPALIVE_S};
+        .cmd = "sh", .args = args, .env = env, .stdin_open = true, .keepalive_s = keepalive_s(s)};
 
     s->life = envd_start(s->envd, &spec, &cb);
     free(script);
@@ -69,7 +73,7 @@ static void connect_to(struct session *s, int pid)
 {
     struct envd_proc_cb cb = callbacks(s);
 
-    s->life = envd_connect(s->envd, pid, KEEPALIVE_S, &cb);
+    s->life = envd_connect(s->envd, pid, keepalive_s(s), &cb);
 }
 
 static void on_list(void *ctx, const struct envd_result *r)

@@ -6,7 +6,10 @@
  *   hole MS         a black hole: nothing is forwarded for MS ms, nothing is closed
  *   delay MS        every piece waits that long from now on
  *   stat            "conns N bytes N"
- *   quit */
+ *   quit
+ *
+ * Servers on loopback take requests only under their own address, so a Host line that
+ * names the proxy is made to name the target. */
 #include "faultd.h"
 #include <arpa/inet.h>
 #include <cct/util/clock.h>
@@ -46,6 +49,7 @@ struct proxy {
     int64_t down_until, hole_until, delay_ms;
     uint64_t bytes;
     bool quit;
+    char host[32], to_host[32]; /* Host lines: as they come, as they go; same length */
 };
 
 static void reset(int fd)
@@ -133,10 +137,33 @@ static void accept_some(struct proxy *p, int listen_fd)
     }
 }
 
+/* How much of the end of these bytes may be the begin of a Host line. */
+static size_t cut_host(const struct proxy *p, const char *s, size_t len)
+{
+    for (size_t n = strlen(p->host); n-- > strlen("Host");)
+        if (n < len && memcmp(s + len - n, p->host, n) == 0)
+            return n;
+    return 0;
+}
+
+static ssize_t receive(struct proxy *p, int fd, char *room, size_t size, bool request)
+{
+    ssize_t n = recv(fd, room, size, request ? MSG_PEEK : 0);
+    size_t len = strlen(p->host);
+    char *at = room;
+
+    if (n <= 0 || !request)
+        return n;
+    n = recv(fd, room, (size_t)n - cut_host(p, room, (size_t)n), 0);
+    while (n > 0 && len && (at = memmem(at, (size_t)(room + n - at), p->host, len)))
+        memcpy(at, p->to_host, len);
+    return n;
+}
+
 static void pull(struct proxy *p, struct link *l, struct pipe_dir *d)
 {
     static char room[PIECE];
-    ssize_t n = recv(d->from, room, sizeof(room), 0);
+    ssize_t n = receive(p, d->from, room, sizeof(room), d == &l->dir[0]);
 
     if (n > 0) {
         struct piece *k = ARR_PUSH(&d->q);
@@ -310,6 +337,19 @@ static void turn(struct proxy *p, int listen_fd, int control_fd)
     }
 }
 
+static void name_hosts(struct proxy *p, int listen_fd)
+{
+    struct sockaddr_in a;
+    socklen_t n = sizeof(a);
+
+    if (getsockname(listen_fd, (struct sockaddr *)&a, &n) != 0)
+        return;
+    snprintf(p->host, sizeof(p->host), "Host: 127.0.0.1:%d", ntohs(a.sin_port));
+    snprintf(p->to_host, sizeof(p->to_host), "Host: 127.0.0.1:%d", ntohs(p->to.sin_port));
+    if (strlen(p->host) != strlen(p->to_host))
+        p->host[0] = '\0';
+}
+
 int proxy_run(const char *listen_at, const char *to, const char *control)
 {
     struct proxy p = {.to.sin_family = AF_INET};
@@ -326,6 +366,7 @@ int proxy_run(const char *listen_at, const char *to, const char *control)
     p.to.sin_port = htons((uint16_t)port);
     control_fd = listen_on(control, false);
     listen_fd = listen_on(listen_at, true);
+    name_hosts(&p, listen_fd);
     while (!p.quit)
         turn(&p, listen_fd, control_fd);
     cut_all(&p);

@@ -98,6 +98,9 @@ static void observe(void *ctx, const struct msg *m)
         return;
     if (m->req_id >= sizeof(b->ended) || b->ended[m->req_id]++)
         die("request %llu ended twice", (unsigned long long)m->req_id);
+    b->codes[m->req_id] = d->err.code;
+    if (d->err.code)
+        str_copy(b->last_error, sizeof(b->last_error), d->err.text);
     if (m->req_id != b->wanted)
         return;
     b->err = d->err;

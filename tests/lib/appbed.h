@@ -9,7 +9,9 @@
 struct appbed {
     char root[64];      /* scratch folder: data, conf, state, run in it */
     struct app *app;    /* NULL while closed */
-    uint8_t ended[256]; /* by req_id */
+    uint8_t ended[1 << 16]; /* by req_id */
+    int codes[1 << 16];     /* how they ended */
+    char last_error[512];   /* of the last one that failed */
     uint64_t wanted;    /* request of the last appbed_finish, and how it ended: */
     struct err err;
     char *text;

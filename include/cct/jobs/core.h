@@ -33,6 +33,7 @@ struct jobs_opts {
     bool first_demo;       /* local and nothing made here yet: create one demo sandbox */
     const char *runtime_dir, *state_dir; /* the provider's; NULL = its own defaults */
     int poll_ms;           /* list interval while active; 0 = 3000 */
+    int keepalive_s;       /* sign of life asked of streams; 0 = 15; dead after 2.5 x */
     int kill_all_grace_s;
     const struct tools *tools; /* borrowed, constant after start */
 };

@@ -1,0 +1,41 @@
+/* Agent sessions over a network that breaks: a local provider, a chaos proxy in front of
+ * each of its two ports, and the facade that knows nothing but the proxies. */
+#ifndef CCT_TESTS_CHAOSBED_H
+#define CCT_TESTS_CHAOSBED_H
+
+#include "appbed.h"
+#include "faultproc.h"
+#include "localbed.h"
+
+#include <cct/util/buf.h>
+
+struct chaosbed {
+    struct localbed *local;
+    struct faultd *api, *data; /* the proxies */
+    struct appbed *app;
+    uint64_t row;              /* of the session under test */
+    char *sandbox_id, *token, *session;
+    struct buf raw;            /* what cc-tui stored of the agent's output, so far */
+    struct buf truth;          /* out.log in the sandbox, read past the proxies */
+};
+/* Starts all of it; the account is in force and the first list is there. NULL with *e. */
+struct chaosbed *chaosbed_new(const struct app_opts *o, struct err *e);
+void chaosbed_free(struct chaosbed *b);
+/* One command to a proxy (tests/faultd/proxy.c); the test ends when it is refused. */
+void chaosbed_do(struct faultd *proxy, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* A shell session; `emit TAG N SLEEP` is defined in it and prints "<TAG-1>".."<TAG-N>",
+ * one a line. False with *e. */
+bool chaosbed_session(struct chaosbed *b, struct err *e);
+/* Wait for all of these requests to end, false after ms; each must have ended well. */
+bool chaosbed_ended(struct chaosbed *b, const uint64_t *req, size_t n, int64_t ms, struct err *e);
+/* Bring raw and truth up to date. */
+bool chaosbed_read(struct chaosbed *b, struct err *e);
+/* Lines <TAG-1>..<TAG-N>: each once in the agent's log, in what is stored and on the
+ * screen (of the newest page); false with a sentence in *e. */
+bool chaosbed_lines(struct chaosbed *b, const char *tag, int n, struct err *e);
+/* The stored bytes are the beginning of the log in the sandbox, or all of it. */
+bool chaosbed_same(struct chaosbed *b, struct err *e);
+/* A stream of numbers: the same seed, the same numbers. */
+uint64_t chaos_random(uint64_t *state);
+
+#endif
