@@ -29,6 +29,7 @@ struct app_opts {
     int64_t max_store_bytes;
     bool vacuum;
     int kill_all_grace_s;
+    int kill_wait_ms;      /* deletes are tried, then proof is looked for, so long; 0 = 30 s */
 };
 
 /* Prepare queues and objects; no thread, no file, no network yet. */

@@ -59,6 +59,8 @@ struct e2b_result {
     struct e2b_sandbox *v;  /* list, get, create, connect */
     size_t n;
     int64_t total_running;  /* X-Total-Running or -1 */
+    int pages;              /* list: how many it was made of */
+    bool resent;            /* a try before this answer may have been carried out */
 };
 typedef void (*e2b_fn)(void *ctx, const struct e2b_result *r); /* r borrowed */
 
@@ -68,6 +70,7 @@ typedef void (*e2b_fn)(void *ctx, const struct e2b_result *r); /* r borrowed */
 struct e2b_call_opts {
     bool urgent;
     int give_up_ms; /* 0 = one try */
+    int try_ms;     /* an answer so late is taken as lost; 0 = all of the time */
 };
 uint64_t e2b_list(struct e2b *c, const struct e2b_call_opts *o, e2b_fn fn, void *ctx);
 uint64_t e2b_get(struct e2b *c, const char *id, const struct e2b_call_opts *o, e2b_fn fn,

@@ -60,6 +60,7 @@ struct net_result {
     size_t len;
     bool sent;           /* the request may have reached the server: a create must
                             not simply be repeated */
+    bool again;          /* it went out twice: a kept connection broke under it */
     int64_t elapsed_ms;
 };
 struct net_req {

@@ -94,6 +94,7 @@ static struct jobs_opts job_opts(struct app *a)
                               .poll_ms = a->o.poll_ms,
                               .keepalive_s = a->o.keepalive_s,
                               .kill_all_grace_s = a->o.kill_all_grace_s,
+                              .kill_wait_ms = a->o.kill_wait_ms,
                               .tools = a->tools};
 }
 

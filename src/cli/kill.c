@@ -14,12 +14,13 @@
 struct target {
     uint64_t id;
     char *sandbox_id, *name, *reason;
-    enum { T_KILLED, T_GONE, T_FAILED, T_ALIVE, T_PROTECTED } result;
+    enum { T_KILLED, T_GONE, T_FAILED, T_ALIVE, T_PROTECTED, T_NEWCOMER } result;
 };
 struct report {
     ARR(struct target) v;
-    size_t count[T_PROTECTED + 1];
+    size_t count[T_NEWCOMER + 1];
     bool verified;
+    char *why; /* it is not */
 };
 
 static struct target *add(struct report *r, const char *sandbox_id, const char *name)
@@ -38,6 +39,23 @@ static void report_release(struct report *r)
         free(r->v.v[i].reason);
     }
     ARR_RELEASE(&r->v);
+    free(r->why);
+}
+
+static void count(struct report *r)
+{
+    memset(r->count, 0, sizeof(r->count));
+    for (size_t i = 0; i < r->v.n; i++)
+        r->count[r->v.v[i].result]++;
+}
+
+static void json_ids(struct jw *w, const char *name, const struct report *r, int result)
+{
+    jw_arr(w, name);
+    for (size_t i = 0; i < r->v.n; i++)
+        if ((int)r->v.v[i].result == result)
+            jw_str(w, NULL, r->v.v[i].sandbox_id);
+    jw_end(w);
 }
 
 static void report_json(const struct report *r, bool dry)
@@ -47,13 +65,11 @@ static void report_json(const struct report *r, bool dry)
 
     jw_init(&w, &b);
     jw_obj(&w, NULL);
-    jw_i64(&w, "listed", (int64_t)r->v.n);
+    jw_i64(&w, "listed", (int64_t)(r->v.n - r->count[T_NEWCOMER]));
     if (dry) {
         jw_bool(&w, "dryRun", true);
-        jw_arr(&w, "sandboxes");
-        for (size_t i = 0; i < r->v.n; i++)
-            jw_str(&w, NULL, r->v.v[i].sandbox_id);
-        jw_end(&w);
+        json_ids(&w, "sandboxes", r, T_KILLED);
+        json_ids(&w, "protected", r, T_PROTECTED);
     } else {
         jw_i64(&w, "killed", (int64_t)r->count[T_KILLED]);
         jw_i64(&w, "alreadyGone", (int64_t)r->count[T_GONE]);
@@ -66,13 +82,9 @@ static void report_json(const struct report *r, bool dry)
                 jw_end(&w);
             }
         jw_end(&w);
-        for (int k = T_ALIVE; k <= T_PROTECTED; k++) {
-            jw_arr(&w, k == T_ALIVE ? "stillAlive" : "protected");
-            for (size_t i = 0; i < r->v.n; i++)
-                if ((int)r->v.v[i].result == k)
-                    jw_str(&w, NULL, r->v.v[i].sandbox_id);
-            jw_end(&w);
-        }
+        json_ids(&w, "stillAlive", r, T_ALIVE);
+        json_ids(&w, "protected", r, T_PROTECTED);
+        json_ids(&w, "startedMeanwhile", r, T_NEWCOMER);
         jw_bool(&w, "verified", r->verified);
     }
     jw_end(&w);
@@ -83,44 +95,54 @@ static void report_json(const struct report *r, bool dry)
 static void report_text(const struct cli *c, const struct report *r)
 {
     static const char *const words[] = {"killed", "already gone", "failed", "still alive",
-                                        "protected, left alone"};
+                                        "protected, left alone", "started meanwhile, left alone"};
     for (size_t i = 0; i < r->v.n; i++) {
         const struct target *t = &r->v.v[i];
         bool bad = t->result >= T_FAILED;
         fprintf(bad ? stderr : stdout, "%s%s%s%s: %s%s%s\n", t->sandbox_id,
-                *t->name ? " (" : "", t->name, *t->name ? ")" : "", words[t->result],
+                *t->name ? " (" : "", t->name, *t->name ? ")" : "",
+                t->result == T_KILLED && !r->verified ? "told to go" : words[t->result],
                 t->reason ? ": " : "", t->reason ? t->reason : "");
     }
-    cli_say(c, "%zu killed, %zu already gone, %zu failed, %zu still alive%s",
-            r->count[T_KILLED], r->count[T_GONE], r->count[T_FAILED], r->count[T_ALIVE],
-            r->verified ? "" : "; the list could not be had again, so this is not verified");
+    cli_say(c, "%zu %s, %zu already gone, %zu failed, %zu still alive", r->count[T_KILLED],
+            r->verified ? "killed" : "told to go", r->count[T_GONE], r->count[T_FAILED],
+            r->count[T_ALIVE]);
+    if (r->count[T_NEWCOMER])
+        cli_say(c, "%zu started meanwhile and left alone: they were not asked about",
+                r->count[T_NEWCOMER]);
+    if (!r->verified)
+        cli_say(c, "NOT VERIFIED: %s",
+                r->why ? r->why : "the list could not be had again; look at 'cc-tui ls'");
 }
 
 /* Print, and the exit status: 3 when something is left. */
 static int tell(const struct cli *c, struct report *r)
 {
-    memset(r->count, 0, sizeof(r->count));
-    for (size_t i = 0; i < r->v.n; i++)
-        r->count[r->v.v[i].result]++;
+    count(r);
     if (cli_json(c))
         report_json(r, false);
     else if (cli_has(c, CLI_QUIET))
         printf("%zu\n", r->count[T_KILLED]);
     else
         report_text(c, r);
-    size_t left = r->count[T_FAILED] + r->count[T_ALIVE] + r->count[T_PROTECTED];
+    size_t left = r->count[T_FAILED] + r->count[T_ALIVE] + r->count[T_PROTECTED] +
+                  r->count[T_NEWCOMER];
     return left || !r->verified ? CLI_SOME_FAILED : CLI_OK;
 }
 
-static int tell_dry(const struct cli *c, const struct report *r)
+static int tell_dry(const struct cli *c, struct report *r)
 {
+    count(r);
     if (cli_json(c)) {
         report_json(r, true);
         return CLI_OK;
     }
     for (size_t i = 0; i < r->v.n; i++)
-        printf("%s %s\n", r->v.v[i].sandbox_id, r->v.v[i].name);
-    cli_say(c, "would kill %zu", r->v.n);
+        if (r->v.v[i].result == T_KILLED)
+            printf("%s %s\n", r->v.v[i].sandbox_id, r->v.v[i].name);
+    cli_say(c, "would kill %zu", r->count[T_KILLED]);
+    if (r->count[T_PROTECTED])
+        cli_say(c, "%zu protected would be left alone", r->count[T_PROTECTED]);
     return CLI_OK;
 }
 
@@ -216,21 +238,30 @@ static void add_targets(const struct ev_kill *k, struct report *r)
                     : kt->result == 4 ? T_ALIVE
                     : kt->result == 5 ? T_PROTECTED
                                       : T_FAILED;
-        if (t->result == T_FAILED)
+        if (k->phase == KILL_ARMED && kt->result == 0)
+            t->result = T_KILLED; /* it would be */
+        else if (t->result == T_FAILED)
             t->reason = xstrdup(kt->reason ? kt->reason : "not tried");
+        else if (t->result == T_ALIVE)
+            t->reason = xstrdup(kt->reason);
     }
+    for (size_t i = 0; i < k->n_newcomers; i++)
+        add(r, k->newcomers[i].sandbox_id, k->newcomers[i].name)->result = T_NEWCOMER;
     r->verified = k->verified;
+    r->why = xstrdup(k->verified ? NULL : k->text);
 }
 
 static int ask_all(const struct cli *c, const struct ev_kill *k, size_t n)
 {
     char *q = xasprintf(
-        "kill %s %zu sandbox%s of %s %s (%zu running, %zu paused, %zu creating, "
-        "$%.2f/h)?",
-        n == 1 ? "the" : "all", n, n == 1 ? "" : "es", k->account_scope ? "account" : "project",
-        k->account_scope ? (k->account ? k->account : "") : (k->project ? k->project : ""),
+        "kill %s %zu sandbox%s of %s%s%s, %s (%zu running, %zu paused, %zu creating, %zu error; "
+        "%zu not started here; $%.2f/h)?",
+        n == 1 ? "the" : "all", n, n == 1 ? "" : "es",
+        k->account_scope ? "everything" : "project ",
+        k->account_scope ? "" : (k->project ? k->project : "default"),
+        k->account_scope ? " under this key" : "", k->account ? k->account : "no account",
         k->by_state[SB_RUNNING], k->by_state[SB_PAUSED], k->by_state[SB_CREATING],
-        k->usd_per_hour);
+        k->by_state[SB_ERROR], k->account_scope ? k->n_foreign : 0, k->usd_per_hour);
     int status = may_kill(c, q);
     free(q);
     return status;

@@ -92,6 +92,7 @@ void call_options(struct e2b_call *k, const struct e2b_call_opts *o)
     if (!o)
         return;
     k->urgent = o->urgent;
+    k->try_ms = o->try_ms;
     if (o->give_up_ms > 0)
         k->deadline = clock_mono_ms() + o->give_up_ms;
 }
@@ -105,6 +106,8 @@ void call_finish(struct e2b_call *k, struct e2b_result *r)
     r->v = k->got.n ? k->got.v : NULL;
     r->n = k->got.n;
     r->total_running = k->total_running;
+    r->pages = k->pages;
+    r->resent |= k->resent;
     if (r->err.code && k->kind == CALL_LIST)
         r->n = 0, r->v = NULL; /* half a list is no list */
     if (k->fn)
@@ -148,6 +151,7 @@ static bool try_again(struct e2b_call *k, const struct e2b_result *r)
     if (clock_mono_ms() + wait >= k->deadline)
         return false;
     k->attempt++;
+    k->resent |= r->resent || (r->sent && (r->status == 0 || r->status >= 500));
     k->timer = net_timer(k->e2b->net, wait, resend, k);
     return true;
 }
@@ -155,7 +159,7 @@ static bool try_again(struct e2b_call *k, const struct e2b_result *r)
 static void on_done(void *ctx, const struct net_result *n)
 {
     struct e2b_call *k = ctx;
-    struct e2b_result r = {.status = n->status, .sent = n->sent,
+    struct e2b_result r = {.status = n->status, .sent = n->sent, .resent = n->again,
                            .retry_after_ms = n->retry_after_ms, .date_ms = n->date_ms};
 
     if (answer_take(k, n, &r)) {
@@ -182,6 +186,8 @@ void call_send(struct e2b_call *k)
         buf_init(&k->body, 0);
     }
     q->urgent = k->urgent;
+    if (k->try_ms > 0 && left > k->try_ms)
+        left = k->try_ms;
     q->total_ms = (int)(left > TOTAL_MS ? TOTAL_MS : left < 1000 ? 1000 : left);
     q->on_done = on_done;
     q->ctx = k;

@@ -30,6 +30,8 @@ struct e2b_call {
     bool urgent;
     bool fresh_v1;     /* list: v2 was answered with 404 in this call */
     int64_t deadline;  /* mono; 0 = one try */
+    int try_ms;        /* of each try; 0 = up to the deadline */
+    bool resent;       /* an earlier try may have arrived */
     int attempt;
     uint64_t request, timer;
     e2b_fn fn;

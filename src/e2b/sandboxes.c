@@ -11,7 +11,8 @@ void list_path(struct e2b_call *k)
 {
     struct buf b = BUF_INIT;
 
-    if (k->fresh_v1 || clock_mono_ms() < k->e2b->v1_until) {
+    /* what is urgent does not trust the memory: the v2 route may only have stumbled */
+    if (k->fresh_v1 || (!k->urgent && clock_mono_ms() < k->e2b->v1_until)) {
         buf_adds(&b, "/sandboxes");
     } else {
         buf_adds(&b, "/v2/sandboxes?state=running,paused&limit=100");

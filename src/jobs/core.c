@@ -249,16 +249,6 @@ static void on_rows(void *ctx, struct st_reply *r)
     core_poll_start(j);
 }
 
-static void on_intents(void *ctx, struct st_reply *r)
-{
-    struct jobs *j = ctx;
-
-    for (size_t i = 0; i < r->n_intents; i++) {
-        *ARR_PUSH(&j->priv->intents) = r->intents[i];
-        r->intents[i] = (struct st_intent){0};
-    }
-}
-
 static void on_start(void *ctx, struct net *n, const struct err *e)
 {
     struct jobs *j = ctx;
@@ -268,7 +258,7 @@ static void on_start(void *ctx, struct net *n, const struct err *e)
     if (e)
         j->priv->net_err = *e;
     core_poll_init(j);
-    store_intents(j->o.store, jobs_store(j, on_intents, j, j));
+    core_orders_load(j);
     store_sandboxes(j->o.store, jobs_store(j, on_rows, j, j));
     core_account_start(j);
 }
@@ -351,11 +341,7 @@ void jobs_free(struct jobs *j)
     for (size_t i = 0; i < p->held.n; i++)
         msg_free(&p->held.v[i]->m);
     ARR_RELEASE(&p->held);
-    for (size_t i = 0; i < p->intents.n; i++) {
-        free(p->intents.v[i].project);
-        free(p->intents.v[i].target);
-    }
-    ARR_RELEASE(&p->intents);
+    core_orders_release(j);
     core_rows_release(j);
     map_free(j->sessions, NULL);
     map_free(j->waiting, free);

@@ -20,9 +20,10 @@ struct create {
     struct jobs *j;
     struct cmd_create *q;
     uint64_t req_id, row, call, timer;
+    struct e2b *client;  /* of the call */
     char *mark;
     bool lost;           /* posted, but no answer */
-    bool killing;
+    bool killing, deleting;
     int tries, lists;    /* lists that did not show it */
     int64_t lost_at;
     core_kill_fn kill_fn;
@@ -130,8 +131,10 @@ static void give_up(struct create *c, const struct err *e)
 {
     struct sandbox *row = jobs_row(c->j, c->row);
 
+    if (c->killing && c->lost) /* it may be late rather than nothing */
+        core_order_mark(c->j, c->mark);
     if (row && c->killing)
-        core_kill_gone(c->j, c->row);
+        core_kill_gone(c->j, row);
     else if (row)
         jobs_row_error(c->j, row, false, e->text);
     told_killed(c, NULL, true);
@@ -139,10 +142,24 @@ static void give_up(struct create *c, const struct err *e)
     finish(c);
 }
 
+/* Whoever deletes it has its row, too. */
+static void was_killed(struct create *c)
+{
+    struct err e = {0};
+
+    err_set(&e, ERR_CANCELLED, "the sandbox was killed while it was being made");
+    told_done(c, &e);
+    finish(c);
+}
+
 static void failed_up(struct create *c, const struct err *e)
 {
     struct sandbox *row = jobs_row(c->j, c->row);
 
+    if (c->killing) {
+        was_killed(c);
+        return;
+    }
     if (row && row->state != SB_KILLED)
         jobs_row_error(c->j, row, true, e->text);
     told_done(c, e);
@@ -155,28 +172,27 @@ static void on_killed(void *ctx, const struct e2b_result *r)
 {
     struct create *c = ctx;
     bool gone = r->err.code == ERR_NOTFOUND;
-    struct err e = {0};
+    struct sandbox *row = jobs_row(c->j, c->row);
 
     c->call = 0;
-    if (r->err.code == 0 || gone) {
-        core_kill_gone(c->j, c->row);
-        told_killed(c, NULL, gone);
-    } else {
-        struct sandbox *row = jobs_row(c->j, c->row);
-        if (row)
-            jobs_row_error(c->j, row, true, r->err.text);
-        told_killed(c, &r->err, false);
-    }
-    err_set(&e, ERR_CANCELLED, "the sandbox was killed while it was being made");
-    told_done(c, &e);
-    finish(c);
+    if (r->err.code && !gone && row)
+        jobs_row_error(c->j, row, true, r->err.text);
+    told_killed(c, r->err.code && !gone ? &r->err : NULL, false);
+    was_killed(c);
 }
 
 static void kill_it(struct create *c)
 {
     struct sandbox *row = jobs_row(c->j, c->row);
-    struct e2b_call_opts o = {.urgent = true, .give_up_ms = 30000};
+    struct e2b_call_opts o = {.urgent = true, .give_up_ms = killall_wait_ms(c->j)};
 
+    if (!c->kill_fn) { /* it is deleted by its id */
+        was_killed(c);
+        return;
+    }
+    c->deleting = true;
+    core_call_cancel(c->j, c->client, c->call);
+    c->client = c->j->e2b;
     c->call = e2b_kill(c->j->e2b, row->sandbox_id, &o, on_killed, c);
 }
 
@@ -188,7 +204,7 @@ static void on_provisioned(void *ctx, const struct err *e)
     struct sandbox *row = jobs_row(c->j, c->row);
     struct session *s;
 
-    if (e) {
+    if (e || c->killing) {
         failed_up(c, e);
         return;
     }
@@ -231,13 +247,11 @@ static void vm_is_there(struct create *c, const struct e2b_sandbox *vm)
     struct jobs *j = c->j;
     struct sandbox *row = jobs_row(j, c->row);
     int64_t now = jobs_now(j);
-    struct err e = {0};
 
     c->lost = false;
     if (!row || row->state == SB_KILLED) { /* a list showed it before the answer came */
-        err_set(&e, ERR_CANCELLED, "the sandbox was killed while it was being made");
-        told_done(c, &e);
-        finish(c);
+        told_killed(c, NULL, false);
+        was_killed(c);
         return;
     }
     if (!row->sandbox_id)
@@ -278,10 +292,11 @@ static void found_again(struct create *c, const char *sandbox_id)
     struct e2b_call_opts o = {.give_up_ms = 20000};
 
     c->lost = false;
+    c->client = c->j->e2b;
     if (c->killing)
         kill_it(c);
     else
-        c->call = e2b_get(c->j->e2b, sandbox_id, &o, on_found, c);
+        c->call = e2b_get(c->client, sandbox_id, &o, on_found, c);
 }
 
 static bool is_lost(const struct e2b_result *r)
@@ -342,7 +357,8 @@ static void post(void *ctx)
         give_up(c, &e);
         return;
     }
-    c->call = e2b_create(c->j->e2b, &q, on_created, c);
+    c->client = c->j->e2b;
+    c->call = e2b_create(c->client, &q, on_created, c);
 }
 
 /* --- the row -------------------------------------------------------------------- */
@@ -465,9 +481,15 @@ static void look_for(struct create *c)
 
 void core_create_listed(struct jobs *j)
 {
-    for (size_t i = j->priv->creates.n; i-- > 0;)
-        if (i < j->priv->creates.n && j->priv->creates.v[i]->lost)
-            look_for(j->priv->creates.v[i]);
+    for (size_t i = j->priv->creates.n; i-- > 0;) {
+        struct create *c = i < j->priv->creates.n ? j->priv->creates.v[i] : NULL;
+        const struct sandbox *row = c ? jobs_row(j, c->row) : NULL;
+
+        if (c && c->lost)
+            look_for(c);
+        else if (row && row->sandbox_id && c->kill_fn && !c->deleting)
+            kill_it(c); /* listed before its answer came */
+    }
     for (size_t i = 0; i < j->table.n; i++) {
         struct sandbox *row = &j->table.v[i];
 
@@ -497,15 +519,21 @@ void core_create_demo(struct jobs *j)
     msg_free(&c->m);
 }
 
-bool core_create_kill(struct jobs *j, uint64_t row, core_kill_fn fn, void *ctx)
+bool core_create_kill(struct jobs *j, const struct sandbox *row, core_kill_fn fn, void *ctx)
 {
-    struct create *c = of_row(j, row);
-    struct sandbox *r = jobs_row(j, row);
+    struct create *c = NULL;
+    struct err e = {0};
 
-    if (!c || !r || r->sandbox_id)
-        return false; /* there is something to delete already */
+    for (size_t i = 0; row->mark && i < j->priv->creates.n; i++)
+        if (str_eq(j->priv->creates.v[i]->mark, row->mark))
+            c = j->priv->creates.v[i];
+    if (!c)
+        return false;
     c->killing = true;
-    told_killed(c, NULL, false);
+    if (row->sandbox_id)
+        return false; /* there is something to delete already */
+    err_set(&e, ERR_CANCELLED, "a later kill took it over");
+    told_killed(c, &e, false);
     c->kill_fn = fn;
     c->kill_ctx = ctx;
     return true;

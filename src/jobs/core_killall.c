@@ -1,8 +1,9 @@
 /* Kill all: the question with a fresh list behind it, the frozen set, the
- * intent, the report. The deletes themselves are in core_killrun.c. */
+ * intent, the retry. The deletes are in core_killrun.c, proof and report in
+ * core_killproof.c. */
 #include "core_priv.h"
 
-#include <cct/util/clock.h>
+#include <cct/util/buf.h>
 #include <cct/util/log.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -11,7 +12,8 @@
 
 #define LIST_MS 10000
 #define POST_MS 50
-#define INTENT_MS 400 /* the disk may not keep the kill waiting longer */
+#define WAIT_MS 30000
+#define INTENT_MS 3 /* the disk may not keep the kill waiting longer */
 #define WARM_MAX 64
 
 /* --- the set -------------------------------------------------------------------- */
@@ -23,9 +25,30 @@ bool killall_in_scope(const struct sandbox *row, bool account, const char *proje
     return account || (!row->foreign && str_eq(row->project, project));
 }
 
-static const char *project_of(const struct jobs *j)
+const char *killall_project(const struct jobs *j)
 {
     return j->o.project ? j->o.project : "default";
+}
+
+int killall_wait_ms(const struct jobs *j)
+{
+    return j->o.kill_wait_ms > 0 ? j->o.kill_wait_ms : WAIT_MS;
+}
+
+size_t killall_count(const struct killall *k, int result)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < k->targets.n; i++)
+        n += k->targets.v[i]->t.result == result;
+    return n;
+}
+
+static void target_release(struct kill_target *t)
+{
+    free(t->sandbox_id);
+    free(t->name);
+    free(t->reason);
 }
 
 static void clear_targets(struct killall *k)
@@ -35,12 +58,14 @@ static void clear_targets(struct killall *k)
 
         core_call_cancel(k->j, t->client, t->call);
         core_create_kill_drop(k->j, t);
-        free(t->t.sandbox_id);
-        free(t->t.name);
-        free(t->t.reason);
+        target_release(&t->t);
+        free(t->mark);
         free(t);
     }
     k->targets.n = 0;
+    for (size_t i = 0; i < k->newcomers.n; i++)
+        target_release(&k->newcomers.v[i]);
+    k->newcomers.n = 0;
 }
 
 static void add_target(struct killall *k, const struct sandbox *row)
@@ -52,6 +77,7 @@ static void add_target(struct killall *k, const struct sandbox *row)
     t->t.sandbox_id = xstrdup(row->sandbox_id);
     t->t.name = xstrdup(row->name);
     t->t.state = row->state;
+    t->mark = xstrdup(row->mark);
     if (row->protect) {
         t->t.result = 5;
         t->t.reason = xstrdup("protected");
@@ -65,7 +91,7 @@ static void survey(struct killall *k)
     struct jobs *j = k->j;
 
     clear_targets(k);
-    k->n_project = k->n_account = k->n_protected = 0;
+    k->n_project = k->n_account = k->n_protected = k->n_foreign = 0;
     k->usd_per_hour = 0;
     memset(k->by_state, 0, sizeof(k->by_state));
     for (size_t i = 0; i < j->table.n; i++) {
@@ -75,9 +101,10 @@ static void survey(struct killall *k)
             continue;
         if (!row->protect) {
             k->n_account++;
-            k->n_project += killall_in_scope(row, false, project_of(j));
+            k->n_foreign += row->foreign;
+            k->n_project += killall_in_scope(row, false, killall_project(j));
         }
-        if (!killall_in_scope(row, k->account, project_of(j)))
+        if (!killall_in_scope(row, k->account, killall_project(j)))
             continue;
         add_target(k, row);
         if (row->protect) {
@@ -91,6 +118,12 @@ static void survey(struct killall *k)
 }
 
 /* --- telling -------------------------------------------------------------------- */
+
+static struct kill_target target_copy(const struct kill_target *t)
+{
+    return (struct kill_target){xstrdup(t->sandbox_id), xstrdup(t->name), t->state, t->result,
+                                xstrdup(t->reason)};
+}
 
 static void count_results(struct ev_kill *ev)
 {
@@ -108,22 +141,22 @@ void killall_post_now(struct killall *k)
 
     ev->phase = k->phase;
     ev->account_scope = k->account;
-    ev->project = xstrdup(project_of(k->j));
+    ev->project = xstrdup(killall_project(k->j));
     ev->account = xstrdup(core_account_text(k->j));
     memcpy(ev->by_state, k->by_state, sizeof(ev->by_state));
     ev->n_project = k->n_project;
     ev->n_account = k->n_account;
     ev->n_protected = k->n_protected;
+    ev->n_foreign = k->n_foreign;
     ev->usd_per_hour = k->usd_per_hour;
     ev->verified = k->verified;
     ev->text = xstrdup(k->text);
     ev->v = xcalloc(k->targets.n + 1, sizeof(*ev->v));
-    for (size_t i = 0; i < k->targets.n; i++) {
-        const struct kill_target *t = &k->targets.v[i]->t;
-
-        ev->v[ev->n++] = (struct kill_target){xstrdup(t->sandbox_id), xstrdup(t->name), t->state,
-                                              t->result, xstrdup(t->reason)};
-    }
+    for (size_t i = 0; i < k->targets.n; i++)
+        ev->v[ev->n++] = target_copy(&k->targets.v[i]->t);
+    ev->newcomers = xcalloc(k->newcomers.n + 1, sizeof(*ev->newcomers));
+    for (size_t i = 0; i < k->newcomers.n; i++)
+        ev->newcomers[ev->n_newcomers++] = target_copy(&k->newcomers.v[i]);
     count_results(ev);
     jobs_post(k->j, ev);
 }
@@ -195,6 +228,7 @@ static void on_list(void *ctx, const struct e2b_result *r)
         core_link_err(k->j, &r->err);
         return;
     }
+    k->had_count = r->total_running >= 0;
     k->phase = KILL_LISTING; /* the table tells us that it was renewed: not yet armed */
     core_poll_apply(k->j, r);
     arm(k);
@@ -281,18 +315,39 @@ static void on_intent(void *ctx, struct st_reply *r)
     go(k);
 }
 
+/* Who runs it, then the ids and, of creates without one, the marks. */
+static char *intent_words(const struct killall *k)
+{
+    struct buf b = BUF_INIT;
+
+    buf_addf(&b, "by:%s", k->j->o.owner ? k->j->o.owner : "");
+    for (size_t i = 0; i < k->targets.n; i++) {
+        const struct ka_target *t = k->targets.v[i];
+
+        if (t->t.result != 0)
+            continue;
+        if (t->t.sandbox_id)
+            buf_addf(&b, " %s", t->t.sandbox_id);
+        else if (t->mark)
+            buf_addf(&b, " m:%s", t->mark);
+    }
+    return buf_detach(&b, NULL);
+}
+
 static void commit(struct killall *k)
 {
     struct jobs *j = k->j;
-    char *scope = kill_scope(j->priv->place, k->account ? NULL : project_of(j));
+    char *scope = kill_scope(j->priv->place, k->account ? NULL : killall_project(j));
+    char *words = intent_words(k);
 
+    store_intent_add(j->o.store, k->account, scope, words, jobs_store(j, on_intent, k, k));
     k->committed = true;
     k->gone_on = false;
     k->verified = false;
-    phase(k, KILL_RUNNING, NULL);
-    store_intent_add(j->o.store, k->account, scope, NULL, jobs_store(j, on_intent, k, k));
-    free(scope);
     k->go_timer = net_timer(j->o.net, INTENT_MS, go_timed, k);
+    phase(k, KILL_RUNNING, NULL);
+    free(scope);
+    free(words);
 }
 
 static void count_down(void *ctx)
@@ -312,15 +367,6 @@ static void count_down(void *ctx)
     k->go_timer = net_timer(k->j->o.net, 1000, count_down, k);
 }
 
-static size_t would_go(const struct killall *k)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < k->targets.n; i++)
-        n += k->targets.v[i]->t.result == 0;
-    return n;
-}
-
 void core_killall_confirm(struct jobs *j, uint64_t req_id, bool account, int64_t expected)
 {
     struct killall *k = j->priv->ka;
@@ -332,7 +378,7 @@ void core_killall_confirm(struct jobs *j, uint64_t req_id, bool account, int64_t
     }
     k->account = account;
     survey(k);
-    n = would_go(k);
+    n = killall_count(k, 0);
     if (expected >= 0 && n != (size_t)expected) {
         phase(k, KILL_ARMED, NULL);
         core_done_err(j, req_id, 0, ERR_CONFLICT, "nothing was killed: %zu sandboxes would go "
@@ -376,16 +422,16 @@ void core_killall_retry(struct jobs *j, uint64_t req_id)
         if (t->result != 3 && t->result != 4)
             continue;
         t->result = 0;
+        k->targets.v[i]->refused = false;
         core_row_set(&t->reason, NULL);
         n++;
     }
-    if (!n) {
+    if (!n && k->verified) {
         core_done_err(j, req_id, 0, ERR_CONFLICT, "nothing is left to be killed");
         return;
     }
     k->req = req_id;
-    k->phase = KILL_RUNNING;
-    commit(k);
+    commit(k); /* with nothing to tell again, it asks for the proof */
 }
 
 void core_killall_release(struct jobs *j)
@@ -401,6 +447,7 @@ void core_killall_release(struct jobs *j)
     net_timer_cancel(j->o.net, k->go_timer);
     clear_targets(k);
     ARR_RELEASE(&k->targets);
+    ARR_RELEASE(&k->newcomers);
     free(k->text);
     free(k);
 }

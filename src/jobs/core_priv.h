@@ -32,13 +32,25 @@ struct link {
     int64_t total_running, offset_ms;
     bool told;
 };
+/* A confirmed kill of which the end was not seen: of an earlier life, or of a create
+ * whose answer was lost. What it names is killed when a list shows it. */
+struct order {
+    struct st_intent in;
+    uint64_t key;
+    size_t told;    /* sandboxes it ended */
+    int failures;
+    bool said, by_other;
+    bool waited;    /* its process was at work when we looked */
+    int64_t since;  /* mono, when it was taken up */
+};
 struct jobs_priv {
     /* core.c */
     ARR(struct cmd *) held;     /* until rows are loaded and the account is known */
     bool rows_loaded, account_known, stopping;
     bool look_only;             /* the user asked for it: nothing is changed */
     struct err net_err;         /* libcurl cannot be had */
-    ARR(struct st_intent) intents; /* of an earlier life, still open */
+    ARR(struct order) orders;   /* kills that were confirmed and are still open */
+    uint64_t order_key;
     /* core_rows.c */
     struct map *dirty;          /* id -> persist too? (1 post, 2 persist) */
     struct map *inserts;        /* rows that wait for their id */
@@ -127,47 +139,83 @@ void core_create_release(struct jobs *j);
 /* After each complete list: lost answers found, interrupted ones of an earlier life. */
 void core_create_listed(struct jobs *j);
 void core_create_demo(struct jobs *j);
-/* A create of this row is under way here: it is killed as soon as there is something to
- * kill; fn once, with the outcome. False: none is. */
+/* A create of this row is under way here and there is nothing to delete yet: it is killed
+ * as soon as there is; fn once, with the outcome: killed, or nothing was there. False: it
+ * is for the caller to delete (a provisioning that goes on is told so). The row is left
+ * to the caller, who has the proof. */
 typedef void (*core_kill_fn)(void *ctx, const struct err *e, bool already_gone);
-bool core_create_kill(struct jobs *j, uint64_t row, core_kill_fn fn, void *ctx);
+bool core_create_kill(struct jobs *j, const struct sandbox *row, core_kill_fn fn, void *ctx);
 void core_create_kill_drop(struct jobs *j, void *ctx);
 struct kv *core_tool_env(const struct tool *t, const struct kv *own, char **missing);
 void core_env_free(struct kv *env);
 
 /* --- core_kill.c ---------------------------------------------------------------- */
 void core_kill(struct jobs *j, uint64_t req_id, uint64_t sandbox);
-/* After the first complete list: kills that a crash left open. */
-void core_kill_intents(struct jobs *j);
+/* Without looking first: `done` once, with the proof or without. */
+typedef void (*core_killed_fn)(struct jobs *j, uint64_t ctx, const char *id, const struct err *e);
+void core_kill_at_once(struct jobs *j, const struct sandbox *row, core_killed_fn done,
+                       uint64_t ctx);
+bool core_kill_runs(const struct jobs *j, const struct sandbox *row); /* by either way */
 void core_kill_release(struct jobs *j);
-/* Row of a VM that a 204 or 404 said is gone. */
-void core_kill_gone(struct jobs *j, uint64_t row);
+/* By id, or by mark while it has none; NULL: it has left the table. */
+struct sandbox *core_kill_row(struct jobs *j, const char *id, const char *mark);
+/* Row of a VM that a complete list lacks after it was told to go. */
+void core_kill_gone(struct jobs *j, struct sandbox *row);
+/* It was told to go and did not. */
+void core_kill_left(struct jobs *j, struct sandbox *row, const char *why);
+/* Does this list prove what is absent from it? One with fewer running sandboxes than its
+ * head counted does not, nor one without the count where there was one (had: so far). */
+bool kill_list_proves(const struct e2b_result *r, bool had_count);
+bool kill_is_listed(const struct e2b_result *r, const char *id, const char *mark);
+
+/* --- core_orders.c -------------------------------------------------------------- */
+void core_orders_load(struct jobs *j);
+void core_orders_release(struct jobs *j);
+/* After each complete list. */
+void core_kill_intents(struct jobs *j);
+/* Kill what has this mark whenever it appears. */
+void core_order_mark(struct jobs *j, const char *mark);
 /* Scope of a kill-all as stored: "PLACE/PROJECT", "PLACE/" for the account. New string. */
 char *kill_scope(const char *place, const char *project);
+/* Does it name this row, and may that go? Pure. */
 bool kill_intent_covers(const struct st_intent *in, const struct sandbox *row);
 
-/* --- core_killall.c, core_killrun.c --------------------------------------------- */
+/* --- core_killall.c, core_killrun.c, core_killproof.c ----------------------------- */
 struct ka_target {
     struct jobs *j;
     struct kill_target t;
-    uint64_t row, call;
+    char *mark;         /* of a row of ours */
+    uint64_t row, call; /* row 0: it had no number yet */
     struct e2b *client; /* of the call */
+    uint64_t probe;     /* direct look that is under way */
+    int64_t answered;   /* mono: its last delete */
     int round;          /* number of deletes sent */
+    int absent;         /* looks in a row without it */
+    bool listed;        /* at the last look */
+    bool creating;      /* its create ends it */
+    bool refused;       /* a clear no: it was not ended by us */
 };
 struct killall {
     struct jobs *j;
     enum kill_phase phase;
     bool account, frozen, committed, gone_on, verified;
+    bool had_count;     /* lists of this service count what runs */
     int64_t until;      /* mono: verification ends */
-    uint64_t list_call, timer, post_timer, go_timer;
+    int64_t asked;      /* mono: the last list was */
+    int looks;
+    int need;           /* looks without it that prove that a target is gone */
+    uint64_t list_call, timer, post_timer, go_timer, early_timer;
     struct e2b *client; /* of the list */
     uint64_t open_req, req; /* of open; of confirm or retry */
     uint64_t intent;
     int wait_s;         /* seconds left to call it off */
-    size_t n_project, n_account, n_protected, by_state[SB_STATE_COUNT];
+    size_t n_project, n_account, n_protected, n_foreign, by_state[SB_STATE_COUNT];
     double usd_per_hour;
+    size_t next;        /* target to be sent next */
     size_t pending;     /* deletes without an answer */
+    size_t probes;      /* direct looks without an answer */
     ARR(struct ka_target *) targets;
+    ARR(struct kill_target) newcomers; /* in the scope, made since: nobody agreed to them */
     char *text;
 };
 void core_killall_open(struct jobs *j, uint64_t req_id, bool account);
@@ -179,12 +227,19 @@ bool core_killall_busy(const struct jobs *j); /* no create starts meanwhile */
 void core_killall_listed(struct jobs *j);     /* the table was renewed */
 /* Would this row go, in this scope? Pure. */
 bool killall_in_scope(const struct sandbox *row, bool account, const char *project);
+const char *killall_project(const struct jobs *j);
+int killall_wait_ms(const struct jobs *j);    /* for deletes, and again for the proof */
+struct sandbox *killall_row(const struct ka_target *t); /* NULL: it has left the table */
+size_t killall_count(const struct killall *k, int result);
 void killall_post(struct killall *k);         /* progress, coalesced */
 void killall_post_now(struct killall *k);
 void killall_run(struct killall *k);          /* delete every target that waits */
+void killall_again(struct ka_target *t);      /* one more delete of one that lives */
+void killall_pending(struct ka_target *t, bool on);
+void killall_verify(struct killall *k);       /* all were answered, or it took long */
 void killall_stop(struct killall *k);         /* cancels what runs */
-/* Which result a target has after the last list. Pure. */
-int killall_final(int result, bool listed);
+/* Which result a target has after the last list; refused: the service would not. Pure. */
+int killall_final(int result, bool listed, bool refused);
 
 /* --- core_actions.c ------------------------------------------------------------- */
 void core_action(struct jobs *j, struct cmd *c);

@@ -46,15 +46,21 @@ static void free_event(struct msg *m)
     free(m);
 }
 
+static void free_targets(struct kill_target *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        free(v[i].sandbox_id);
+        free(v[i].name);
+        free(v[i].reason);
+    }
+    free(v);
+}
+
 static void free_kill(struct msg *m)
 {
     struct ev_kill *ev = (struct ev_kill *)m;
-    for (size_t i = 0; i < ev->n; i++) {
-        free(ev->v[i].sandbox_id);
-        free(ev->v[i].name);
-        free(ev->v[i].reason);
-    }
-    free(ev->v);
+    free_targets(ev->v, ev->n);
+    free_targets(ev->newcomers, ev->n_newcomers);
     free(ev->project);
     free(ev->account);
     free(ev->text);

@@ -212,8 +212,8 @@ static void apply_kill(struct model *m, struct ev_kill *ev)
     *k = *ev;
     k->m = head;
     ev->project = ev->account = ev->text = NULL;
-    ev->v = NULL;
-    ev->n = 0;
+    ev->v = ev->newcomers = NULL;
+    ev->n = ev->n_newcomers = 0;
     if (m->kill)
         msg_free(&m->kill->m);
     m->kill = k;

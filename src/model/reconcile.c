@@ -157,15 +157,17 @@ static bool apply_absent(struct sandbox *s, const struct reconcile_opts *o)
         return false;
     bool running = s->state != SB_PAUSED;
     bool expired = running && s->end_at && o->now >= s->end_at - END_SLACK_MS;
-    if ((s->pending || expired) && !o->suspicious_empty) {
-        reconcile_gone(s, s->pending ? GONE_HERE : GONE_TIMEOUT, o->now);
+    if (expired && !s->pending && !o->suspicious_empty) {
+        reconcile_gone(s, GONE_TIMEOUT, o->now);
         return true;
     }
     if (!s->unlisted || o->suspicious_empty)
         return SET(s->unlisted, true);
-    reconcile_gone(
-        s, running && s->end_at > o->now && s->foreign == false ? GONE_EARLY : GONE_ELSEWHERE,
-        o->now);
+    reconcile_gone(s,
+                   s->pending ? GONE_HERE
+                   : running && s->end_at > o->now && s->foreign == false ? GONE_EARLY
+                                                                          : GONE_ELSEWHERE,
+                   o->now);
     return true;
 }
 

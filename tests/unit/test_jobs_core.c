@@ -85,45 +85,44 @@ static void test_scope(void **state)
 static void test_final(void **state)
 {
     (void)state;
-    assert_int_equal(killall_final(1, false), 1);
-    assert_int_equal(killall_final(2, false), 2);
-    assert_int_equal(killall_final(1, true), 4); /* a 204 that did nothing */
-    assert_int_equal(killall_final(2, true), 4);
-    assert_int_equal(killall_final(3, true), 3);
-    assert_int_equal(killall_final(3, false), 1); /* gone all the same */
-    assert_int_equal(killall_final(5, true), 5);
+    assert_int_equal(killall_final(1, false, false), 1);
+    assert_int_equal(killall_final(2, false, false), 2);
+    assert_int_equal(killall_final(1, true, false), 4); /* a 204 that did nothing */
+    assert_int_equal(killall_final(2, true, false), 4);
+    assert_int_equal(killall_final(3, true, false), 3);
+    assert_int_equal(killall_final(3, false, false), 1); /* gone all the same */
+    assert_int_equal(killall_final(3, false, true), 2); /* but not by us */
+    assert_int_equal(killall_final(5, true, false), 5);
 }
 
+/* What was confirmed names ids and marks; nothing else goes by it. */
 static void test_intent(void **state)
 {
     char *scopes[2] = {kill_scope("here", NULL), kill_scope("here", "p")};
-    struct st_intent all = {.time_ms = 1000, .account = true, .project = scopes[0]};
-    struct st_intent ours = {.time_ms = 1000, .project = scopes[1]};
-    struct st_intent one = {.time_ms = 1000, .target = (char *)"mark"};
+    struct st_intent all = {.account = true, .project = scopes[0],
+                            .target = (char *)"by:17-x isbx1 isbx2 m:mark"};
+    struct st_intent ours = {.project = scopes[1], .target = (char *)"isbx1"};
     struct sandbox r = row_of(SB_RUNNING, "p", false);
 
     (void)state;
     r.account = (char *)"here";
-    r.created_at = 900;
-    r.started_at = 5000; /* resumed since: still the one that was meant */
+    r.sandbox_id = (char *)"isbx1";
     assert_true(kill_intent_covers(&all, &r));
     assert_true(kill_intent_covers(&ours, &r));
-    assert_false(kill_intent_covers(&one, &r));
-    r.mark = (char *)"mark";
-    assert_true(kill_intent_covers(&one, &r));
-    r.created_at = 1100; /* made after the word was given */
+    r.sandbox_id = (char *)"isbx";
     assert_false(kill_intent_covers(&all, &r));
-    assert_false(kill_intent_covers(&ours, &r));
-    r.created_at = 900;
+    r.sandbox_id = (char *)"isbx3"; /* in the scope, but not named */
+    assert_false(kill_intent_covers(&all, &r));
+    r.mark = (char *)"mark";
+    assert_true(kill_intent_covers(&all, &r));
+    r.mark = (char *)"isbx1";
+    assert_false(kill_intent_covers(&all, &r));
+    r.sandbox_id = (char *)"isbx2";
     r.protect = true;
     assert_false(kill_intent_covers(&all, &r));
     r.protect = false;
-    r.project = (char *)"q";
-    assert_false(kill_intent_covers(&ours, &r));
-    r.project = (char *)"p";
     r.account = (char *)"elsewhere"; /* confirmed for another place */
     assert_false(kill_intent_covers(&all, &r));
-    assert_false(kill_intent_covers(&ours, &r));
     r.account = NULL;
     assert_false(kill_intent_covers(&all, &r));
     r.account = (char *)"here";
@@ -131,6 +130,25 @@ static void test_intent(void **state)
     assert_false(kill_intent_covers(&all, &r));
     free(scopes[0]);
     free(scopes[1]);
+}
+
+static void test_list_proves(void **state)
+{
+    char run[] = "running", rest[] = "paused";
+    struct e2b_sandbox v[2] = {{.sandbox_id = (char *)"a", .state = run},
+                               {.sandbox_id = (char *)"b", .state = rest}};
+    struct e2b_result r = {.v = v, .n = 2, .total_running = 1};
+
+    (void)state;
+    assert_true(kill_list_proves(&r, true));
+    r.total_running = 2; /* one was skipped */
+    assert_false(kill_list_proves(&r, true));
+    r.total_running = -1; /* an answer without the count that others had */
+    assert_false(kill_list_proves(&r, true));
+    assert_true(kill_list_proves(&r, false));
+    assert_true(kill_is_listed(&r, "b", NULL));
+    assert_false(kill_is_listed(&r, "c", NULL));
+    assert_false(kill_is_listed(&r, NULL, "mark"));
 }
 
 static const char *value(const struct kv *env, const char *name)
@@ -219,7 +237,9 @@ int main(void)
         cmocka_unit_test(test_interval), cmocka_unit_test(test_suspicious),
         cmocka_unit_test(test_warning),  cmocka_unit_test(test_offset),
         cmocka_unit_test(test_scope),    cmocka_unit_test(test_final),
-        cmocka_unit_test(test_intent),   cmocka_unit_test(test_env),
+        cmocka_unit_test(test_intent),
+        cmocka_unit_test(test_list_proves),
+        cmocka_unit_test(test_list_proves),   cmocka_unit_test(test_env),
         cmocka_unit_test(test_place),
     };
 

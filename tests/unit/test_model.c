@@ -134,13 +134,15 @@ static void test_ends_known(void **state)
     add_row("paused", SB_PAUSED); /* its end is when it was paused: no timeout */
     assert_int_equal(apply(NULL, 0, 899000, false), 3);
     assert_int_equal(rows.v[0].gone, GONE_TIMEOUT);
-    assert_int_equal(rows.v[1].gone, GONE_HERE);
-    assert_false(rows.v[1].pending);
+    /* pages of a list shift while rows go: one absence is no proof for ours either */
+    assert_true(rows.v[1].state == SB_RUNNING && rows.v[1].unlisted && rows.v[1].pending);
     assert_true(rows.v[2].state == SB_PAUSED && rows.v[2].unlisted);
     reconcile_gone(&rows.v[2], GONE_HERE, 899500);
     assert_true(rows.v[2].state == SB_KILLED && rows.v[2].ended_at == 899500);
     add_row("late", SB_RUNNING);
-    assert_int_equal(apply(NULL, 0, 950000, false), 1);
+    assert_int_equal(apply(NULL, 0, 950000, false), 2);
+    assert_int_equal(rows.v[1].gone, GONE_HERE);
+    assert_false(rows.v[1].pending);
     assert_int_equal(rows.v[3].ended_at, 900000); /* it ran until its planned end */
 }
 

@@ -149,6 +149,8 @@ static void question_text(struct ui *ui, const struct kill_all *a, const struct 
     } else {
         buf_adds(b, "There is nothing to kill in this scope.\n");
     }
+    if (a->account && k->n_foreign)
+        buf_addf(b, "   %zu of them not started here\n", k->n_foreign);
     if (k->n_protected)
         buf_addf(b, "   %zu protected %s left\n", k->n_protected, k->n_protected == 1 ? "is" : "are");
     if (!ui->model->local && n)
@@ -160,11 +162,13 @@ static void question_text(struct ui *ui, const struct kill_all *a, const struct 
              a->account ? " " : "]", a->account ? "[" : " ", k->n_account, a->account ? "]" : " ");
 }
 
-static const char *result_word(int r)
+/* Only a list says that it is gone; an answer to a delete is a promise. */
+static const char *result_word(const struct ev_kill *k, int r)
 {
     static const char *const words[] = {"waiting", "gone", "already gone", "failed",
                                         "still alive", "left"};
-    return r >= 0 && r < 6 ? words[r] : "?";
+    bool proved = k->phase == KILL_REPORT && k->verified;
+    return (r == 1 || r == 2) && !proved ? "told to go" : r >= 0 && r < 6 ? words[r] : "?";
 }
 
 /* Text in so many cells, and a space. */
@@ -182,16 +186,20 @@ static void report_head(const struct ev_kill *k, struct buf *b)
     const struct {
         size_t n;
         const char *word;
-    } parts[] = {{k->killed, "killed"}, {k->already_gone, "already gone"},
+    } parts[] = {{k->killed, k->verified ? "killed" : "told to go"},
+                 {k->already_gone, "already gone"},
                  {k->failed, "failed"}, {k->still_alive, "still alive"}};
     size_t said = 0;
     for (size_t i = 0; i < 4; i++)
         if (parts[i].n)
             buf_addf(b, "%s%zu %s", said++ ? ", " : "", parts[i].n, parts[i].word);
     buf_addf(b, "%s: %s\n\n", said ? "" : "nothing to kill",
-             !k->verified                  ? "not proved, the list could not be had"
+             !k->verified                  ? "NOT PROVED"
              : k->failed || k->still_alive ? "some are left"
+             : k->n_newcomers              ? "proved by a new list, others came"
                                            : "proved by a new list");
+    if (k->text && (!k->verified || k->n_newcomers))
+        buf_addf(b, "%s\n\n", k->text);
 }
 
 static void report_text(const struct ev_kill *k, struct buf *b)
@@ -211,9 +219,19 @@ static void report_text(const struct ev_kill *k, struct buf *b)
             continue; /* many: name what needs attention */
         add_cells(b, t->name, 17);
         add_cells(b, t->sandbox_id, 21);
-        buf_addf(b, "%s%s%s\n", result_word(t->result), t->reason ? ": " : "",
+        buf_addf(b, "%s%s%s\n", result_word(k, t->result), t->reason ? ": " : "",
                  t->reason ? t->reason : "");
     }
+    for (size_t i = 0; i < k->n_newcomers; i++) {
+        add_cells(b, k->newcomers[i].name, 17);
+        add_cells(b, k->newcomers[i].sandbox_id, 21);
+        buf_adds(b, "started meanwhile, left alone\n");
+    }
+}
+
+static bool may_retry(const struct ev_kill *k)
+{
+    return k->phase == KILL_REPORT && (k->failed || k->still_alive || !k->verified);
 }
 
 /* The text of the dialog as things stand; returns the line of keys below it. */
@@ -237,7 +255,9 @@ static const char *all_text(struct ui *ui, const struct kill_all *a, const struc
         return a->confirmed ? "killing" : "y  kill them      Tab  other scope      Esc  leave them";
     }
     report_text(k, b);
-    if (k->phase == KILL_REPORT && (k->failed || k->still_alive))
+    if (may_retry(k) && !k->failed && !k->still_alive)
+        return "R  look again      Esc  close";
+    if (may_retry(k))
         return "R  retry what is left      Esc  close";
     return k->phase == KILL_RUNNING && k->text ? "u  call it off      Esc  hide"
            : k->phase == KILL_REPORT           ? "Esc  close"
@@ -334,7 +354,7 @@ static int told_key(struct ui *ui, struct kill_all *a, const struct ev_kill *k, 
 {
     if (k->phase == KILL_CANNOT && key == 'R')
         open_list(ui, a, a->account);
-    else if (k->phase == KILL_REPORT && key == 'R' && (k->failed || k->still_alive))
+    else if (key == 'R' && may_retry(k))
         app_kill_all_retry(ui->app);
     else if (k->phase == KILL_RUNNING && k->text && key == 'u')
         app_kill_all_cancel(ui->app);

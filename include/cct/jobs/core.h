@@ -35,6 +35,8 @@ struct jobs_opts {
     int poll_ms;           /* list interval while active; 0 = 3000 */
     int keepalive_s;       /* sign of life asked of streams; 0 = 15; dead after 2.5 x */
     int kill_all_grace_s;
+    int kill_wait_ms;      /* a delete is tried, then its proof is looked for, so long;
+                              0 = 30 s */
     const struct tools *tools; /* borrowed, constant after start */
 };
 struct jobs {

@@ -77,11 +77,14 @@ struct ev_kill {
     size_t by_state[SB_STATE_COUNT];
     size_t n_project, n_account; /* how many each scope would end */
     size_t n_protected;          /* left alone */
+    size_t n_foreign;            /* of n_account: not started by cc-tui */
     double usd_per_hour;
     struct kill_target *v;
     size_t n;
     size_t killed, already_gone, failed, still_alive;
-    bool verified;
+    struct kill_target *newcomers; /* started meanwhile in the scope: named, not touched */
+    size_t n_newcomers;
+    bool verified; /* what is said was seen in a complete list asked for afterwards */
     char *text;
 };
 struct ev_done {

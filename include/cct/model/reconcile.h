@@ -32,8 +32,8 @@ struct sandbox_table {
  * record takes state running/paused, times and sizes (an unknown state text stays
  * as reason and counts as running); a record that was up and is absent is first
  * `unlisted`; absent in the second list in a row it is SB_KILLED with the reason:
- * GONE_HERE when pending by us, GONE_TIMEOUT when now >= end_at - 2 s, GONE_EARLY
- * when nobody is known to have killed it and end_at is ahead, else GONE_ELSEWHERE;
+ * GONE_HERE when pending by us (who kills has a proof of his own), GONE_TIMEOUT, at
+ * once, when now >= end_at - 2 s, GONE_EARLY when nobody is known to have killed it and end_at is ahead, else GONE_ELSEWHERE;
  * one that is listed again lives again. A paused one's end_at is its pause time. */
 void reconcile(struct sandbox_table *t, const struct listed *l, size_t n,
                const struct reconcile_opts *o, reconcile_fn fn, void *ctx);
