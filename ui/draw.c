@@ -272,6 +272,7 @@ void ui_draw(struct ui *ui, int64_t now)
 {
     struct canvas *c = &ui->canvas;
     ui->now = now;
+    ui->moved = false;
     canvas_erase(c, ROLE_TEXT);
     if (c->h < 1 || c->w < 1)
         return;

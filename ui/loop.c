@@ -90,6 +90,7 @@ static void read_keys(struct loop *l)
             break;
         }
         l->ui->now = clock_wall_ms();
+        l->ui->crowded = !term_key_alone();
         int r = ui_key(l->ui, k, paste, len);
         l->dirty |= r != UI_IGNORED;
         if (r & UI_QUIT)
@@ -110,6 +111,9 @@ static void read_keys(struct loop *l)
 static void paint(struct loop *l, int64_t now)
 {
     ui_draw(l->ui, clock_wall_ms());
+    if (l->ui->asks_anew)
+        term_mark_ahead();
+    l->ui->asks_anew = false;
     if (!term_flush(&l->ui->canvas)) {
         l->stop = true;
         l->status = 129;

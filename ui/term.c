@@ -46,6 +46,9 @@ static struct {
     struct buf frame;      /* bytes not yet written */
     bool gone;
     struct key_decoder *keys;
+    int64_t read_at;       /* mono ms of the last bytes from the line */
+    int heap;              /* keys since they came, and one for what came just before them */
+    bool behind;           /* bytes waited already when a question was shown */
     struct term_stats stats;
 } T = {.tty = -1, .mem = -1, .out = -1};
 
@@ -472,14 +475,44 @@ bool term_flush(const struct canvas *c)
 
 /* --- keys ---------------------------------------------------------------------------- */
 
+static bool input_waits(void)
+{
+    struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
+    return poll(&p, 1, 0) > 0;
+}
+
+void term_mark_ahead(void)
+{
+    T.behind = input_waits();
+}
+
+bool term_key_alone(void)
+{
+    return T.heap == 1 && key_decoder_empty(T.keys) && !input_waits();
+}
+
+static key_code count_key(key_code k)
+{
+    T.heap += k != 0;
+    return k;
+}
+
+/* Fingers are slower than this; a paste without marks is not. */
+static void count_read(int64_t now)
+{
+    enum { APART_MS = 40 };
+    T.heap = T.behind || now - T.read_at < APART_MS;
+    T.behind = false;
+    T.read_at = now;
+}
+
 key_code term_key(const char **paste, size_t *len)
 {
     int64_t now = clock_mono_ms();
     key_code k = key_decoder_next(T.keys, now, paste, len);
     if (k)
-        return k;
-    struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
-    if (poll(&p, 1, 0) <= 0)
+        return count_key(k);
+    if (!input_waits())
         return 0;
     char bytes[4096];
     ssize_t n = read(STDIN_FILENO, bytes, sizeof(bytes));
@@ -489,8 +522,9 @@ key_code term_key(const char **paste, size_t *len)
         T.gone = true;
         return K_HANGUP;
     }
+    count_read(now);
     key_decoder_feed(T.keys, bytes, (size_t)n, now);
-    return key_decoder_next(T.keys, now, paste, len);
+    return count_key(key_decoder_next(T.keys, now, paste, len));
 }
 
 int term_key_wait(void)

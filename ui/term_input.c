@@ -485,6 +485,11 @@ key_code key_decoder_next(struct key_decoder *d, int64_t now_ms, const char **pa
     }
 }
 
+bool key_decoder_empty(const struct key_decoder *d)
+{
+    return d->in.len == 0 && !d->pasting;
+}
+
 int key_decoder_wait(const struct key_decoder *d, int64_t now_ms)
 {
     if (!d->pasting && (d->in.len == 0 || d->in.p[0] != ESC))

@@ -213,6 +213,13 @@ static void open_input(struct ui *ui, const struct sandbox *s)
         ui_status(ui, 1, "%s is paused: Esc, then r resumes it", s->name);
 }
 
+bool ui_moved(struct ui *ui)
+{
+    if (ui->moved)
+        ui_status(ui, 1, "nothing was done: the sandbox under the cursor is gone, look again");
+    return ui->moved;
+}
+
 static int with_selected(struct ui *ui, enum action a)
 {
     const struct sandbox *s = model_sandbox(ui->model, ui->selected);
@@ -220,6 +227,8 @@ static int with_selected(struct ui *ui, enum action a)
         ui_status(ui, 0, "no sandbox here; press n for a new one");
         return UI_HANDLED | UI_REDRAW;
     }
+    if (ui_moved(ui))
+        return UI_HANDLED | UI_REDRAW;
     if (a == ACT_KILL)
         overlay_kill_one(ui, s->id);
     else if (a == ACT_INTERRUPT)
@@ -400,8 +409,10 @@ int ui_key(struct ui *ui, key_code k, const char *paste, size_t len)
 bool ui_update(struct ui *ui)
 {
     bool changed = false;
-    if (!model_sandbox(ui->model, ui->selected))
+    if (ui->selected && !model_sandbox(ui->model, ui->selected)) {
         ui->selected = 0; /* the list takes the nearest row */
+        ui->moved = true;
+    }
     if (ui->awaits_new && newest_of_ours(ui->model) > ui->newer_than) {
         ui->awaits_new = false;
         ui_select(ui, newest_of_ours(ui->model));

@@ -95,6 +95,14 @@ static void end(struct ptyrig *r, int status)
     rig_stop(r);
 }
 
+/* The key counts when it comes by itself: a hand is slow enough, this program is not. */
+static void answer(struct ptyrig *r, const char *key, const char *text)
+{
+    for (int left = SOON; !rig_wait(r, text, 100) && left > 0; left -= 100)
+        rig_type(r, key);
+    must_show(r, text, AT_ONCE);
+}
+
 static void test_by_keys_alone(void **state)
 {
     (void)state;
@@ -114,9 +122,8 @@ static void test_by_keys_alone(void **state)
     rig_type(&r, "\033");
     must_show(&r, "NAV", SOON);
     rig_type(&r, "K");
-    must_show(&r, "y  kill them", SOON);
-    rig_type(&r, "y");
-    must_show(&r, "proved by a new list", SOON);
+    must_show(&r, "y  kill ", SOON);
+    answer(&r, "y", "proved by a new list");
     rig_type(&r, "\033");
     rig_wait_gone(&r, "proved by", SOON);
     rig_type(&r, "1\033");

@@ -18,10 +18,80 @@ enum { KILL_CELLS = 64, ASK_NUMBER_FROM = 10 };
 
 struct kill_one {
     uint64_t sandbox;
-    char id[64];
+    char *id;
     int64_t started_at; /* the row must still be this very sandbox */
-    bool drawn;
+    char *shown;        /* whom the picture named last, NULL = nobody yet */
 };
+
+static bool is_up(const struct sandbox *s)
+{
+    return s && s->state != SB_KILLED && (s->state != SB_ERROR || s->vm_up);
+}
+
+static const char *name_of(const struct sandbox *s)
+{
+    return s->name && *s->name ? s->name : s->sandbox_id ? s->sandbox_id : "this sandbox";
+}
+
+/* Text in so many cells, and a space. */
+static void add_cells(struct buf *b, const char *s, size_t cells)
+{
+    size_t used = 0;
+    s = s ? s : "-";
+    buf_add(b, s, text_fit(s, strlen(s), cells, &used));
+    for (; used <= cells; used++)
+        buf_addc(b, ' ');
+}
+
+static const char *account_of(const struct ui *ui)
+{
+    return ui->model->account ? ui->model->account : "-";
+}
+
+/* The picture now asks this (taken; NULL: nothing). */
+static void show(struct ui *ui, char **shown, char *question)
+{
+    ui->asks_anew |= question && !str_eq(question, *shown);
+    free(*shown);
+    *shown = question;
+}
+
+/* Whom a yes would end; it counts only while this is what the picture says. */
+static char *one_named(const struct ui *ui, const struct kill_one *k, const struct sandbox *s)
+{
+    return xasprintf("%s\n%s\n%s", name_of(s), k->id, account_of(ui));
+}
+
+static void add_id(const struct kill_one *k, struct buf *b)
+{
+    struct buf id = BUF_INIT;
+    clean_ascii(k->id, strlen(k->id), &id);
+    buf_addf(b, "id       %s\n", id.len ? id.p : "(being created)");
+    buf_release(&id);
+}
+
+static void one_text(const struct ui *ui, const struct kill_one *k, const struct sandbox *s,
+                     struct buf *b)
+{
+    buf_addf(b, "This ends %s and cannot be undone.\n\n", name_of(s));
+    add_id(k, b);
+    buf_addf(b, "agent    %s, %s\n", s->tool ? s->tool : "-", sb_agent_name(s->agent));
+    buf_addf(b, "account  %s\n", account_of(ui));
+    if (!ui->model->local)
+        buf_addf(b, "stops    $%.2f per hour\n", sandbox_usd_per_hour(s));
+    buf_adds(b, "\nThe transcript stays on this machine.");
+}
+
+/* What must be seen before a yes can count, where there is little room. */
+static void one_brief(const struct ui *ui, const struct kill_one *k, const struct sandbox *s,
+                      int w, struct buf *b)
+{
+    buf_adds(b, "name     ");
+    add_cells(b, name_of(s), w > 10 ? (size_t)w - 10 : 1);
+    buf_addc(b, '\n');
+    add_id(k, b);
+    buf_addf(b, "account  %s", account_of(ui));
+}
 
 static void one_draw(struct ui *ui, void *state, struct canvas *c, struct rect screen,
                      int64_t now)
@@ -29,29 +99,36 @@ static void one_draw(struct ui *ui, void *state, struct canvas *c, struct rect s
     struct kill_one *k = state;
     const struct sandbox *s = model_sandbox(ui->model, k->sandbox);
     struct buf b = BUF_INIT;
-    (void)now;
-    if (s) {
-        struct buf id = BUF_INIT;
-        clean_ascii(k->id, strlen(k->id), &id);
-        buf_addf(&b, "This ends %s and cannot be undone.\n\n", s->name);
-        buf_addf(&b, "id       %s\n", id.len ? id.p : "(being created)");
-        buf_addf(&b, "agent    %s, %s\n", s->tool ? s->tool : "-", sb_agent_name(s->agent));
-        buf_addf(&b, "account  %s\n", ui->model->account ? ui->model->account : "-");
-        if (!ui->model->local)
-            buf_addf(&b, "stops    $%.2f per hour\n", sandbox_usd_per_hour(s));
-        buf_adds(&b, "\nThe transcript stays on this machine.");
-        buf_release(&id);
-    } else {
-        buf_adds(&b, "It is gone already.");
-    }
     int w = screen.w < KILL_CELLS ? screen.w : KILL_CELLS;
+    (void)now;
+    if (!is_up(s)) {
+        buf_adds(&b, "It is gone already.");
+        show(ui, &k->shown, NULL);
+    } else {
+        one_text(ui, k, s, &b);
+        if (box_text_rows(buf_str(&b), w - 4) + 4 > screen.h) {
+            buf_clear(&b);
+            one_brief(ui, k, s, w - 4, &b);
+        }
+        show(ui, &k->shown, one_named(ui, k, s));
+    }
     int rows = box_text_rows(buf_str(&b), w - 4);
     struct rect in = box_draw(c, screen, rows + 4, w, "kill this sandbox?", NULL);
     box_text(c, in, ROLE_DIALOG, buf_str(&b));
+    canvas_fill(c, (struct rect){in.y + in.h - 1, in.x, 1, in.w}, ROLE_DIALOG, " ");
     canvas_text(c, in.y + in.h - 1, in.x, in.w, ROLE_DANGER,
-                s ? "y  kill it      Esc  leave it" : "Esc  close");
+                k->shown ? "y  kill it      Esc  leave it" : "Esc  close");
     buf_release(&b);
-    k->drawn = true;
+}
+
+/* The picture is on the screen, and the key was not typed ahead of it or in a heap. */
+static bool is_meant(struct ui *ui)
+{
+    if (ui->unseen)
+        return false;
+    if (ui->crowded)
+        ui_status(ui, 1, "not killed: this key counts only when it comes by itself");
+    return !ui->crowded;
 }
 
 static int one_key(struct ui *ui, void *state, key_code key, const char *paste, size_t len)
@@ -60,33 +137,46 @@ static int one_key(struct ui *ui, void *state, key_code key, const char *paste, 
     const struct sandbox *s = model_sandbox(ui->model, k->sandbox);
     (void)paste;
     (void)len;
-    if (key == K_ESC || key == 'n' || key == 'q' || key == ('C' & 0x1F) || !s)
+    if (key == K_ESC || key == 'n' || key == 'q' || key == ('C' & 0x1F) || !is_up(s))
         return UI_CLOSE;
-    if (key != 'y' || !k->drawn || ui->unseen)
+    if (key != 'y' || !k->shown || !is_meant(ui))
         return UI_HANDLED;
     if (!str_eq(s->sandbox_id ? s->sandbox_id : "", k->id) || s->started_at != k->started_at) {
         ui_status(ui, 1, "not killed: the sandbox changed while the question was open; look "
                          "again");
         return UI_CLOSE;
     }
+    char *named = one_named(ui, k, s);
+    bool same = str_eq(named, k->shown);
+    free(named);
+    if (!same)
+        return UI_HANDLED; /* its name or the account is another now: look first */
     app_kill(ui->app, k->sandbox);
-    ui_status(ui, 0, "killing %s", s->name);
+    ui_status(ui, 0, "killing %s", name_of(s));
     return UI_CLOSE;
 }
 
+static void one_close(void *state)
+{
+    struct kill_one *k = state;
+    free(k->id);
+    free(k->shown);
+    free(k);
+}
+
 static const struct overlay_ops one_ops = {
-    .name = "kill", .scope = SCOPE_DIALOG, .close = free, .draw = one_draw, .key = one_key};
+    .name = "kill", .scope = SCOPE_DIALOG, .close = one_close, .draw = one_draw, .key = one_key};
 
 void overlay_kill_one(struct ui *ui, uint64_t sandbox)
 {
     const struct sandbox *s = model_sandbox(ui->model, sandbox);
-    if (!s || s->state == SB_KILLED || (s->state == SB_ERROR && !s->vm_up)) {
+    if (!is_up(s)) {
         ui_status(ui, 0, "it is gone already; Delete takes the row off the list");
         return;
     }
     struct kill_one *k = xcalloc(1, sizeof(*k));
     k->sandbox = sandbox;
-    str_copy(k->id, sizeof(k->id), s->sandbox_id ? s->sandbox_id : "");
+    k->id = xstrdup(s->sandbox_id ? s->sandbox_id : "");
     k->started_at = s->started_at;
     ui_overlay_push(ui, &one_ops, k);
 }
@@ -96,12 +186,14 @@ void overlay_kill_one(struct ui *ui, uint64_t sandbox)
 struct kill_all {
     bool account;       /* scope */
     uint64_t since;     /* what the model knew before this question was opened */
-    bool drawn_armed;   /* the armed question was on the screen ... */
-    size_t drawn_count; /* ... with this number */
+    char *shown;        /* what the picture asks or reports; a yes is to this alone */
+    size_t shown_count; /* the number in it */
+    bool at_once;       /* configured, and the key was one of its own */
     bool confirmed;
     uint64_t confirmed_rev; /* the answer comes after this */
     struct inputline number;
     int scroll, page, rows;
+    char foot[96];
 };
 
 /* What this dialog is about: an answer older than the question does not count, nor one
@@ -119,7 +211,9 @@ static void open_list(struct ui *ui, struct kill_all *a, bool account)
 {
     a->account = account;
     a->since = ui->model->kill_rev;
-    a->drawn_armed = a->confirmed = false;
+    a->confirmed = false;
+    free(a->shown);
+    a->shown = NULL;
     a->scroll = 0;
     inputline_set(&a->number, "");
     app_kill_all_open(ui->app, account);
@@ -130,17 +224,43 @@ static size_t targets(const struct kill_all *a, const struct ev_kill *k)
     return a->account ? k->n_account : k->n_project;
 }
 
-static bool wants_number(struct ui *ui, const struct kill_all *a, const struct ev_kill *k)
+static bool wants_number(const struct ui *ui, const struct kill_all *a, const struct ev_kill *k)
 {
     const char *how = ui->opts.kill_all_confirm ? ui->opts.kill_all_confirm : "count";
-    return strcmp(how, "always") == 0 ||
-           (strcmp(how, "count") == 0 && targets(a, k) >= ASK_NUMBER_FROM);
+    return strcmp(how, "always") == 0 || targets(a, k) >= ASK_NUMBER_FROM;
 }
 
+/* Everything that a yes, or a retry, would be the answer to. */
+static char *all_named(const struct kill_all *a, const struct ev_kill *k)
+{
+    return xasprintf("%d %d %zu %zu %llx\n%s\n%s", (int)k->phase, a->account, targets(a, k),
+                     2 * (k->failed + k->still_alive) + k->verified, (unsigned long long)k->set,
+                     k->account ? k->account : "", k->project ? k->project : "");
+}
+
+static bool is_shown(const struct kill_all *a, const struct ev_kill *k)
+{
+    char *now = all_named(a, k);
+    bool same = a->shown && strcmp(now, a->shown) == 0;
+    free(now);
+    return same;
+}
+
+static void add_whose(const struct kill_all *a, const struct ev_kill *k, struct buf *b)
+{
+    buf_addf(b, "account  %s\n", k->account ? k->account : "-");
+    buf_addf(b, "scope    %sproject %s: %zu%s   %severything: %zu%s   (Tab)\n",
+             a->account ? " " : "[", k->project ? k->project : "-", k->n_project,
+             a->account ? " " : "]", a->account ? "[" : " ", k->n_account, a->account ? "]" : " ");
+}
+
+/* brief: there is little room, and what matters most comes first. */
 static void question_text(struct ui *ui, const struct kill_all *a, const struct ev_kill *k,
-                          struct buf *b)
+                          bool brief, struct buf *b)
 {
     size_t n = targets(a, k);
+    if (brief)
+        add_whose(a, k, b);
     if (n) {
         buf_addf(b, "This ends %zu sandbox%s and cannot be undone:\n", n, n == 1 ? "" : "es");
         buf_addf(b, "   %zu running  %zu paused  %zu creating  %zu error\n",
@@ -156,10 +276,8 @@ static void question_text(struct ui *ui, const struct kill_all *a, const struct 
     if (!ui->model->local && n)
         buf_addf(b, "stops $%.2f per hour.  ", k->usd_per_hour);
     buf_adds(b, n ? "Transcripts stay on this machine.\n\n" : "\n");
-    buf_addf(b, "account  %s\n", k->account ? k->account : "-");
-    buf_addf(b, "scope    %sproject %s: %zu%s   %severything: %zu%s   (Tab)\n",
-             a->account ? " " : "[", k->project ? k->project : "-", k->n_project,
-             a->account ? " " : "]", a->account ? "[" : " ", k->n_account, a->account ? "]" : " ");
+    if (!brief)
+        add_whose(a, k, b);
 }
 
 /* Only a list says that it is gone; an answer to a delete is a promise. */
@@ -169,16 +287,6 @@ static const char *result_word(const struct ev_kill *k, int r)
                                         "still alive", "left"};
     bool proved = k->phase == KILL_REPORT && k->verified;
     return (r == 1 || r == 2) && !proved ? "told to go" : r >= 0 && r < 6 ? words[r] : "?";
-}
-
-/* Text in so many cells, and a space. */
-static void add_cells(struct buf *b, const char *s, size_t cells)
-{
-    size_t used = 0;
-    s = s ? s : "-";
-    buf_add(b, s, text_fit(s, strlen(s), cells, &used));
-    for (; used <= cells; used++)
-        buf_addc(b, ' ');
 }
 
 static void report_head(const struct ev_kill *k, struct buf *b)
@@ -235,8 +343,8 @@ static bool may_retry(const struct ev_kill *k)
 }
 
 /* The text of the dialog as things stand; returns the line of keys below it. */
-static const char *all_text(struct ui *ui, const struct kill_all *a, const struct ev_kill *k,
-                            struct buf *b)
+static const char *all_text(struct ui *ui, struct kill_all *a, const struct ev_kill *k,
+                            bool brief, struct buf *b)
 {
     if (!k || k->phase == KILL_LISTING) {
         buf_adds(b, "asking for the full list of sandboxes ...");
@@ -247,12 +355,14 @@ static const char *all_text(struct ui *ui, const struct kill_all *a, const struc
         return "R  try again      Esc  leave";
     }
     if (k->phase == KILL_ARMED && targets(a, k) == 0) {
-        question_text(ui, a, k, b);
+        question_text(ui, a, k, brief, b);
         return "Tab  other scope      Esc  close";
     }
     if (k->phase == KILL_ARMED) {
-        question_text(ui, a, k, b);
-        return a->confirmed ? "killing" : "y  kill them      Tab  other scope      Esc  leave them";
+        question_text(ui, a, k, brief, b);
+        snprintf(a->foot, sizeof(a->foot), "y  kill %zu      Tab  other scope      Esc  leave them",
+                 targets(a, k));
+        return a->confirmed ? "killing" : a->foot;
     }
     report_text(k, b);
     if (may_retry(k) && !k->failed && !k->still_alive)
@@ -283,7 +393,12 @@ static void all_draw(struct ui *ui, void *state, struct canvas *c, struct rect s
     const struct ev_kill *k = current(ui, a);
     struct buf b = BUF_INIT;
     (void)now;
-    const char *foot = all_text(ui, a, k, &b);
+    int w = screen.w < KILL_CELLS + 8 ? screen.w : KILL_CELLS + 8;
+    const char *foot = all_text(ui, a, k, false, &b);
+    if (k && k->phase == KILL_ARMED && box_text_rows(buf_str(&b), w - 4) + 4 > screen.h) {
+        buf_clear(&b);
+        foot = all_text(ui, a, k, true, &b);
+    }
     bool armed = k && k->phase == KILL_ARMED && !a->confirmed;
     bool number = armed && targets(a, k) && wants_number(ui, a, k);
     char title[96];
@@ -292,7 +407,6 @@ static void all_draw(struct ui *ui, void *state, struct canvas *c, struct rect s
              a->account ? "this account" : k && k->project ? k->project : "this project");
     while (b.len && b.p[b.len - 1] == '\n')
         buf_truncate(&b, b.len - 1);
-    int w = screen.w < KILL_CELLS + 8 ? screen.w : KILL_CELLS + 8;
     int rows = box_text_rows(buf_str(&b), w - 4);
     struct rect in = box_draw(c, screen, rows + 4, w, title, NULL);
     int y = in.y + in.h - 1;
@@ -309,8 +423,8 @@ static void all_draw(struct ui *ui, void *state, struct canvas *c, struct rect s
     } else {
         canvas_text(c, y, in.x, in.w, ROLE_DANGER, foot);
     }
-    a->drawn_armed = armed;
-    a->drawn_count = armed ? targets(a, k) : 0;
+    show(ui, &a->shown, k && !a->confirmed ? all_named(a, k) : NULL);
+    a->shown_count = armed ? targets(a, k) : 0;
     buf_release(&b);
 }
 
@@ -331,9 +445,11 @@ static int number_key(struct ui *ui, struct kill_all *a, key_code key)
             inputline_key(&a->number, key);
         return UI_HANDLED;
     }
-    if (str_to_i64(inputline_text(&a->number), 0, INT32_MAX, &n) && (size_t)n == a->drawn_count)
-        return confirm(ui, a, a->drawn_count);
-    ui_status(ui, 1, "not killed: the number typed is not %zu", a->drawn_count);
+    if (!is_meant(ui))
+        return UI_HANDLED;
+    if (str_to_i64(inputline_text(&a->number), 0, INT32_MAX, &n) && (size_t)n == a->shown_count)
+        return confirm(ui, a, a->shown_count);
+    ui_status(ui, 1, "not killed: the number typed is not %zu", a->shown_count);
     inputline_set(&a->number, "");
     return UI_HANDLED;
 }
@@ -352,12 +468,14 @@ static bool scroll_key(struct kill_all *a, key_code key)
 /* Keys that count while nothing is asked. */
 static int told_key(struct ui *ui, struct kill_all *a, const struct ev_kill *k, key_code key)
 {
-    if (k->phase == KILL_CANNOT && key == 'R')
+    if (k->phase == KILL_CANNOT && key == 'R') {
+        a->at_once = false;
         open_list(ui, a, a->account);
-    else if (key == 'R' && may_retry(k))
+    } else if (key == 'R' && may_retry(k) && is_shown(a, k) && is_meant(ui)) {
         app_kill_all_retry(ui->app);
-    else if (k->phase == KILL_RUNNING && k->text && key == 'u')
+    } else if (k->phase == KILL_RUNNING && k->text && key == 'u') {
         app_kill_all_cancel(ui->app);
+    }
     return UI_HANDLED;
 }
 
@@ -377,29 +495,31 @@ static int all_key(struct ui *ui, void *state, key_code key, const char *paste, 
         return UI_HANDLED;
     if (k->phase != KILL_ARMED)
         return told_key(ui, a, k, key);
-    if (!a->drawn_armed || a->confirmed || ui->unseen)
+    if (!a->shown || a->confirmed || ui->unseen)
         return UI_HANDLED;
     if (key == K_TAB) {
+        a->at_once = false; /* that was said of the first scope */
         open_list(ui, a, !a->account);
         return UI_HANDLED;
     }
-    if (a->drawn_count == 0 || targets(a, k) != a->drawn_count)
+    if (a->shown_count == 0 || !is_shown(a, k))
         return UI_HANDLED; /* it changed since it was drawn: look first */
     if (wants_number(ui, a, k))
         return number_key(ui, a, key);
-    return key == 'y' ? confirm(ui, a, a->drawn_count) : UI_HANDLED;
+    return key == 'y' && is_meant(ui) ? confirm(ui, a, a->shown_count) : UI_HANDLED;
 }
 
-/* "never": goes at once when the list is there. */
+/* "never": goes as soon as the list is there, once; what is refused is asked about. */
 static bool all_update(struct ui *ui, void *state)
 {
     struct kill_all *a = state;
     const struct ev_kill *k = current(ui, a);
-    bool at_once = ui->opts.kill_all_confirm && strcmp(ui->opts.kill_all_confirm, "never") == 0;
-    if (at_once && k && k->phase == KILL_ARMED && !a->confirmed && targets(a, k))
+    if (a->at_once && k && k->phase == KILL_ARMED && targets(a, k)) {
+        a->at_once = false;
         confirm(ui, a, targets(a, k));
-    else if (a->confirmed && ui->model->kill_rev != a->confirmed_rev)
+    } else if (a->confirmed && ui->model->kill_rev != a->confirmed_rev) {
         a->confirmed = false; /* it goes, or was refused since the number changed */
+    }
     return true;
 }
 
@@ -407,6 +527,7 @@ static void all_close(void *state)
 {
     struct kill_all *a = state;
     inputline_release(&a->number);
+    free(a->shown);
     free(a);
 }
 
@@ -420,7 +541,9 @@ static const struct overlay_ops all_ops = {.name = "kill all",
 void overlay_kill_all(struct ui *ui)
 {
     struct kill_all *a = xcalloc(1, sizeof(*a));
+    const char *how = ui->opts.kill_all_confirm;
     inputline_init(&a->number, false, 8);
+    a->at_once = how && strcmp(how, "never") == 0 && !ui->crowded;
     open_list(ui, a, false);
     ui_overlay_push(ui, &all_ops, a);
 }

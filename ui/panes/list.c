@@ -168,6 +168,8 @@ static int on_row(struct ui *ui, enum action a, const struct sandbox *s)
         ui_status(ui, 0, "no sandbox here; press n for a new one");
         return UI_HANDLED | UI_REDRAW;
     }
+    if (a != ACT_OPEN && a != ACT_DETAILS && ui_moved(ui))
+        return UI_HANDLED | UI_REDRAW;
     if (ui->opts.readonly && a != ACT_OPEN && a != ACT_DETAILS) {
         ui_status(ui, 1, "read-only: started with --readonly, nothing is changed");
         return UI_HANDLED | UI_REDRAW;

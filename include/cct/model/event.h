@@ -78,6 +78,7 @@ struct ev_kill {
     size_t n_project, n_account; /* how many each scope would end */
     size_t n_protected;          /* left alone */
     size_t n_foreign;            /* of n_account: not started by cc-tui */
+    uint64_t set;                /* stands for the ids that would go: others, another number */
     double usd_per_hour;
     struct kill_target *v;
     size_t n;

@@ -30,6 +30,10 @@ bool term_backed_up(void);
 /* Next key, 0 when none waits; never blocks. With K_PASTE the text is in *paste (borrowed
  * until the next call); K_HANGUP: the tty is gone. */
 key_code term_key(const char **paste, size_t *len);
+/* The last key came by itself: nothing shortly before it, nothing behind it. */
+bool term_key_alone(void);
+/* A question is about to be shown: what waits already was typed before it. */
+void term_mark_ahead(void);
 /* ms until a lone ESC counts as the Esc key; -1 when none is pending. */
 int term_key_wait(void);
 bool term_is_utf8(void);
@@ -58,6 +62,7 @@ void key_decoder_feed(struct key_decoder *d, const char *bytes, size_t len, int6
 key_code key_decoder_next(struct key_decoder *d, int64_t now_ms, const char **paste,
                           size_t *len);
 int key_decoder_wait(const struct key_decoder *d, int64_t now_ms);
+bool key_decoder_empty(const struct key_decoder *d); /* no byte waits */
 /* 0 no answer yet, 1 the terminal knows mode 2026, -1 it does not. */
 int key_decoder_sync(const struct key_decoder *d);
 

@@ -52,6 +52,9 @@ struct ui {
     enum pane_id before_input; /* focus to go back to */
     int64_t last_ctrl_c;
     bool unseen;          /* the line is stuck: what is drawn is not on the screen yet */
+    bool crowded;         /* this key came in a heap with others: pasted or typed ahead */
+    bool asks_anew;       /* this frame is the first with this question */
+    bool moved;           /* the cursor's row vanished: it stands where nobody has seen it */
     bool tiny;            /* too small to draw anything but a request for room */
     bool redraw, suspend; /* asked for by a key; the loop does it */
     bool said;            /* the status line changed without a key */
@@ -89,6 +92,8 @@ void ui_focus(struct ui *ui, enum pane_id p);
 void ui_select(struct ui *ui, uint64_t sandbox);
 /* Go to the next new row of ours, unless a key comes first. */
 void ui_await_new(struct ui *ui);
+/* What the key was meant for vanished before this was drawn: said, and nothing is done. */
+bool ui_moved(struct ui *ui);
 /* Refused with --readonly. */
 bool ui_changes_things(enum action a);
 void ui_status(struct ui *ui, int level, const char *fmt, ...)
