@@ -1,5 +1,7 @@
 /* E2B's control plane: requests out, typed answers in. Net
- * thread only. Strings in answers are foreign and not cleaned. */
+ * thread only. Strings in answers are foreign and not cleaned; what is missing, null or
+ * of another type is NULL, 0 or what the member says. Here: accounts and sandboxes;
+ * cct/e2b/look.h: metrics, logs, events; cct/e2b/build.h: templates and builds. */
 #ifndef CCT_E2B_H
 #define CCT_E2B_H
 
@@ -43,6 +45,14 @@ struct e2b_sandbox {
     struct kv *meta;    /* ends with k NULL, or NULL */
     bool not_isolated;  /* local provider says isolated:false */
 };
+struct e2b_metric;
+struct e2b_log;
+struct e2b_event;
+struct e2b_team_metric;
+struct e2b_template;
+struct e2b_build;
+struct e2b_tag;
+struct e2b_file;
 struct e2b_result {
     struct err err;     /* text ready for the user, the server's own words in it are
                            one line without control bytes; codes: ERR_AUTH
@@ -61,18 +71,42 @@ struct e2b_result {
     int64_t total_running;  /* X-Total-Running or -1 */
     int pages;              /* list: how many it was made of */
     bool resent;            /* a try before this answer may have been carried out */
+    char trace[64];         /* X-E2B-Trace-ID, for the service's support; "" none */
+    /* The answers of the other calls: which are set stands with each call. */
+    const struct e2b_metric *metrics;
+    const struct e2b_log *logs, *reason_logs;
+    const struct e2b_event *events;
+    const struct e2b_team_metric *team;
+    const struct e2b_template *templates;
+    const struct e2b_build *builds;
+    const struct e2b_tag *tags;
+    const struct e2b_file *file;
+    size_t n_metrics, n_logs, n_reason_logs, n_events, n_team, n_templates, n_builds, n_tags;
 };
 typedef void (*e2b_fn)(void *ctx, const struct e2b_result *r); /* r borrowed */
 
 /* All pages of running and paused ones; falls back to v1 (running only, said in
- * err.text with code 0) when v2 is 404. GETs and DELETEs are retried (network, 5xx,
- * 429 with its Retry-After) within `give_up_ms`. Returns a cancel id. */
+ * err.text with code 0) when v2 is 404 or 405. GETs and DELETEs are retried (network,
+ * 5xx, 429 with its Retry-After) within `give_up_ms`; nothing else ever is. Returns a
+ * cancel id. */
 struct e2b_call_opts {
     bool urgent;
     int give_up_ms; /* 0 = one try */
     int try_ms;     /* an answer so late is taken as lost; 0 = all of the time */
 };
 uint64_t e2b_list(struct e2b *c, const struct e2b_call_opts *o, e2b_fn fn, void *ctx);
+/* Only some of them: never the truth about what is gone. All conditions must hold; the
+ * old list is filtered here by what it cannot filter itself. */
+struct e2b_list_query {
+    const char *states;       /* "running", "paused" or NULL: both */
+    const struct kv *meta;    /* ends with k NULL, or NULL; any text, encoded as the API
+                                 wants it */
+    const char *template_id;  /* id or alias, or NULL */
+    int64_t started_after;    /* wall ms, 0 = any */
+    bool oldest_first;
+};
+uint64_t e2b_list_where(struct e2b *c, const struct e2b_list_query *q,
+                        const struct e2b_call_opts *o, e2b_fn fn, void *ctx);
 uint64_t e2b_get(struct e2b *c, const char *id, const struct e2b_call_opts *o, e2b_fn fn,
                  void *ctx);
 /* Never retried by itself. timeout is always sent; v1 route with secure:true. */
@@ -86,8 +120,14 @@ struct e2b_create {
 uint64_t e2b_create(struct e2b *c, const struct e2b_create *q, e2b_fn fn, void *ctx);
 uint64_t e2b_kill(struct e2b *c, const char *id, const struct e2b_call_opts *o, e2b_fn fn,
                   void *ctx);
+/* From now; may shorten. The service may grant less without a word: its list tells.
+ * Zero and less is ERR_INVALID at once, nothing is sent: to end one, kill it. */
 uint64_t e2b_set_timeout(struct e2b *c, const char *id, int timeout_s, e2b_fn fn, void *ctx);
+/* Only extends, by 15 s to 1 h. */
+uint64_t e2b_refresh(struct e2b *c, const char *id, int seconds, e2b_fn fn, void *ctx);
 uint64_t e2b_pause(struct e2b *c, const char *id, e2b_fn fn, void *ctx);
+/* Resumes, and bills: never merely to look. By /connect, /v2/.../connect or /resume,
+ * whichever the service has (v without a row after the last). Timeout as above. */
 uint64_t e2b_connect(struct e2b *c, const char *id, int timeout_s, e2b_fn fn, void *ctx);
 void e2b_cancel(struct e2b *c, uint64_t call);
 /* Open connections ahead of a kill-all so that the DELETEs go out at once. */

@@ -1,21 +1,57 @@
-/* Answers: error bodies to sentences and codes, list pages to rows. */
+/* Answers: error bodies to sentences and codes, good ones to rows, page by page, and
+ * which address of a call is the right one. */
 #include "e2b_priv.h"
 #include <cct/util/clock.h>
 #include <cct/util/json.h>
 #include <cct/util/log.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAGES_MAX = 1000, WORDS_MAX = 160, V1_MS = 60000 };
+enum { PAGES_MAX = 1000, WORDS_MAX = 200, OLD_ROUTE_MS = 60000 };
 
-static const char *const tasks[] = {
-    [CALL_LIST] = "list sandboxes",   [CALL_GET] = "look up sandbox",
-    [CALL_CREATE] = "create a sandbox from template", [CALL_KILL] = "kill sandbox",
-    [CALL_TIMEOUT] = "set the timeout of sandbox",    [CALL_PAUSE] = "pause sandbox",
-    [CALL_CONNECT] = "resume sandbox", [CALL_WARM] = "open connections",
+struct call_row {
+    const char *task;
+    int (*take)(struct e2b_call *k, const struct cJSON *j); /* NULL: no body is needed */
+    bool paged;
+    const char *odd; /* what is said of a body that makes no sense */
+};
+#define NO_LIST "the answer is no list; check E2B_API_URL"
+#define NO_VM "the answer names no sandbox; look at the list"
+#define NO_SENSE "the answer makes no sense; check E2B_API_URL"
+
+static const struct call_row rows[CALL_COUNT] = {
+    [CALL_LIST] = {"list sandboxes", take_list, true, NO_LIST},
+    [CALL_GET] = {"look up sandbox", take_one, false, NO_VM},
+    [CALL_CREATE] = {"create a sandbox from template", take_one, false, NO_VM},
+    [CALL_KILL] = {"kill sandbox", NULL, false, NULL},
+    [CALL_TIMEOUT] = {"set the timeout of sandbox", NULL, false, NULL},
+    [CALL_REFRESH] = {"extend the time of sandbox", NULL, false, NULL},
+    [CALL_PAUSE] = {"pause sandbox", NULL, false, NULL},
+    [CALL_CONNECT] = {"resume sandbox", take_one, false, NO_VM},
+    [CALL_WARM] = {"open connections", NULL, false, NULL},
+    [CALL_METRICS] = {"ask for the load of sandboxes", take_metrics, false, NO_SENSE},
+    [CALL_METRIC_RANGE] = {"ask for the load of sandbox", take_metric_range, false, NO_LIST},
+    [CALL_LOGS] = {"read the system log of sandbox", take_logs, false, NO_SENSE},
+    [CALL_EVENTS] = {"ask for the events of sandboxes", take_events, false, NO_LIST},
+    [CALL_TEAM] = {"ask for the figures of team", take_team, false, NO_SENSE},
+    [CALL_TEAM_MAX] = {"ask for the figures of team", take_team, false, NO_SENSE},
+    [CALL_TEMPLATES] = {"list templates", take_templates, true, NO_LIST},
+    [CALL_TEMPLATE] = {"look up template", take_template, true, NO_SENSE},
+    [CALL_ALIAS] = {"look up template", take_alias, false, NO_SENSE},
+    [CALL_TEMPLATE_DELETE] = {"delete template", NULL, false, NULL},
+    [CALL_TAGS] = {"list the tags of template", take_tags, false, NO_LIST},
+    [CALL_TAG_ADD] = {"tag template", take_tag_added, false, NO_SENSE},
+    [CALL_TAG_DELETE] = {"remove a tag of template", NULL, false, NULL},
+    [CALL_BUILD_NEW] = {"request a build of template", take_build_new, false, NO_SENSE},
+    [CALL_FILE] = {"ask for the place of files of template", take_file, false, NO_SENSE},
+    [CALL_UPLOAD] = {"upload the files of template", NULL, false, NULL},
+    [CALL_BUILD_START] = {"start the build of template", NULL, false, NULL},
+    [CALL_BUILD_STATUS] = {"ask for the state of build", take_build_status, false, NO_SENSE},
+    [CALL_BUILD_LOGS] = {"read the log of build", take_logs, false, NO_SENSE},
 };
 
 /* What an error answer holds. */
@@ -47,15 +83,16 @@ static void read_refusal(const struct net_result *n, struct refusal *f)
 {
     struct cJSON *j = n->len ? json_parse(n->body, n->len, NULL) : NULL;
     int64_t code = json_i64(j, "code", 0);
-    const char *words = json_str(j, "message", NULL);
+    const char *words = json_str(j, "message", ""), *kind = json_str(j, "error_code", "");
+    char *both;
 
     *f = (struct refusal){.code = n->status, .told = json_is_object(j) || n->len == 0};
     if (code >= 400 && code <= 599)
         f->code = (int)code;
-    if (words && *words)
-        copy_words(f->words, words);
-    else if (json_str(j, "error_code", NULL))
-        copy_words(f->words, json_str(j, "error_code", ""));
+    both = xasprintf("%s%s%s%s", words, *words && *kind ? " (" : "", kind,
+                     *words && *kind ? ")" : "");
+    copy_words(f->words, both);
+    free(both);
     json_free(j);
 }
 
@@ -65,7 +102,7 @@ static void put(const struct e2b_call *k, const struct refusal *f, struct err *e
     const char *subject = k->subject ? k->subject : "";
     const char *q = k->subject ? "\"" : "", *gap = k->subject ? " " : "";
 
-    err_set(e, code, "cannot %s%s%s%.80s%s: %s (%d%s%s)", tasks[k->kind], gap, q, subject, q, what,
+    err_set(e, code, "cannot %s%s%s%.80s%s: %s (%d%s%s)", rows[k->kind].task, gap, q, subject, q, what,
             f->code, f->words[0] ? ": " : "", f->words);
     e->sys = f->code;
 }
@@ -77,6 +114,9 @@ static void key_error(const struct e2b_call *k, const struct refusal *f, struct 
 
     if (f->code == 401)
         snprintf(what, sizeof(what), "the key %s (%s) was refused; check or replace it", a->mask,
+                 a->source ? a->source : "source unknown");
+    else if (k->kind == CALL_ALIAS)
+        snprintf(what, sizeof(what), "it belongs to another team than the key %s (%s)", a->mask,
                  a->source ? a->source : "source unknown");
     else
         snprintf(what, sizeof(what), "the key %s (%s) may not do that; check team and template",
@@ -96,6 +136,8 @@ static void busy_error(const struct e2b_call *k, const struct net_result *n,
         put(k, f, e, ERR_BUSY, what);
     } else if (repeats) {
         put(k, f, e, ERR_BUSY, "too many requests; try again later");
+    } else if (k->kind == CALL_BUILD_NEW || k->kind == CALL_BUILD_START) {
+        put(k, f, e, ERR_LIMIT, "the plan's limit of builds is reached; wait for one to end");
     } else {
         put(k, f, e, ERR_LIMIT,
             "a limit of the plan is reached; kill or pause a sandbox first");
@@ -104,10 +146,14 @@ static void busy_error(const struct e2b_call *k, const struct net_result *n,
 
 static void missing_error(const struct e2b_call *k, const struct refusal *f, struct err *e)
 {
-    if (!f->told || k->kind == CALL_LIST)
-        put(k, f, e, ERR_PROTO, "this address does not answer like the E2B API; check E2B_API_URL "
-            "and E2B_DOMAIN");
-    else if (k->kind == CALL_CREATE)
+    char what[200];
+
+    if (!f->told || k->kind == CALL_LIST || k->kind == CALL_TEMPLATES) {
+        snprintf(what, sizeof(what), "%s %.*s: this address does not answer like the E2B API; "
+                 "check E2B_API_URL and E2B_DOMAIN", k->method, (int)strcspn(k->path ? k->path : "", "?"),
+                 k->path ? k->path : "");
+        put(k, f, e, ERR_PROTO, what);
+    } else if (k->kind == CALL_CREATE)
         put(k, f, e, ERR_NOTFOUND, "there is no such template; build it or choose another");
     else
         put(k, f, e, ERR_NOTFOUND, "it does not exist any more");
@@ -118,12 +164,16 @@ void answer_error(const struct e2b_call *k, const struct net_result *n, struct e
     struct refusal f;
 
     read_refusal(n, &f);
-    if (f.code == 401 || f.code == 403)
+    if (k->kind == CALL_UPLOAD) /* a storage, not the API: its codes mean other things */
+        put(k, &f, e, f.code >= 500 ? ERR_SERVER : ERR_INVALID,
+            "the storage refused it; request the build anew");
+    else if (f.code == 401 || f.code == 403)
         key_error(k, &f, e);
     else if (f.code == 404)
         missing_error(k, &f, e);
     else if (f.code == 409)
-        put(k, &f, e, ERR_CONFLICT, "its state does not allow that now; refresh and look again");
+        put(k, &f, e, ERR_CONFLICT, "another change of it is under way, or its state does not "
+            "allow that now; look again");
     else if (f.code == 429)
         busy_error(k, n, &f, e);
     else if (f.code == 503 || f.code == 504)
@@ -144,33 +194,60 @@ static void bad_answer(const struct e2b_call *k, const struct net_result *n, str
     put(k, &f, e, ERR_PROTO, why);
 }
 
-/* Rows of a page; one that came before (a cursor by offset shifts) is not doubled. */
-static int take_rows(struct e2b_call *k, const struct cJSON *j)
-{
-    size_t odd = 0;
+/* --- addresses -------------------------------------------------------------------- */
 
-    if (!json_is_array(j))
-        return ERR_PROTO;
-    if (!k->ids)
-        k->ids = map_new();
-    for (const struct cJSON *i = json_first(j); i; i = json_next(i)) {
-        struct e2b_sandbox s;
-        if (!sandbox_parse(i, &s)) {
-            odd++;
-        } else if (map_get(k->ids, s.sandbox_id)) {
-            e2b_sandbox_clear(&s);
-        } else {
-            if (!s.state[0] && str_starts(k->path, "/sandboxes")) {
-                free(s.state); /* the old list has running ones only */
-                s.state = xstrdup("running");
-            }
-            *ARR_PUSH(&k->got) = s;
-            map_put(k->ids, s.sandbox_id, k);
-        }
-    }
-    if (odd)
-        log_warn("list of sandboxes: %zu entries without an id were left out", odd);
-    return 0;
+bool answer_is_old_list(const struct e2b_call *k)
+{
+    return k->kind == CALL_LIST && k->at > 0;
+}
+
+/* A 404 that is about the address, not about what was asked for: the sandbox's own says
+ * its id. Nothing happened, so another address may be tried whatever the method. */
+static bool no_such_route(const struct e2b_call *k, const struct net_result *n)
+{
+    struct refusal f;
+
+    if (k->n_routes < 2 || k->pages || (n->status != 404 && n->status != 405))
+        return false;
+    read_refusal(n, &f);
+    if (f.code != 404 && f.code != 405)
+        return false;
+    return !k->subject || !strstr(f.words, k->subject);
+}
+
+static bool next_route(struct e2b_call *k)
+{
+    if (++k->tried >= k->n_routes)
+        return false;
+    k->at = (k->at + 1) % k->n_routes;
+    free(k->path);
+    k->path = xstrdup(k->routes[k->at]);
+    return true;
+}
+
+/* The newest address is asked for again after a while: one 404 may have been a lie. */
+static void remember_route(const struct e2b_call *k)
+{
+    struct e2b *c = k->e2b;
+
+    if (k->n_routes < 2 || !k->tried)
+        return;
+    c->routes[k->family].at = k->at;
+    c->routes[k->family].until = clock_mono_ms() + OLD_ROUTE_MS;
+}
+
+/* --- good answers ----------------------------------------------------------------- */
+
+static void next_path(struct e2b_call *k)
+{
+    const char *route = k->routes[k->at];
+    struct buf b = BUF_INIT;
+
+    buf_adds(&b, route);
+    buf_adds(&b, strchr(route, '?') ? "&nextToken=" : "?nextToken=");
+    buf_add_urlenc(&b, k->token, strlen(k->token));
+    free(k->path);
+    k->path = buf_detach(&b, NULL);
 }
 
 /* True when there is another page to ask for. */
@@ -186,44 +263,62 @@ static bool next_page(struct e2b_call *k, struct err *e)
     if (!token || !*token)
         return false;
     if (k->pages >= PAGES_MAX || str_eq(token, k->token)) {
-        err_set(e, ERR_PROTO, "cannot list sandboxes: the list of the service does not end "
-                "(page %d)", k->pages);
+        err_set(e, ERR_PROTO, "cannot %s: the list of the service does not end (page %d)",
+                rows[k->kind].task, k->pages);
         return false;
     }
     free(k->token);
     k->token = xstrdup(token);
-    list_path(k);
+    next_path(k);
     return true;
 }
 
-static bool take_list(struct e2b_call *k, const struct net_result *n, struct e2b_result *r)
+/* /resume says 409 when it runs already, which is what was wanted. */
+static bool runs_already(const struct e2b_call *k, const struct net_result *n)
 {
-    struct cJSON *j = json_parse(n->body, n->len, NULL);
-    int rc = take_rows(k, j);
+    struct refusal f;
 
-    json_free(j);
-    if (rc) {
-        bad_answer(k, n, &r->err, "the answer is no list; check E2B_API_URL");
+    if (k->kind != CALL_CONNECT || k->at != k->n_routes - 1 || n->status != 409)
         return false;
-    }
-    if (str_starts(k->path, "/v2/"))
-        return next_page(k, &r->err);
-    k->e2b->v1_until = clock_mono_ms() + V1_MS;
-    err_set(&r->err, ERR_OK, "this service lists running sandboxes only: paused ones are not "
-            "seen");
-    return false;
+    read_refusal(n, &f);
+    return f.code == 409;
 }
 
-static void take_one(struct e2b_call *k, const struct net_result *n, struct e2b_result *r)
+static bool take_good(struct e2b_call *k, const struct net_result *n, struct e2b_result *r)
 {
-    struct cJSON *j = json_parse(n->body, n->len, NULL);
-    struct e2b_sandbox s;
+    const struct call_row *row = &rows[k->kind];
+    struct cJSON *j;
+    int rc;
 
-    if (sandbox_parse(j, &s))
-        *ARR_PUSH(&k->got) = s;
-    else
-        bad_answer(k, n, &r->err, "the answer names no sandbox; look at the list");
+    remember_route(k);
+    if (!row->take)
+        return false;
+    j = json_parse(n->body, n->len, NULL);
+    rc = row->take(k, j);
     json_free(j);
+    if (rc < 0)
+        bad_answer(k, n, &r->err, row->odd);
+    else if (rc == 0 && row->paged)
+        rc = next_page(k, &r->err);
+    if (rc <= 0 && !r->err.code && answer_is_old_list(k))
+        err_set(&r->err, ERR_OK, "this service lists running sandboxes only: paused ones are not "
+                "seen");
+    return rc > 0;
+}
+
+/* A failing answer's mark, for the service's support. Foreign, so only its letters. */
+static void keep_trace(struct e2b_call *k, const struct net_result *n)
+{
+    const char *t = net_answer_header(k->e2b->net, k->request, "X-E2B-Trace-ID");
+    size_t len = 0;
+
+    for (; t && *t && len + 1 < sizeof(k->trace); t++)
+        if (isalnum((unsigned char)*t) || *t == '-')
+            k->trace[len++] = *t;
+    k->trace[len] = '\0';
+    if (n->status >= 400)
+        log_info("%s %s: %d%s%s", k->method, k->path ? k->path : "upload", n->status,
+                 len ? ", trace " : "", k->trace);
 }
 
 bool answer_take(struct e2b_call *k, const struct net_result *n, struct e2b_result *r)
@@ -231,22 +326,17 @@ bool answer_take(struct e2b_call *k, const struct net_result *n, struct e2b_resu
     if (n->err.code) {
         r->err = n->err;
         const char *q = k->subject ? "\"" : "";
-        err_wrap(&r->err, "cannot %s%s%s%.80s%s", tasks[k->kind], k->subject ? " " : "", q,
+        err_wrap(&r->err, "cannot %s%s%s%.80s%s", rows[k->kind].task, k->subject ? " " : "", q,
                  k->subject ? k->subject : "", q);
         return false;
     }
-    if (n->status >= 200 && n->status < 300) {
-        if (k->kind == CALL_LIST)
-            return take_list(k, n, r);
-        if (k->kind == CALL_GET || k->kind == CALL_CREATE || k->kind == CALL_CONNECT)
-            take_one(k, n, r);
+    keep_trace(k, n);
+    if (n->status >= 200 && n->status < 300)
+        return take_good(k, n, r);
+    if (runs_already(k, n))
         return false;
-    }
-    if (k->kind == CALL_LIST && n->status == 404 && str_starts(k->path, "/v2/") && !k->pages) {
-        k->fresh_v1 = true;
-        list_path(k);
+    if (no_such_route(k, n) && next_route(k))
         return true;
-    }
     answer_error(k, n, &r->err);
     return false;
 }

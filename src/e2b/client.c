@@ -32,14 +32,19 @@ const struct e2b_account *e2b_account_of(const struct e2b *c)
 
 static void call_release(struct e2b_call *k)
 {
-    for (size_t i = 0; i < k->got.n; i++)
-        e2b_sandbox_clear(&k->got.v[i]);
-    ARR_RELEASE(&k->got);
+    got_release(&k->got);
     map_free(k->ids, NULL);
     secret_wipe(k->body.p, k->body.cap);
     buf_release(&k->body);
+    for (int i = 0; i < k->n_routes; i++)
+        free(k->routes[i]);
+    for (size_t i = 0; i < k->names.n; i++)
+        free(k->names.v[i]);
+    ARR_RELEASE(&k->names);
+    free(k->want_template);
     free(k->token);
     free(k->path);
+    free(k->url);
     free(k->subject);
     free(k);
 }
@@ -97,22 +102,78 @@ void call_options(struct e2b_call *k, const struct e2b_call_opts *o)
         k->deadline = clock_mono_ms() + o->give_up_ms;
 }
 
+void call_route(struct e2b_call *k, char *take_path)
+{
+    k->routes[k->n_routes++] = take_path;
+}
+
+char *call_path(const char *head, const char *part, const char *mid, const char *part2,
+                const char *tail)
+{
+    struct buf b = BUF_INIT;
+
+    buf_adds(&b, head);
+    buf_add_urlenc(&b, part, strlen(part));
+    buf_adds(&b, mid ? mid : "");
+    if (part2)
+        buf_add_urlenc(&b, part2, strlen(part2));
+    buf_adds(&b, tail ? tail : "");
+    return buf_detach(&b, NULL);
+}
+
+static void hand_out(const struct got *g, struct e2b_result *r)
+{
+    r->v = g->sandboxes.v;
+    r->n = g->sandboxes.n;
+    r->metrics = g->metrics.v;
+    r->n_metrics = g->metrics.n;
+    r->logs = g->logs.v;
+    r->n_logs = g->logs.n;
+    r->reason_logs = g->reason.v;
+    r->n_reason_logs = g->reason.n;
+    r->events = g->events.v;
+    r->n_events = g->events.n;
+    r->team = g->team.v;
+    r->n_team = g->team.n;
+    r->templates = g->templates.v;
+    r->n_templates = g->templates.n;
+    r->builds = g->builds.v;
+    r->n_builds = g->builds.n;
+    r->tags = g->tags.v;
+    r->n_tags = g->tags.n;
+    r->file = &g->file;
+}
+
 void call_finish(struct e2b_call *k, struct e2b_result *r)
 {
     struct e2b *c = k->e2b;
 
     /* Off the table first: fn may free the client, or cancel this id. */
     map_del_id(c->calls, k->id);
-    r->v = k->got.n ? k->got.v : NULL;
-    r->n = k->got.n;
+    if (!r->err.code) /* half a list is no list */
+        hand_out(&k->got, r);
     r->total_running = k->total_running;
     r->pages = k->pages;
     r->resent |= k->resent;
-    if (r->err.code && k->kind == CALL_LIST)
-        r->n = 0, r->v = NULL; /* half a list is no list */
+    str_copy(r->trace, sizeof(r->trace), k->trace);
     if (k->fn)
         k->fn(k->ctx, r);
     call_release(k);
+}
+
+static void refuse(void *ctx)
+{
+    struct e2b_call *k = ctx;
+    struct e2b_result r = {.err = k->refusal, .retry_after_ms = -1};
+
+    k->timer = 0;
+    call_finish(k, &r);
+}
+
+uint64_t call_refuse(struct e2b_call *k)
+{
+    k->timer = net_timer(k->e2b->net, 0, refuse, k);
+    return k->id;
 }
 
 static void resend(void *ctx)
@@ -172,23 +233,43 @@ static void on_done(void *ctx, const struct net_result *n)
     call_finish(k, &r);
 }
 
+/* The key goes to the API alone; an upload has headers of its own, and no other. */
+static void add_headers(struct e2b_call *k, struct net_req *q)
+{
+    if (k->kind == CALL_UPLOAD) {
+        bool typed = false;
+        for (const struct kv *h = k->got.file.headers; h && h->k; h++)
+            typed |= str_eq_nocase(h->k, "Content-Type");
+        if (!typed) /* the address may be signed for a request without one */
+            net_req_header(q, "Content-Type", "");
+        for (const struct kv *h = k->got.file.headers; h && h->k; h++)
+            net_req_header(q, h->k, h->v);
+        return;
+    }
+    if (k->kind != CALL_WARM)
+        net_req_secret(q, "X-API-Key", k->e2b->account.key);
+    if (k->body.len)
+        net_req_header(q, "Content-Type", "application/json");
+}
+
 void call_send(struct e2b_call *k)
 {
-    const struct e2b_account *a = &k->e2b->account;
-    struct net_req *q = net_req_new(k->method, xasprintf("%s%s", a->api_url, k->path));
-    int64_t left = k->deadline ? k->deadline - clock_mono_ms() : TOTAL_MS;
+    char *url = k->url ? xstrdup(k->url) : xasprintf("%s%s", k->e2b->account.api_url, k->path);
+    struct net_req *q = net_req_new(k->method, url);
+    int most = k->total_ms ? k->total_ms : TOTAL_MS;
+    int64_t left = k->deadline ? k->deadline - clock_mono_ms() : most;
 
-    if (k->kind != CALL_WARM)
-        net_req_secret(q, "X-API-Key", a->key);
-    if (k->body.len) {
-        net_req_header(q, "Content-Type", "application/json");
+    add_headers(k, q);
+    if (k->keep_body) {
+        buf_add(&q->body, k->body.p, k->body.len);
+    } else if (k->body.len) {
         q->body = k->body;
         buf_init(&k->body, 0);
     }
     q->urgent = k->urgent;
     if (k->try_ms > 0 && left > k->try_ms)
         left = k->try_ms;
-    q->total_ms = (int)(left > TOTAL_MS ? TOTAL_MS : left < 1000 ? 1000 : left);
+    q->total_ms = (int)(left > most ? most : left < 1000 ? 1000 : left);
     q->on_done = on_done;
     q->ctx = k;
     k->request = net_submit(k->e2b->net, q);
@@ -196,8 +277,17 @@ void call_send(struct e2b_call *k)
 
 uint64_t call_start(struct e2b_call *k)
 {
+    const struct e2b *c = k->e2b;
     uint64_t id = k->id;
 
+    /* what is urgent does not trust the memory: the newest may only have stumbled */
+    if (k->n_routes > 1 && !k->urgent && clock_mono_ms() < c->routes[k->family].until &&
+        c->routes[k->family].at < k->n_routes)
+        k->at = c->routes[k->family].at;
+    if (k->n_routes) {
+        free(k->path);
+        k->path = xstrdup(k->routes[k->at]);
+    }
     call_send(k);
     return id;
 }
@@ -210,7 +300,7 @@ void e2b_warm(struct e2b *c, size_t connections)
 
     for (size_t i = 0; i < (connections < max ? connections : max); i++) {
         struct e2b_call *k = call_new(c, CALL_WARM, "GET", NULL, NULL, NULL);
-        k->path = xstrdup("/health");
+        call_route(k, xstrdup("/health"));
         k->urgent = true;
         call_start(k);
     }

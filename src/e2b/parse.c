@@ -1,6 +1,7 @@
-/* Sandboxes out of JSON, generously: what is missing, null or of another type is
- * left empty, and only an item without an id is no sandbox. */
+/* Values and sandboxes out of JSON, generously: what is missing, null or of another type
+ * is left empty, and only an item without an id is no sandbox. */
 #include "e2b_priv.h"
+#include <cct/util/arr.h>
 #include <cct/util/clock.h>
 #include <cct/util/json.h>
 #include <cct/util/xalloc.h>
@@ -8,15 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { META_MAX = 256 };
+enum { META_MAX = 256, STRINGS_MAX = 256 };
+#define LAST_MS 253402300799999 /* the end of the year 9999 */
 
-static char *dup_str(const struct cJSON *j, const char *name)
+char *parse_str(const struct cJSON *j, const char *name)
 {
     return xstrdup(json_str(j, name, NULL));
 }
 
-/* A string as it is; any other value but null as its JSON text. */
-static char *text_of(const struct cJSON *item)
+char *parse_text(const struct cJSON *item)
 {
     char *t;
 
@@ -32,35 +33,81 @@ static char *text_of(const struct cJSON *item)
     return t;
 }
 
-static int int_of(const struct cJSON *j, const char *name)
+int64_t parse_i64(const struct cJSON *j, const char *name, int64_t def)
 {
-    int64_t v = json_i64s(j, name, 0);
+    int64_t v = json_i64s(j, name, -1);
 
-    return v < 0 || v > INT_MAX ? 0 : (int)v;
+    return v < 0 ? def : v;
 }
 
-/* RFC 3339, or a number of seconds or milliseconds; nonsense and year 1 give 0. */
-static int64_t time_of(const struct cJSON *j, const char *name)
+int parse_int(const struct cJSON *j, const char *name, int def)
+{
+    int64_t v = parse_i64(j, name, -1);
+
+    return v < 0 || v > INT_MAX ? def : (int)v;
+}
+
+/* A number since 1970 in seconds, milliseconds, microseconds or nanoseconds: which one is
+ * told by its size. */
+static int64_t epoch_ms(double v)
+{
+    if (!(v > 0))
+        return 0;
+    double ms = v < 1e11 ? v * 1000 : v < 1e14 ? v : v < 1e17 ? v / 1000 : v / 1e6;
+    return ms <= LAST_MS ? (int64_t)ms : 0;
+}
+
+int64_t parse_time(const struct cJSON *j, const char *name)
 {
     const char *s = json_str(j, name, NULL);
     int64_t ms = 0;
 
-    if (s)
-        return clock_parse_rfc3339(s, &ms) == 0 && ms > 0 ? ms : 0;
-    ms = json_i64(j, name, 0);
-    if (ms <= 0)
-        return 0;
-    return ms < 100000000000 ? ms * 1000 : ms;
+    if (!s)
+        return epoch_ms(json_num(j, name, 0));
+    if (*s && strspn(s, "0123456789") == strlen(s))
+        return epoch_ms(strtod(s, NULL));
+    return clock_parse_rfc3339(s, &ms) == 0 && ms > 0 && ms <= LAST_MS ? ms : 0;
 }
 
-static struct kv *meta_of(const struct cJSON *j)
+char **parse_strings(const struct cJSON *j, const char *name)
+{
+    const struct cJSON *list = json_get(j, name);
+    ARR(char *) out = ARR_INIT;
+
+    if (!json_is_array(list))
+        return NULL;
+    for (const struct cJSON *i = json_first(list); i && out.n < STRINGS_MAX; i = json_next(i))
+        if (json_is_string(i) && *json_str_of(i))
+            *ARR_PUSH(&out) = xstrdup(json_str_of(i));
+    if (out.n)
+        ARR_PUSH(&out);
+    return out.v;
+}
+
+void strings_free(char **v)
+{
+    for (char **s = v; s && *s; s++)
+        free(*s);
+    free(v);
+}
+
+void kv_free(struct kv *v)
+{
+    for (struct kv *m = v; m && m->k; m++) {
+        free(m->k);
+        free(m->v);
+    }
+    free(v);
+}
+
+struct kv *parse_kv(const struct cJSON *j)
 {
     ARR(struct kv) list = ARR_INIT;
 
     if (!json_is_object(j))
         return NULL;
     for (const struct cJSON *m = json_first(j); m && list.n < META_MAX; m = json_next(m)) {
-        char *v = text_of(m);
+        char *v = parse_text(m);
         if (v && json_name(m))
             *ARR_PUSH(&list) = (struct kv){xstrdup(json_name(m)), v};
         else
@@ -81,20 +128,20 @@ bool sandbox_parse(const struct cJSON *j, struct e2b_sandbox *out)
     if (!id || !*id || strlen(id) > 200)
         return false;
     out->sandbox_id = xstrdup(id);
-    out->template_id = dup_str(j, "templateID");
-    out->alias = dup_str(j, "alias");
-    out->domain = dup_str(j, "domain");
-    out->envd_version = dup_str(j, "envdVersion");
-    state = text_of(json_get(j, "state"));
+    out->template_id = parse_str(j, "templateID");
+    out->alias = parse_str(j, "alias");
+    out->domain = parse_str(j, "domain");
+    out->envd_version = parse_str(j, "envdVersion");
+    state = parse_text(json_get(j, "state"));
     out->state = state ? state : xstrdup("");
     if (token && *token)
         out->token = secret_new(token, strlen(token));
-    out->started_at = time_of(j, "startedAt");
-    out->end_at = time_of(j, "endAt");
-    out->cpu_count = int_of(j, "cpuCount");
-    out->memory_mb = int_of(j, "memoryMB");
-    out->disk_mb = int_of(j, "diskSizeMB");
-    out->meta = meta_of(json_get(j, "metadata"));
+    out->started_at = parse_time(j, "startedAt");
+    out->end_at = parse_time(j, "endAt");
+    out->cpu_count = parse_int(j, "cpuCount", 0);
+    out->memory_mb = parse_int(j, "memoryMB", 0);
+    out->disk_mb = parse_int(j, "diskSizeMB", 0);
+    out->meta = parse_kv(json_get(j, "metadata"));
     out->not_isolated = !json_bool(j, "isolated", true);
     return true;
 }
@@ -108,10 +155,6 @@ void e2b_sandbox_clear(struct e2b_sandbox *s)
     free(s->envd_version);
     free(s->state);
     secret_free(s->token);
-    for (struct kv *m = s->meta; m && m->k; m++) {
-        free(m->k);
-        free(m->v);
-    }
-    free(s->meta);
+    kv_free(s->meta);
     *s = (struct e2b_sandbox){0};
 }
