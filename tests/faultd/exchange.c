@@ -70,6 +70,9 @@ void exchange_free(struct exchange *x)
     buf_release(&x->a.body);
     buf_release(&x->out);
     free(x->fault.trailer);
+    for (size_t i = 0; i < x->kept.n; i++)
+        buf_release(&x->kept.v[i]);
+    ARR_RELEASE(&x->kept);
     loop_bury(x);
 }
 

@@ -48,7 +48,9 @@ struct exchange {
     int64_t conn_no;
     bool h2, plain; /* plain: no TLS on a port that speaks it */
     bool counted;   /* as a request that is being answered */
-    void *owner;    /* the handler's */
+    int64_t events; /* of a stream, and those held back or kept */
+    ARR(struct buf) kept;
+    void *owner; /* the handler's */
     void (*gone)(struct exchange *x);
     void (*drained)(struct exchange *x); /* a full answer has room again */
     bool full;

@@ -6,6 +6,7 @@
  *   faultd [--listen PORT] [--listen6] [--tls-dir DIR [--name NAME]... [--h1]]
  *          [--sandboxes N] [--paused M] [--delay MIN-MAX] [--seed S] [--key KEY]
  *          [--page N] [--cap N] [--streams N] [--config JSON]
+ *   faultd probe
  *   faultd proxy --to HOST:PORT [--listen PORT] --control PORT|PATH
  *
  * The first line on stdout is the address: http://127.0.0.1:PORT, or with --tls-dir
@@ -37,7 +38,17 @@
  *                  nothing more is read or written on the whole connection
  *   rst_stream     HTTP/2: only the stream ends, by RST_STREAM; without a cut: at once
  *   goaway         HTTP/2: GOAWAY (NO_ERROR) when the answer began; HTTP/1.1: close after
- *   drip N         the body goes out one byte each N ms */
+ *   drip N         the body goes out one byte each N ms
+ *   after N        for the next three: when N events went out after `start` (0)
+ *   trailer CODE   the stream ends with an error of that Connect code
+ *   replay K       the last K events are sent again
+ *   reorder K      from there on each K events come out in reversed order
+ *
+ * The data plane: E2b-Sandbox-Id with E2b-Sandbox-Port 49983, or a host name
+ * 49983-ID.anything. Processes are real, see jail.h (`faultd probe` says whether this
+ * machine lets them); they die with their sandbox and with faultd. The command
+ * `faultd-lines RATE COUNT [SEED]` needs no process: see proc_lines.c. Rules match its
+ * paths ("/process.Process/Start", "/files") too, and "sandbox":"GLOB" the sandbox. */
 #ifndef CCT_TESTS_FAULTD_H
 #define CCT_TESTS_FAULTD_H
 
@@ -65,11 +76,15 @@ struct answer {
 struct rule {
     char *method, *path, *retry_after, *body;
     int64_t skip, times, percent, status, cut, cut_body, delay_ms, drip;
+    int64_t replay, reorder, after;
+    char *trailer, *sandbox;
     bool rst, stall, stall_all, rst_stream, goaway, apply, endless;
 };
+struct data;
 struct box {
-    char id[24], *template_id, *meta; /* meta: JSON text or NULL */
-    bool running, gone;
+    char id[24], *template_id, *meta, *env; /* meta, env: JSON text or NULL */
+    bool running, gone, auto_resume;
+    struct data *data; /* its data plane, once it was asked for */
     int64_t started_ms, end_ms;
 };
 struct entry {
@@ -80,7 +95,7 @@ struct entry {
 };
 struct plane {
     char *key;
-    ARR(struct box) boxes;
+    ARR(struct box *) boxes;
     ARR(struct rule) rules;
     ARR(struct entry) log;
     int64_t delay_min, delay_max, page, cap, streams;
@@ -96,8 +111,13 @@ void plane_init(struct plane *p);
 void plane_release(struct plane *p);
 void plane_fill(struct plane *p, int64_t running, int64_t paused);
 void plane_route(struct plane *p, const struct request *r, struct answer *a);
+struct box *plane_find(struct plane *p, const char *id, size_t len);
 uint64_t plane_random(struct plane *p);
+/* text.c */
 bool header_value(const char *head, const char *name, char *dst, size_t size);
+char *query_text(const char *query, const char *name); /* decoded; NULL when absent */
+void query_value(const char *query, const char *name, char *dst, size_t size);
+void text_url_decode(char *s);
 /* script.c: the answer to one request, with rules, log and /_faultd/ */
 void script_begin(struct exchange *x);
 void script_end(struct exchange *x); /* it is over */

@@ -206,10 +206,10 @@ static void cut(struct conn *c, struct exchange *x)
         c->silent = x->fault.stall_all;
         break; /* the connection stays, nothing more is said on it */
     case END_RST:
-    case END_STREAM:
         c->rst = true;
         c->close_when_sent = true;
         break;
+    case END_STREAM:
     case END_FIN:
         c->close_when_sent = true;
         break;

@@ -1,5 +1,6 @@
 /* Arguments of faultd; see faultd.h. */
 #include "conn.h"
+#include "jail.h"
 #include <cct/util/fs.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -95,6 +96,12 @@ int main(int argc, char **argv)
     struct plane p;
 
     signal(SIGPIPE, SIG_IGN);
+    if (argc == 2 && str_eq(argv[1], "probe")) {
+        char why[256];
+        bool ok = jail_possible(why, sizeof(why));
+        puts(ok ? "sandboxes can run processes here" : why);
+        return !ok;
+    }
     prctl(PR_SET_PDEATHSIG, SIGTERM); /* a test that dies takes it along */
     fs_raise_nofile();
     plane_init(&p);

@@ -1,5 +1,5 @@
 /* The control plane itself: sandboxes in memory, and the routes about them. */
-#include "faultd.h"
+#include "data.h"
 #include <cct/util/clock.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -23,16 +23,19 @@ void plane_init(struct plane *p)
     *p = (struct plane){.page = 100, .streams = 1000, .seed = 1, .start_ms = clock_mono_ms()};
 }
 
-static void box_release(struct box *b)
+static void box_free(struct box *b)
 {
+    data_free(b->data);
     free(b->template_id);
     free(b->meta);
+    free(b->env);
+    free(b);
 }
 
 void plane_release(struct plane *p)
 {
     for (size_t i = 0; i < p->boxes.n; i++)
-        box_release(&p->boxes.v[i]);
+        box_free(p->boxes.v[i]);
     ARR_RELEASE(&p->boxes);
     free(p->key);
 }
@@ -40,7 +43,7 @@ void plane_release(struct plane *p)
 static struct box *box_new(struct plane *p, const char *template_id, int64_t timeout_s)
 {
     static const char set[] = "abcdefghijklmnopqrstuvwxyz0123456789";
-    struct box *b = ARR_PUSH(&p->boxes);
+    struct box *b = *ARR_PUSH(&p->boxes) = xcalloc(1, sizeof(*b));
 
     b->id[0] = 'i';
     for (int i = 1; i <= 20; i++)
@@ -55,18 +58,18 @@ static struct box *box_new(struct plane *p, const char *template_id, int64_t tim
 void plane_fill(struct plane *p, int64_t running, int64_t paused)
 {
     for (size_t i = 0; i < p->boxes.n; i++)
-        box_release(&p->boxes.v[i]);
+        box_free(p->boxes.v[i]);
     ARR_CLEAR(&p->boxes);
     for (int64_t i = 0; i < running + paused; i++)
         box_new(p, "claude", 3600)->running = i < running;
 }
 
-static struct box *find(struct plane *p, const char *id, size_t len)
+struct box *plane_find(struct plane *p, const char *id, size_t len)
 {
     for (size_t i = 0; i < p->boxes.n; i++)
-        if (!p->boxes.v[i].gone && strlen(p->boxes.v[i].id) == len &&
-            memcmp(p->boxes.v[i].id, id, len) == 0)
-            return &p->boxes.v[i];
+        if (!p->boxes.v[i]->gone && strlen(p->boxes.v[i]->id) == len &&
+            memcmp(p->boxes.v[i]->id, id, len) == 0)
+            return p->boxes.v[i];
     return NULL;
 }
 
@@ -85,25 +88,17 @@ static void put_box(struct buf *b, const struct box *x, bool detail)
 
     clock_format_rfc3339(from, sizeof(from), x->started_ms);
     clock_format_rfc3339(to, sizeof(to), x->end_ms);
-    buf_addf(b, "{\"templateID\":\"%s\",\"sandboxID\":\"%s\",\"clientID\":\"0000aaaa\",\"alias\":"
+    buf_addf(b,
+             "{\"templateID\":\"%s\",\"sandboxID\":\"%s\",\"clientID\":\"0000aaaa\",\"alias\":"
              "\"%s\",\"startedAt\":\"%s\",\"endAt\":\"%s\",\"cpuCount\":2,\"memoryMB\":1024,"
              "\"diskSizeMB\":1024,\"state\":\"%s\",\"envdVersion\":\"0.6.13\"",
-             x->template_id, x->id, x->template_id, from, to, x->running ? "running" : "paused");
+             x->template_id, x->id, x->template_id, from, to,
+             x->running ? "running" : "paused");
     if (x->meta)
         buf_addf(b, ",\"metadata\":%s", x->meta);
     if (detail)
         buf_addf(b, ",\"envdAccessToken\":\"ea_%s\",\"domain\":null", x->id);
     buf_addc(b, '}');
-}
-
-static void query_value(const char *query, const char *name, char *dst, size_t size)
-{
-    size_t n = strlen(name);
-
-    dst[0] = '\0';
-    for (const char *p = query; *p; p += strcspn(p, "&"), p += *p == '&')
-        if (strncmp(p, name, n) == 0 && p[n] == '=')
-            snprintf(dst, size, "%.*s", (int)strcspn(p + n + 1, "&"), p + n + 1);
 }
 
 static bool wanted(const struct box *b, const char *state)
@@ -121,12 +116,12 @@ static size_t page_start(struct plane *p, const char *token, const char *state)
     if (!*token)
         return 0;
     for (size_t i = 0; !p->offset_cursor && i < p->boxes.n; i++)
-        if (str_eq(p->boxes.v[i].id, token))
+        if (str_eq(p->boxes.v[i]->id, token))
             return i + 1;
     if (!p->offset_cursor || !str_to_i64(token, 0, INT64_MAX, &skip))
         return p->boxes.n;
     for (size_t i = 0; i < p->boxes.n; i++)
-        if (wanted(&p->boxes.v[i], state) && skip-- == 0)
+        if (wanted(p->boxes.v[i], state) && skip-- == 0)
             return i;
     return p->boxes.n;
 }
@@ -136,7 +131,7 @@ static int64_t count(const struct plane *p, bool running)
     int64_t n = 0;
 
     for (size_t i = 0; i < p->boxes.n; i++)
-        n += !p->boxes.v[i].gone && p->boxes.v[i].running == running;
+        n += !p->boxes.v[i]->gone && p->boxes.v[i]->running == running;
     return n;
 }
 
@@ -159,7 +154,7 @@ static void list(struct plane *p, const char *query, struct answer *a)
     buf_addf(&a->head, "X-Total-Running: %lld\r\n", (long long)count(p, true));
     buf_addc(&a->body, '[');
     for (size_t i = page_start(p, token, state); i < p->boxes.n; i++) {
-        const struct box *b = &p->boxes.v[i];
+        const struct box *b = p->boxes.v[i];
         if (!wanted(b, state))
             continue;
         if (given == limit && p->offset_cursor)
@@ -183,10 +178,10 @@ static void old_list(struct plane *p, struct answer *a)
     a->status = 200;
     buf_addc(&a->body, '[');
     for (size_t i = 0; i < p->boxes.n; i++) {
-        if (p->boxes.v[i].gone || !p->boxes.v[i].running)
+        if (p->boxes.v[i]->gone || !p->boxes.v[i]->running)
             continue;
         buf_adds(&a->body, gap);
-        put_box(&a->body, &p->boxes.v[i], false);
+        put_box(&a->body, p->boxes.v[i], false);
         gap = ",";
     }
     buf_addc(&a->body, ']');
@@ -207,6 +202,9 @@ static void create(struct plane *p, const struct request *r, struct answer *a)
         b = box_new(p, template_id, timeout);
         if (json_is_object(json_get(j, "metadata")))
             b->meta = json_text(json_get(j, "metadata"));
+        if (json_is_object(json_get(j, "envVars")))
+            b->env = json_text(json_get(j, "envVars"));
+        b->auto_resume = json_bool(json_get(j, "autoResume"), "enabled", false);
         a->status = 201;
         put_box(&a->body, b, true);
     }
@@ -230,6 +228,7 @@ static void act(struct plane *p, struct box *b, const char *verb, const struct r
             return;
         }
         b->running = false;
+        data_pause(b);
         b->end_ms = clock_wall_ms();
         a->status = 204;
     } else if (str_eq(verb, "connect") || str_eq(verb, "resume")) {
@@ -238,6 +237,8 @@ static void act(struct plane *p, struct box *b, const char *verb, const struct r
             return;
         }
         a->status = b->running ? 200 : 201;
+        if (!b->running)
+            data_resume(b);
         b->running = true;
         set_end(b, r, "timeout");
         put_box(&a->body, b, true);
@@ -256,7 +257,7 @@ static void act(struct plane *p, struct box *b, const char *verb, const struct r
 static void one(struct plane *p, const char *rest, const struct request *r, struct answer *a)
 {
     size_t len = strcspn(rest, "/");
-    struct box *b = find(p, rest, len);
+    struct box *b = plane_find(p, rest, len);
 
     if (!b) {
         refuse(p, a, 404, "sandbox not found");
@@ -264,6 +265,8 @@ static void one(struct plane *p, const char *rest, const struct request *r, stru
         act(p, b, rest + len + 1, r, a);
     } else if (rest[len] == '\0' && str_eq(r->method, "DELETE")) {
         b->gone = true;
+        data_free(b->data);
+        b->data = NULL;
         a->status = 204;
     } else if (rest[len] == '\0' && str_eq(r->method, "GET")) {
         a->status = 200;
@@ -273,32 +276,14 @@ static void one(struct plane *p, const char *rest, const struct request *r, stru
     }
 }
 
-bool header_value(const char *head, const char *name, char *dst, size_t size)
-{
-    size_t n = strlen(name);
-
-    for (const char *p = head; p && *p; p = strstr(p, "\r\n") ? strstr(p, "\r\n") + 2 : NULL) {
-        if (strncasecmp(p, name, n) != 0 || p[n] != ':')
-            continue;
-        p += n + 1;
-        p += strspn(p, " \t");
-        snprintf(dst, size, "%.*s", (int)strcspn(p, "\r\n"), p);
-        return true;
-    }
-    return false;
-}
-
 void plane_route(struct plane *p, const struct request *r, struct answer *a)
 {
     bool v2 = str_starts(r->path, "/v2/sandboxes"), get = str_eq(r->method, "GET");
     const char *rest = r->path + (v2 ? 13 : 10);
-    char key[256], id[64];
+    char key[256];
 
     if (str_eq(r->path, "/health")) {
         a->status = 204;
-    } else if (header_value(r->head, "E2b-Sandbox-Id", id, sizeof(id))) {
-        a->status = 502; /* no data plane here: as if nothing ran */
-        buf_adds(&a->body, "{\"message\":\"the sandbox was not found\",\"code\":502}");
     } else if (!header_value(r->head, "X-API-Key", key, sizeof(key)) ||
                (p->key && !str_eq(p->key, key))) {
         refuse(p, a, 401, "invalid API key");

@@ -98,7 +98,8 @@ static int listen_on(const char *where, bool announce)
     }
     if (!str_to_i64(where, 0, 65535, &port))
         die("faultd: %s is no port", where);
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port),
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_port = htons((uint16_t)port),
                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t n = sizeof(a);
     fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -123,7 +124,8 @@ static void accept_some(struct proxy *p, int listen_fd)
             continue;
         }
         up = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (connect(up, (struct sockaddr *)&p->to, sizeof(p->to)) != 0 && errno != EINPROGRESS) {
+        if (connect(up, (struct sockaddr *)&p->to, sizeof(p->to)) != 0 &&
+            errno != EINPROGRESS) {
             reset(fd);
             close(up);
             continue;
@@ -358,10 +360,12 @@ int proxy_run(const char *listen_at, const char *to, const char *control)
     int64_t port = 0;
     int listen_fd, control_fd;
 
-    if (!colon || (size_t)(colon - to) >= sizeof(host) || !str_to_i64(colon + 1, 1, 65535, &port))
+    if (!colon || (size_t)(colon - to) >= sizeof(host) ||
+        !str_to_i64(colon + 1, 1, 65535, &port))
         die("faultd proxy: --to needs HOST:PORT");
     snprintf(host, sizeof(host), "%.*s", (int)(colon - to), to);
-    if (inet_pton(AF_INET, host, &p.to.sin_addr) != 1 || ntohl(p.to.sin_addr.s_addr) >> 24 != 127)
+    if (inet_pton(AF_INET, host, &p.to.sin_addr) != 1 ||
+        ntohl(p.to.sin_addr.s_addr) >> 24 != 127)
         die("faultd proxy: --to needs a loopback address");
     p.to.sin_port = htons((uint16_t)port);
     control_fd = listen_on(control, false);

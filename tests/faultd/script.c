@@ -1,5 +1,5 @@
 /* Rules that break answers, the log of what came, and the /_faultd/ routes. */
-#include "exchange.h"
+#include "data.h"
 #include <cct/util/clock.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -16,6 +16,8 @@ static void rule_release(struct rule *r)
     free(r->path);
     free(r->retry_after);
     free(r->body);
+    free(r->trailer);
+    free(r->sandbox);
 }
 
 static void add_rule(struct plane *p, const struct cJSON *j)
@@ -26,6 +28,11 @@ static void add_rule(struct plane *p, const struct cJSON *j)
     r->path = xstrdup(json_str(j, "path", "*"));
     r->retry_after = xstrdup(json_str(j, "retry_after", NULL));
     r->body = xstrdup(json_str(j, "body", NULL));
+    r->trailer = xstrdup(json_str(j, "trailer", NULL));
+    r->sandbox = xstrdup(json_str(j, "sandbox", NULL));
+    r->after = json_i64(j, "after", 0);
+    r->replay = json_i64(j, "replay", 0);
+    r->reorder = json_i64(j, "reorder", 0);
     r->skip = json_i64(j, "skip", 0);
     r->times = json_i64(j, "times", 0);
     r->endless = r->times == 0;
@@ -123,7 +130,7 @@ static void put_log(struct plane *p, struct answer *a, bool brief)
     struct jw w;
 
     for (size_t i = 0; i < p->boxes.n; i++) {
-        const struct box *b = &p->boxes.v[i];
+        const struct box *b = p->boxes.v[i];
         gone += b->gone;
         running += !b->gone && b->running;
         paused += !b->gone && !b->running;
@@ -171,9 +178,13 @@ static void note(struct exchange *x)
 /* The first rule that matches and is due. */
 static struct rule *pick(struct plane *p, const struct request *r)
 {
+    char id[64] = "";
+
+    header_value(r->head, "E2b-Sandbox-Id", id, sizeof(id));
     for (size_t i = 0; i < p->rules.n; i++) {
         struct rule *u = &p->rules.v[i];
-        if ((u->method && !str_eq(u->method, r->method)) || fnmatch(u->path, r->path, 0) != 0)
+        if ((u->method && !str_eq(u->method, r->method)) || fnmatch(u->path, r->path, 0) != 0 ||
+            (u->sandbox && fnmatch(u->sandbox, id, 0) != 0))
             continue;
         if (u->skip > 0) {
             u->skip--;
@@ -220,6 +231,10 @@ static void break_transport(const struct rule *u, struct exchange *x)
     f->stall_all = u->stall_all;
     f->goaway = u->goaway;
     f->drip_ms = u->drip;
+    f->after = u->after;
+    f->replay = u->replay;
+    f->reorder = u->reorder;
+    f->trailer = xstrdup(u->trailer);
 }
 
 /* The routes about faultd itself; false for any other. */
@@ -259,13 +274,14 @@ void script_begin(struct exchange *x)
     u = pick(p, &x->req);
     if (u)
         break_transport(u, x);
-    if (!u || u->apply)
+    if ((!u || u->apply) && !data_route(x))
         plane_route(p, &x->req, &x->a);
     if (u)
         break_answer(u, x);
     note(x);
     exchange_ready(x);
-    exchange_end(x);
+    if (!x->stream)
+        exchange_end(x);
 }
 
 void script_end(struct exchange *x)
