@@ -216,8 +216,8 @@ static void test_readonly(void **state)
 
 /* --- creates -------------------------------------------------------------------- */
 
-/* The VM was made, its answer was not heard: found by its mark, made only once. There is
- * no data plane here, so the agent's start fails and the row says that a VM is up. */
+/* The VM was made, its answer was not heard: found by its mark, made only once. It cannot
+ * be reached then, so the agent's start fails and the row says that a VM is up. */
 static bool first_failed(struct appbed *b, const void *arg)
 {
     (void)arg;
@@ -232,7 +232,9 @@ static void test_lost_answer(void **state)
 
     serve("0", "0", KEY);
     assert_true(faultd_config(fake, "{\"rules\":[{\"method\":\"POST\",\"path\":\"/sandboxes\","
-                                    "\"cut\":0}]}"));
+                                    "\"cut\":0},"
+                                    "{\"path\":\"/process.Process/*\",\"status\":502},"
+                                    "{\"path\":\"/files\",\"status\":502}]}"));
     open_app(b);
     assert_int_not_equal(appbed_finish(b, app_create(b->app, &c, true)), 0);
     assert_true(appbed_wait(b, first_failed, NULL));
