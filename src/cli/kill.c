@@ -110,9 +110,6 @@ static void report_text(const struct cli *c, const struct report *r)
     if (r->count[T_NEWCOMER])
         cli_say(c, "%zu started meanwhile and left alone: they were not asked about",
                 r->count[T_NEWCOMER]);
-    if (!r->verified)
-        cli_say(c, "NOT VERIFIED: %s",
-                r->why ? r->why : "the list could not be had again; look at 'cc-tui ls'");
 }
 
 /* Print, and the exit status: 3 when something is left. */
@@ -125,6 +122,9 @@ static int tell(const struct cli *c, struct report *r)
         printf("%zu\n", r->count[T_KILLED]);
     else
         report_text(c, r);
+    if (!r->verified)
+        cli_say(c, "NOT VERIFIED: %s",
+                r->why ? r->why : "the list could not be had again; look at 'cc-tui ls'");
     size_t left = r->count[T_FAILED] + r->count[T_ALIVE] + r->count[T_PROTECTED] +
                   r->count[T_NEWCOMER];
     return left || !r->verified ? CLI_SOME_FAILED : CLI_OK;

@@ -268,12 +268,36 @@ void core_killall_open(struct jobs *j, uint64_t req_id, bool account)
     k->list_call = e2b_list(j->e2b, &o, on_list, k);
 }
 
+/* The report stays true while it is shown. */
+static void come_back(struct killall *k)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < k->targets.n; i++) {
+        struct ka_target *t = k->targets.v[i];
+        const struct sandbox *row = t->t.result == 1 || t->t.result == 2 ? killall_row(t) : NULL;
+
+        if (!k->verified || !row || row->unlisted || row->pending ||
+            !(row->state == SB_RUNNING || row->state == SB_PAUSED))
+            continue;
+        t->t.result = 4;
+        core_row_set(&t->t.reason, "it was gone and is listed again");
+        jobs_say(k->j, 2, row->id, "%s was killed and is listed again",
+                 row->name ? row->name : t->t.sandbox_id);
+        n++;
+    }
+    if (n)
+        killall_post(k);
+}
+
 /* The question stays true while it is open. */
 void core_killall_listed(struct jobs *j)
 {
     struct killall *k = j->priv->ka;
     size_t project, account, n;
 
+    if (k && k->phase == KILL_REPORT)
+        come_back(k);
     if (!k || k->phase != KILL_ARMED || k->frozen)
         return;
     project = k->n_project;

@@ -11,6 +11,8 @@
 #define LOOK_MS 10000
 #define AGAIN_MIN_MS 300
 #define AGAIN_MAX_MS 3000
+#define HOLD_MS 500
+#define HOLD_MANY 500 /* from so many on, only where something was odd */
 #define GONE 1000 /* looks without it: it is known not to be there */
 
 static void look(void *ctx);
@@ -194,9 +196,9 @@ static void report(struct killall *k, const char *why)
     core_poll_soon(j, 1000);
 }
 
-static void not_proved(struct killall *k, const char *why)
+static void not_proved(struct killall *k, int code, const char *why)
 {
-    if (clock_mono_ms() < k->until || k->pending) {
+    if (code != ERR_AUTH && (clock_mono_ms() < k->until || k->pending)) {
         k->timer = net_timer(k->j->o.net, net_backoff_ms(k->looks++, AGAIN_MIN_MS, AGAIN_MAX_MS),
                              look, k);
         return;
@@ -268,6 +270,18 @@ static bool probe_paused(struct killall *k)
     return k->probes > 0;
 }
 
+/* A kill may not hold: what is gone is looked for once more, a moment later. */
+static bool must_hold(struct killall *k)
+{
+    bool first = !k->held, odd = k->looks > 0;
+    size_t told = killall_count(k, 1) + killall_count(k, 2);
+
+    k->held = true;
+    for (size_t i = 0; i < k->targets.n; i++)
+        odd |= k->targets.v[i]->round > 1 || k->targets.v[i]->t.result == 2;
+    return first && told && (odd || told < HOLD_MANY);
+}
+
 /* From here on the proof has its time. */
 static void all_answered(struct killall *k)
 {
@@ -286,12 +300,12 @@ static void on_list(void *ctx, const struct e2b_result *r)
 
     k->list_call = 0;
     if (r->err.code) {
-        not_proved(k, r->err.text);
+        not_proved(k, r->err.code, r->err.text);
         return;
     }
     core_poll_apply(k->j, r);
     if (!kill_list_proves(r, k->had_count)) {
-        not_proved(k, not_whole);
+        not_proved(k, 0, not_whole);
         return;
     }
     note(k, r);
@@ -301,10 +315,15 @@ static void on_list(void *ctx, const struct e2b_result *r)
     open = unfinished(k);
     if (late)
         hang_up(k);
+    if (k->pending == 0 && !late && !open && must_hold(k)) {
+        k->timer = net_timer(k->j->o.net, HOLD_MS, look, k);
+        return;
+    }
     if (k->pending == 0 && (!open || late)) {
         settle(k, r);
         return;
     }
+    k->held = false;
     all_answered(k);
     wait = again(k) || k->pending ? net_backoff_ms(k->looks++, AGAIN_MIN_MS, AGAIN_MAX_MS) : 0;
     killall_post(k);
@@ -318,7 +337,7 @@ static void look(void *ctx)
 
     k->timer = 0;
     if (!k->j->e2b) {
-        not_proved(k, k->j->priv->account_err.text);
+        not_proved(k, ERR_AUTH, k->j->priv->account_err.text);
         return;
     }
     k->asked = clock_mono_ms();
@@ -338,6 +357,7 @@ void killall_verify(struct killall *k)
         return; /* its answer goes on */
     net_timer_cancel(j->o.net, k->timer);
     k->looks = 0;
+    k->held = false;
     look(k);
 }
 

@@ -199,6 +199,7 @@ struct killall {
     struct jobs *j;
     enum kill_phase phase;
     bool account, frozen, committed, gone_on, verified;
+    bool held;          /* none was listed, once */
     bool had_count;     /* lists of this service count what runs */
     int64_t until;      /* mono: verification ends */
     int64_t asked;      /* mono: the last list was */

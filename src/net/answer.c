@@ -105,7 +105,7 @@ void answer_fill(struct xfer *x, CURLcode rc, struct net_result *r)
     *r = (struct net_result){.status = x->status, .retry_after_ms = -1};
     r->elapsed_ms = clock_mono_ms() - x->start_ms;
     r->sent = may_have_arrived(x, rc);
-    r->again = x->again;
+    r->again = x->again || x->sends > 1;
     r->body = buf_str(&x->answer);
     r->len = x->answer.len;
     if (x->fail.code)

@@ -49,6 +49,7 @@ struct xfer {
     char curl_text[CURL_ERROR_SIZE];
     struct err fail;         /* why it was ended by us; code 0 = it was not */
     int status;              /* 0 until the head is complete */
+    int sends;               /* times the request went out, where libcurl tells (7.80) */
     int64_t start_ms, byte_ms;
     uint64_t idle_timer;
     bool loopback, added, queued;

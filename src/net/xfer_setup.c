@@ -10,7 +10,23 @@
 /* The bit mask that libcurl knew before CURLOPT_PROTOCOLS_STR (7.85). */
 enum { OLD_PROTOCOLS = CURLOPTTYPE_LONG + 181, OLD_HTTP = 1, OLD_HTTPS = 2 };
 /* Newer than the headers this may be built with. */
-enum { QUICK_EXIT = CURLOPTTYPE_LONG + 322, PROTOCOLS_STR = CURLOPTTYPE_STRINGPOINT + 318 };
+enum { QUICK_EXIT = CURLOPTTYPE_LONG + 322, PROTOCOLS_STR = CURLOPTTYPE_STRINGPOINT + 318,
+       PREREQ_FUNCTION = CURLOPTTYPE_FUNCTIONPOINT + 312,
+       PREREQ_DATA = CURLOPTTYPE_OBJECTPOINT + 313 };
+
+/* Counts: libcurl repeats a request without a body by itself when a kept connection
+ * breaks under it, and who deletes wants to know that. */
+static int on_prereq(void *ctx, char *ip, char *local_ip, int port, int local_port)
+{
+    struct xfer *x = ctx;
+
+    (void)ip;
+    (void)local_ip;
+    (void)port;
+    (void)local_port;
+    x->sends++;
+    return 0;
+}
 
 size_t xfer_on_head(char *line, size_t size, size_t n, void *ctx)
 {
@@ -194,6 +210,8 @@ static void set_transport(struct xfer *x)
     c->easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
     /* A slow resolver must not hold up a cancel or the end of the program. */
     c->easy_setopt(h, (CURLoption)QUICK_EXIT, 1L);
+    c->easy_setopt(h, (CURLoption)PREREQ_FUNCTION, on_prereq);
+    c->easy_setopt(h, (CURLoption)PREREQ_DATA, x);
     c->easy_setopt(h, CURLOPT_SHARE, x->net->share);
     c->easy_setopt(h, CURLOPT_HTTP_VERSION,
                    (long)(tls ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));

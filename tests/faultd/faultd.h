@@ -39,6 +39,9 @@
  *   rst_stream     HTTP/2: only the stream ends, by RST_STREAM; without a cut: at once
  *   goaway         HTTP/2: GOAWAY (NO_ERROR) when the answer began; HTTP/1.1: close after
  *   drip N         the body goes out one byte each N ms
+ *   back_ms N      what the call deleted is there again after N ms
+ *   spawn N        so many sandboxes appear now, as if another client made them; with
+ *                  spawn_meta {...} as their metadata
  *   after N        for the next three: when N events went out after `start` (0)
  *   trailer CODE   the stream ends with an error of that Connect code
  *   replay K       the last K events are sent again
@@ -74,8 +77,8 @@ struct answer {
 };
 
 struct rule {
-    char *method, *path, *retry_after, *body;
-    int64_t skip, times, percent, status, cut, cut_body, delay_ms, drip;
+    char *method, *path, *retry_after, *body, *spawn_meta;
+    int64_t skip, times, percent, status, cut, cut_body, delay_ms, drip, back_ms, spawn;
     int64_t replay, reorder, after;
     char *trailer, *sandbox;
     bool rst, stall, stall_all, rst_stream, goaway, apply, endless;
@@ -85,7 +88,7 @@ struct box {
     char id[24], *template_id, *meta, *env; /* meta, env: JSON text or NULL */
     bool running, gone, auto_resume;
     struct data *data; /* its data plane, once it was asked for */
-    int64_t started_ms, end_ms;
+    int64_t started_ms, end_ms, back_at; /* back_at: mono, a deleted one lives again */
 };
 struct entry {
     int64_t at_ms, conn;
@@ -110,6 +113,10 @@ struct plane {
 void plane_init(struct plane *p);
 void plane_release(struct plane *p);
 void plane_fill(struct plane *p, int64_t running, int64_t paused);
+/* N more running ones; meta (JSON text) may be NULL. */
+void plane_add(struct plane *p, int64_t n, const char *meta);
+void plane_come_back(struct plane *p, const char *id, int64_t ms); /* a deleted one, later */
+void plane_revive(struct plane *p);
 void plane_route(struct plane *p, const struct request *r, struct answer *a);
 struct box *plane_find(struct plane *p, const char *id, size_t len);
 uint64_t plane_random(struct plane *p);

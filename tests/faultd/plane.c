@@ -64,6 +64,30 @@ void plane_fill(struct plane *p, int64_t running, int64_t paused)
         box_new(p, "claude", 3600)->running = i < running;
 }
 
+void plane_add(struct plane *p, int64_t n, const char *meta)
+{
+    while (n-- > 0)
+        box_new(p, "claude", 3600)->meta = xstrdup(meta);
+}
+
+void plane_come_back(struct plane *p, const char *id, int64_t ms)
+{
+    for (size_t i = 0; i < p->boxes.n; i++)
+        if (p->boxes.v[i]->gone && str_eq(p->boxes.v[i]->id, id))
+            p->boxes.v[i]->back_at = clock_mono_ms() + ms;
+}
+
+void plane_revive(struct plane *p)
+{
+    for (size_t i = 0; i < p->boxes.n; i++) {
+        struct box *b = p->boxes.v[i];
+        if (b->back_at && b->back_at <= clock_mono_ms()) {
+            b->gone = false;
+            b->back_at = 0;
+        }
+    }
+}
+
 struct box *plane_find(struct plane *p, const char *id, size_t len)
 {
     for (size_t i = 0; i < p->boxes.n; i++)

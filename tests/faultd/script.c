@@ -18,6 +18,7 @@ static void rule_release(struct rule *r)
     free(r->body);
     free(r->trailer);
     free(r->sandbox);
+    free(r->spawn_meta);
 }
 
 static void add_rule(struct plane *p, const struct cJSON *j)
@@ -42,6 +43,10 @@ static void add_rule(struct plane *p, const struct cJSON *j)
     r->cut_body = json_i64(j, "cut_body", -1);
     r->delay_ms = json_i64(j, "delay_ms", -1);
     r->drip = json_i64(j, "drip", 0);
+    r->back_ms = json_i64(j, "back_ms", -1);
+    r->spawn = json_i64(j, "spawn", 0);
+    r->spawn_meta = json_is_object(json_get(j, "spawn_meta")) ? json_text(json_get(j, "spawn_meta"))
+                                                               : NULL;
     r->stall_all = str_eq(json_str(j, "stall", NULL), "connection");
     r->stall = r->stall_all || json_bool(j, "stall", false);
     r->rst = json_bool(j, "rst", false);
@@ -237,6 +242,14 @@ static void break_transport(const struct rule *u, struct exchange *x)
     f->trailer = xstrdup(u->trailer);
 }
 
+/* What happens besides. */
+static void stir(struct plane *p, const struct rule *u, const struct request *r)
+{
+    if (u->back_ms >= 0 && strrchr(r->path, '/'))
+        plane_come_back(p, strrchr(r->path, '/') + 1, u->back_ms);
+    plane_add(p, u->spawn, u->spawn_meta);
+}
+
 /* The routes about faultd itself; false for any other. */
 static bool about_faultd(struct exchange *x)
 {
@@ -262,6 +275,7 @@ void script_begin(struct exchange *x)
     struct plane *p = x->plane;
     struct rule *u;
 
+    plane_revive(p);
     if (about_faultd(x))
         return;
     x->counted = true;
@@ -276,6 +290,8 @@ void script_begin(struct exchange *x)
         break_transport(u, x);
     if ((!u || u->apply) && !data_route(x))
         plane_route(p, &x->req, &x->a);
+    if (u)
+        stir(p, u, &x->req);
     if (u)
         break_answer(u, x);
     note(x);
