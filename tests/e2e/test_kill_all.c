@@ -177,8 +177,6 @@ static void test_case(void **state)
     struct outcome o = {0};
     int64_t deletes;
 
-    if (k->slow && !is_long())
-        skip();
     o.status = runcmd_end(&k->cmd, SOON);
     same(k, "exit status", k->want.status, o.status);
     said(k, &o);
@@ -203,8 +201,6 @@ static int end_case(void **state)
 {
     struct kase *k = *state;
 
-    if (!k->fake)
-        return 0;
     runcmd_end(&k->cmd, 0);
     runcmd_release(&k->cmd);
     faultd_stop(k->fake);
@@ -223,9 +219,11 @@ static int start_all(void **state)
 int main(void)
 {
     struct CMUnitTest tests[KASES];
+    size_t n = 0;
 
     for (size_t i = 0; i < KASES; i++)
-        tests[i] = (struct CMUnitTest){kases[i].name, test_case, NULL, end_case, &kases[i]};
+        if (!kases[i].slow || is_long())
+            tests[n++] = (struct CMUnitTest){kases[i].name, test_case, NULL, end_case, &kases[i]};
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests_name("kill all", tests, start_all, NULL);
+    return _cmocka_run_group_tests("kill all", tests, n, start_all, NULL);
 }
