@@ -25,11 +25,14 @@ struct net_opts {
  * environment: call it before other threads run. */
 struct net *net_new(const struct net_opts *o);
 struct mq *net_mq(struct net *n);
-/* Start the thread. on_start runs on it once libcurl is up (err NULL) or cannot be
- * had (err set: requests then fail with it); on_msg gets each message (borrowed; net
- * frees it); on_stop runs last, before the thread ends. Before it on_leave may send
- * last requests: the loop goes on, at most 300 ms, while it returns true. */
+/* Start the thread. on_enter runs first, before libcurl is opened, which takes
+ * milliseconds: what it asks of others is answered meanwhile. on_start runs once
+ * libcurl is up (err NULL) or cannot be had (err set: requests then fail with it);
+ * on_msg gets each message (borrowed; net frees it); on_stop runs last, before the
+ * thread ends. Before it on_leave may send last requests: the loop goes on, at most
+ * 300 ms, while it returns true. Any hook may be NULL. */
 struct net_hooks {
+    void (*on_enter)(void *ctx);
     void (*on_start)(void *ctx, struct net *n, const struct err *err);
     void (*on_msg)(void *ctx, struct msg *m);
     bool (*on_leave)(void *ctx);

@@ -249,6 +249,15 @@ static void on_rows(void *ctx, struct st_reply *r)
     core_poll_start(j);
 }
 
+/* The store answers while libcurl is loaded. */
+static void on_enter(void *ctx)
+{
+    struct jobs *j = ctx;
+
+    core_orders_load(j);
+    store_sandboxes(j->o.store, jobs_store(j, on_rows, j, j));
+}
+
 static void on_start(void *ctx, struct net *n, const struct err *e)
 {
     struct jobs *j = ctx;
@@ -258,8 +267,6 @@ static void on_start(void *ctx, struct net *n, const struct err *e)
     if (e)
         j->priv->net_err = *e;
     core_poll_init(j);
-    core_orders_load(j);
-    store_sandboxes(j->o.store, jobs_store(j, on_rows, j, j));
     core_account_start(j);
 }
 
@@ -324,7 +331,8 @@ struct jobs *jobs_new(const struct jobs_opts *o)
 
 struct net_hooks jobs_hooks(struct jobs *j)
 {
-    return (struct net_hooks){.on_start = on_start,
+    return (struct net_hooks){.on_enter = on_enter,
+                              .on_start = on_start,
                               .on_msg = on_msg,
                               .on_leave = on_leave,
                               .on_stop = on_stop,

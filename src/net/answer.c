@@ -60,11 +60,63 @@ static void host_of(const char *url, char *dst, size_t size)
     dst[n] = '\0';
 }
 
+/* libcurl quotes a proxy's address as it was given: what may be a name and a password
+ * in front of an '@' goes, to the last one of the word. */
+static void hide_login(char *text)
+{
+    char *out = text, *word = text, *at = NULL;
+
+    for (const char *p = text;; p++) {
+        bool ends = !*p || *p == ' ' || *p == '\'' || *p == '"' || *p == ',';
+        if (*p == '@')
+            at = out;
+        if (ends && at) { /* word..at becomes **** */
+            char *host = strstr(word, "://");
+            char *from = host && host < at ? host + 3 : word;
+            size_t rest = (size_t)(out - at), mark = (size_t)(at - from) < 4 ? (size_t)(at - from) : 4;
+            memset(from, '*', mark);
+            memmove(from + mark, at, rest);
+            out = from + mark + rest;
+        }
+        *out = *p;
+        if (!*p)
+            return;
+        out++;
+        if (ends) {
+            word = out;
+            at = NULL;
+        }
+    }
+}
+
+/* What a refused certificate lacks, and who can mend it. */
+static const char *trust_advice(const char *why)
+{
+    static const struct {
+        const char *words, *advice;
+    } known[] = {
+        {"expired", "the service must renew it, or the clock of this machine is wrong"},
+        {"not yet valid", "the clock of this machine is wrong, or that of who issued it"},
+        {"subject name", "it is another host's: check the address"},
+        {"does not match", "it is another host's: check the address"},
+        {"purpose", "it is not meant for a server: the service needs another one"},
+        {"too weak", "it is signed in a way that can be forged: the service needs another one"},
+        {"revoked", "its issuer took it back: the service needs another one"},
+        {"CAfile", "check the file that ca_file or SSL_CERT_FILE names"},
+    };
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (strstr(why, known[i].words))
+            return known[i].advice;
+    return "a private CA is named by ca_file or SSL_CERT_FILE";
+}
+
 static void describe(struct xfer *x, CURLcode rc, struct err *e)
 {
-    const char *why = x->curl_text[0] ? x->curl_text : x->net->lib->easy_strerror(rc);
-    char host[200];
+    char host[200], why[CURL_ERROR_SIZE];
 
+    str_copy(why, sizeof(why), x->curl_text[0] ? x->curl_text : x->net->lib->easy_strerror(rc));
+    hide_login(why);
     host_of(x->req->url, host, sizeof(host));
     switch (rc) {
     case CURLE_OPERATION_TIMEDOUT:
@@ -72,14 +124,13 @@ static void describe(struct xfer *x, CURLcode rc, struct err *e)
                 host, why);
         break;
     case CURLE_SSL_CONNECT_ERROR:
-        err_set(e, ERR_NETWORK, "cannot make a safe connection to \"%s\": %s; TLS 1.2 or newer is "
-                "needed", host, why);
+        err_set(e, ERR_NETWORK, "cannot make a safe connection to \"%s\": %s; it must speak TLS 1.2 "
+                "or newer", host, why);
         break;
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_ISSUER_ERROR:
-        err_set(e, ERR_NETWORK, "cannot trust \"%s\": %s; a private CA is named by ca_file or "
-                "SSL_CERT_FILE", host, why);
+        err_set(e, ERR_NETWORK, "cannot trust \"%s\": %s; %s", host, why, trust_advice(why));
         break;
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_CONNECT:

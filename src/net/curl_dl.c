@@ -52,7 +52,7 @@ static void *open_library(void)
     void *h = NULL;
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !h; i++)
-        h = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+        h = dlopen(names[i], RTLD_LAZY | RTLD_LOCAL);
     return h;
 }
 

@@ -44,7 +44,9 @@ static int on_timer(CURLM *multi, long ms, void *ctx)
     return 0;
 }
 
-static int lane_open(struct net *n, enum lane_id id)
+/* Made when its first request comes: each costs two descriptors and some thousand
+ * bytes, and a command that only lists needs one of them. */
+struct lane *lane_get(struct net *n, enum lane_id id)
 {
     /* kept connections; the warm ones of a kill-all must not push each other out */
     static const long keep[LANE_COUNT] = {32, 1100, 128, 64, 32};
@@ -52,11 +54,13 @@ static int lane_open(struct net *n, enum lane_id id)
     struct lane *l = &n->lanes[id];
     const struct curl_lib *c = n->lib;
 
+    if (l->multi)
+        return l;
     l->net = n;
     l->due = -1;
     l->multi = c->multi_init();
     if (!l->multi)
-        return ERR_UNSUPPORTED;
+        return NULL;
     c->multi_setopt(l->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
     c->multi_setopt(l->multi, CURLMOPT_SOCKETDATA, l);
     c->multi_setopt(l->multi, CURLMOPT_TIMERFUNCTION, on_timer);
@@ -66,20 +70,17 @@ static int lane_open(struct net *n, enum lane_id id)
     c->multi_setopt(l->multi, CURLMOPT_MAX_CONCURRENT_STREAMS, 1000L);
     c->multi_setopt(l->multi, CURLMOPT_MAX_HOST_CONNECTIONS,
                     id == LANE_NORMAL ? (long)n->max_per_host : per_host[id]);
-    return 0;
+    return l;
 }
 
 /* Names and TLS sessions are shared by the lanes; one thread, so without locks. */
 int lanes_open(struct net *n, struct err *e)
 {
     n->share = n->lib->share_init();
-    if (n->share) {
-        n->lib->share_setopt(n->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_DNS);
-        n->lib->share_setopt(n->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
-    }
-    for (int i = 0; i < LANE_COUNT; i++)
-        if (!n->share || lane_open(n, (enum lane_id)i))
-            return err_set(e, ERR_UNSUPPORTED, "cannot start libcurl: out of memory");
+    if (!n->share)
+        return err_set(e, ERR_UNSUPPORTED, "cannot start libcurl: out of memory");
+    n->lib->share_setopt(n->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_DNS);
+    n->lib->share_setopt(n->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
     return 0;
 }
 

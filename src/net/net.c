@@ -1,6 +1,7 @@
 /* The net thread: start, loop, stop. Everything that waits, waits in one epoll. */
 #include "net_priv.h"
 #include <cct/util/clock.h>
+#include <cct/util/fs.h>
 #include <cct/util/limits.h>
 #include <cct/util/log.h>
 #include <cct/util/thread.h>
@@ -191,6 +192,8 @@ static void thread_main(void *arg)
     sigemptyset(&pipe_only);
     sigaddset(&pipe_only, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &pipe_only, NULL);
+    if (n->hooks.on_enter)
+        n->hooks.on_enter(n->hooks.ctx);
     n->lib = curl_dl_get(&n->lib_err);
     if (n->lib && lanes_open(n, &n->lib_err))
         log_error("%s", n->lib_err.text);
@@ -212,6 +215,7 @@ int net_start(struct net *n, const struct net_hooks *h, struct err *e)
 {
     if (h)
         n->hooks = *h;
+    fs_raise_nofile(); /* each stream of a plain connection is a descriptor */
     if (thread_start(&n->thread, THREAD_NET, "net", thread_main, n))
         return err_set(e, ERR_IO, "cannot start the network thread: out of resources");
     n->started = true;

@@ -2,18 +2,60 @@
 #include <arpa/inet.h>
 #include <cct/net.h>
 #include <cct/util/str.h>
+#include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
+/* Hosts that are this machine, whatever a proxy would think of them. libcurl resolves
+ * localhost and what ends in .localhost by itself. */
 static bool is_loopback(const char *host)
 {
+    static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
     struct in_addr v4;
     struct in6_addr v6;
+    size_t n = strlen(host);
 
-    if (str_eq_nocase(host, "localhost"))
+    if (n && host[n - 1] == '.')
+        n--;
+    if ((n == 9 && strncasecmp(host, "localhost", 9) == 0) ||
+        (n > 10 && strncasecmp(host + n - 10, ".localhost", 10) == 0))
         return true;
     if (inet_pton(AF_INET, host, &v4) == 1)
         return ntohl(v4.s_addr) >> 24 == 127;
-    return inet_pton(AF_INET6, host, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+    if (inet_pton(AF_INET6, host, &v6) != 1)
+        return false;
+    return IN6_IS_ADDR_LOOPBACK(&v6) ||
+           (memcmp(&v6, mapped, sizeof(mapped)) == 0 && v6.s6_addr[12] == 127);
+}
+
+/* Only these may be called in the clear: a name with a dot at its end, or one below
+ * localhost, may be looked up elsewhere by an older libcurl. */
+static bool is_plain_ok(const char *host)
+{
+    return str_eq_nocase(host, "localhost") ||
+           (is_loopback(host) && (strchr(host, ':') || isdigit((unsigned char)host[0])));
+}
+
+/* Other spellings of an address ("127.1", "0x7f000001", "2130706433") are understood by
+ * some resolvers and not by others, "0.0.0.0" means this machine to the kernel alone,
+ * and encoded or foreign letters are turned into others on the way: all of them could
+ * name another host for libcurl than for us. */
+static bool is_odd(const char *host)
+{
+    struct in_addr v4;
+    struct in6_addr v6;
+    size_t n = strlen(host);
+    char copy[256];
+
+    for (size_t i = 0; i < n; i++)
+        if (host[i] == '%' || (unsigned char)host[i] >= 0x80)
+            return true;
+    if (inet_pton(AF_INET6, host, &v6) == 1)
+        return IN6_IS_ADDR_UNSPECIFIED(&v6);
+    memcpy(copy, host, n + 1);
+    if (n && copy[n - 1] == '.')
+        copy[n - 1] = '\0';
+    return inet_aton(copy, &v4) && (inet_pton(AF_INET, host, &v4) != 1 || v4.s_addr == 0);
 }
 
 /* Host part of "host:port" or "[v6]:port" into dst; false when it makes no sense. */
@@ -45,7 +87,7 @@ static bool split_host(const char *at, size_t len, char *dst, size_t size)
 int net_url_check(const char *url, bool *loopback, struct err *e)
 {
     char host[256];
-    bool tls = str_starts(url, "https://"), local;
+    bool tls = str_starts(url, "https://");
     const char *at = url + (tls ? 8 : 7);
     size_t len;
 
@@ -62,10 +104,12 @@ int net_url_check(const char *url, bool *loopback, struct err *e)
                        "in it is not taken", tls ? "https://" : "http://");
     if (!split_host(at, len, host, sizeof(host)))
         return err_set(e, ERR_INVALID, "cannot use the address \"%.100s\": it names no host", url);
-    local = is_loopback(host);
+    if (is_odd(host))
+        return err_set(e, ERR_INVALID, "cannot use the address \"%.100s\": write its host as a "
+                       "plain name or a whole address", url);
     if (loopback)
-        *loopback = local;
-    if (!tls && !local)
+        *loopback = is_loopback(host);
+    if (!tls && !is_plain_ok(host))
         return err_set(e, ERR_INVALID, "cannot use the address \"%.100s\": plain http would show "
                        "the key on the network; use https://", url);
     return 0;

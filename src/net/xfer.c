@@ -157,7 +157,8 @@ static void begin(struct xfer *x)
         x->fail = n->lib_err;
     else if (xfer_setup(x, &x->fail) == 0) {
         x->lane = lane_of(x);
-        CURLMcode rc = n->lib->multi_add_handle(n->lanes[x->lane].multi, x->easy);
+        struct lane *l = lane_get(n, x->lane);
+        CURLMcode rc = l ? n->lib->multi_add_handle(l->multi, x->easy) : CURLM_OUT_OF_MEMORY;
         if (rc == CURLM_OK)
             x->added = true;
         else

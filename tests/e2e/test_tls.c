@@ -1,193 +1,236 @@
-/* Whom the client trusts: servers with good and bad certificates, played by openssl's
- * own s_server. None that is bad may see a request. */
+/* Whom the client trusts: servers with good and bad certificates. None that is bad may
+ * see a request, and the error says what is wrong with it and what to do. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 #include "../lib/netbed.h"
-#include <cct/util/str.h>
+#include "../lib/tlsbed.h"
+#include <arpa/inet.h>
 #include <cct/util/xalloc.h>
-#include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
+static const char *const answers[] = {"-www", NULL};
 
-static char dir[] = "/tmp/cct-tls-XXXXXX";
+static int patience_ms = 20000;
 
-/* A CA, and keys with certificates: good, of another host, expired, not by the CA. */
-static const char make_certs[] =
-    "set -e; cd '%s'\n"
-    "new='-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes'\n"
-    "openssl req -x509 $new -keyout ca.key -out ca.pem -days 30 -subj /CN=test-ca\n"
-    "openssl req -x509 $new -keyout self.key -out self.pem -days 30 -subj /CN=localhost "
-    "-addext subjectAltName=DNS:localhost\n"
-    "sign() { openssl req $new -keyout $1.key -out $1.csr -subj /CN=$2\n"
-    "  printf 'subjectAltName=DNS:%%s\\n' $2 > san\n"
-    "  openssl x509 -req -in $1.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days $3 "
-    "-extfile san -out $1.pem; }\n"
-    "sign good localhost 30; sign other other.example 30; sign expired localhost -1\n";
-
-struct server {
-    pid_t pid;
-    int port;
-};
-
-static struct server serve(const char *name, const char *extra, const char *extra2)
+/* One request with that CA file (NULL: the system's), with a key in its head. */
+static struct bed_answer get(int port, const char *ca)
 {
-    struct server s = {0};
-    char cert[80], key[80], line[200] = "";
-    char *argv[16] = {(char *)"openssl", (char *)"s_server", (char *)"-accept",
-                      (char *)"127.0.0.1:0", (char *)"-cert", cert, (char *)"-key", key,
-                      (char *)"-www", (char *)(uintptr_t)extra, (char *)(uintptr_t)extra2};
-    posix_spawn_file_actions_t fa;
-    int out[2];
-    FILE *in;
-
-    snprintf(cert, sizeof(cert), "%s/%s.pem", dir, name);
-    snprintf(key, sizeof(key), "%s/%s.key", dir, name);
-    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
-    posix_spawn_file_actions_init(&fa);
-    posix_spawn_file_actions_adddup2(&fa, out[1], 1);
-    assert_int_equal(posix_spawnp(&s.pid, "openssl", &fa, NULL, argv, environ), 0);
-    posix_spawn_file_actions_destroy(&fa);
-    close(out[1]);
-    in = fdopen(out[0], "r");
-    while (s.port == 0 && fgets(line, sizeof(line), in))
-        if (str_starts(line, "ACCEPT"))
-            s.port = (int)strtol(strrchr(line, ':') + 1, NULL, 10);
-    fclose(in);
-    assert_true(s.port > 0);
-    return s;
-}
-
-static void stop(struct server s)
-{
-    kill(s.pid, SIGKILL);
-    waitpid(s.pid, NULL, 0);
-}
-
-struct call {
-    struct netbed *bed;
-    char *url;
-    struct net_result r;
-};
-
-static void on_done(void *ctx, const struct net_result *r)
-{
-    struct call *c = ctx;
-
-    c->r = *r;
-    bed_tick(c->bed);
-}
-
-static void submit(void *ctx)
-{
-    struct call *c = ctx;
-    struct net_req *q = net_req_new("GET", c->url);
-
-    q->on_done = on_done;
-    q->ctx = c;
-    q->total_ms = 15000;
-    net_submit(c->bed->net, q);
-}
-
-/* One request with that CA file (NULL: the system's). */
-static struct net_result get(struct server s, const char *ca)
-{
-    char *file = ca ? xasprintf("%s/%s", dir, ca) : NULL;
+    char *file = ca ? tlsbed_file(ca) : NULL, *url = xasprintf("https://localhost:%d/", port);
     struct net_opts o = {.user_agent = "cc-tui/test", .ca_file = file};
-    struct call c = {.bed = bed_new(&o), .url = xasprintf("https://localhost:%d/", s.port)};
+    struct netbed *bed = bed_new(&o);
+    struct secret *key = secret_new("E2B-canary-0123456789", 21);
+    struct net_req *q = net_req_new("GET", url);
 
-    bed_run(c.bed, submit, &c);
-    assert_true(bed_wait(c.bed, 1, 20000));
-    bed_free(c.bed);
+    q->total_ms = patience_ms;
+    net_req_secret(q, "X-API-Key", key);
+    struct bed_answer a = bed_fetch(bed, q);
+    bed_free(bed);
+    secret_free(key);
     free(file);
-    return c.r;
+    return a;
 }
 
-static void refused(struct server s, const char *ca, const char *words)
+static void refused(const char *name, const char *const *more, const char *ca, const char *problem,
+                    const char *advice)
 {
-    struct net_result r = get(s, ca);
+    struct tlsbed_server s = tlsbed_serve(name, more);
+    struct bed_answer a = get(s.port, ca);
+    bool asked = tlsbed_stop(&s);
 
-    stop(s);
-    print_message("# %s\n", r.err.text);
-    assert_int_equal(r.err.code, ERR_NETWORK);
-    assert_int_equal(r.status, 0);
-    assert_false(r.sent);
-    assert_non_null(strstr(r.err.text, "localhost"));
-    assert_non_null(strstr(r.err.text, words));
+    print_message("# %s: %s\n", name, a.err.text);
+    assert_int_equal(a.err.code, ERR_NETWORK);
+    assert_int_equal(a.status, 0);
+    assert_false(a.sent);
+    assert_false(asked);
+    assert_non_null(strstr(a.err.text, "localhost"));
+    assert_non_null(strstr(a.err.text, problem));
+    assert_non_null(strstr(a.err.text, advice));
 }
 
 static void test_private_ca(void **state)
 {
-    struct server s = serve("good", NULL, NULL);
-    struct net_result r = get(s, "ca.pem");
-    char *file = xasprintf("%s/ca.pem", dir);
+    struct tlsbed_server s = tlsbed_serve("good", answers), ear = tlsbed_serve("good", NULL);
+    struct bed_answer a = get(s.port, "ca.pem");
+    char *file = tlsbed_file("ca.pem");
 
     (void)state;
-    assert_int_equal(r.err.code, 0);
-    assert_int_equal(r.status, 200);
+    assert_string_equal(a.err.text, "");
+    assert_int_equal(a.status, 200);
     setenv("SSL_CERT_FILE", file, 1);
-    assert_int_equal(get(s, NULL).status, 200);
+    assert_int_equal(get(s.port, NULL).status, 200);
+    setenv("CURL_CA_BUNDLE", "/nonexistent", 1); /* the first of them counts */
+    assert_int_equal(get(s.port, NULL).status, 200);
     setenv("CURL_CA_BUNDLE", file, 1);
     unsetenv("SSL_CERT_FILE");
-    assert_int_equal(get(s, NULL).status, 200);
+    assert_int_equal(get(s.port, NULL).status, 200);
     unsetenv("CURL_CA_BUNDLE");
     free(file);
-    refused(s, NULL, "SSL_CERT_FILE"); /* not known without */
+    a = get(s.port, NULL);
+    assert_int_equal(a.err.code, ERR_NETWORK);
+    assert_false(a.sent);
+    assert_non_null(strstr(a.err.text, "SSL_CERT_FILE"));
+    a = get(s.port, "stranger.pem");
+    assert_int_equal(a.err.code, ERR_NETWORK);
+    a = get(s.port, "missing.pem");
+    assert_int_equal(a.err.code, ERR_NETWORK);
+    assert_non_null(strstr(a.err.text, "missing.pem"));
+    tlsbed_stop(&s);
+    patience_ms = 1500;
+    struct bed_answer silent = get(ear.port, "ca.pem"); /* what is said to it can be heard */
+    assert_int_equal(silent.err.code, ERR_TIMEOUT);
+    assert_true(silent.sent);
+    patience_ms = 20000;
+    assert_true(tlsbed_stop(&ear));
+}
+
+/* A server that speaks in the clear on the port: it answers one connection. */
+struct plain {
+    int fd;
+    char heard[4096];
+    size_t len;
+};
+
+static void *speak_plainly(void *arg)
+{
+    static const char said[] = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
+    struct plain *p = arg;
+    int fd = accept(p->fd, NULL, NULL);
+    ssize_t n = recv(fd, p->heard, sizeof(p->heard), 0);
+
+    if (n > 0 && send(fd, said, sizeof(said) - 1, MSG_NOSIGNAL) > 0)
+        p->len = (size_t)n;
+    shutdown(fd, SHUT_WR);
+    while (n > 0 && (n = recv(fd, p->heard + p->len, sizeof(p->heard) - p->len, 0)) > 0)
+        p->len += (size_t)n;
+    close(fd);
+    return NULL;
+}
+
+static void test_plain_text_server(void **state)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct plain p = {.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    socklen_t len = sizeof(a);
+    pthread_t t;
+
+    (void)state;
+    assert_int_equal(bind(p.fd, (struct sockaddr *)&a, sizeof(a)), 0);
+    assert_int_equal(listen(p.fd, 4), 0);
+    assert_int_equal(getsockname(p.fd, (struct sockaddr *)&a, &len), 0);
+    assert_int_equal(pthread_create(&t, NULL, speak_plainly, &p), 0);
+    struct bed_answer r = get(ntohs(a.sin_port), "ca.pem");
+    pthread_join(t, NULL);
+    close(p.fd);
+    print_message("# plain: %s\n", r.err.text);
+    assert_int_equal(r.err.code, ERR_NETWORK);
+    assert_false(r.sent);
+    assert_non_null(strstr(r.err.text, "TLS 1.2"));
+    assert_true(p.len > 0);
+    assert_null(memmem(p.heard, p.len, "HTTP", 4));
+    assert_null(memmem(p.heard, p.len, "canary", 6));
 }
 
 static void test_bad_servers(void **state)
 {
+    static const char *const tls11[] = {"-tls1_1", "-cipher", "ALL:@SECLEVEL=0", NULL};
+    static const char *const tls10[] = {"-tls1", "-cipher", "ALL:@SECLEVEL=0", NULL};
+    static const char *const weak[] = {"-cipher", "ALL:@SECLEVEL=0", NULL};
+
     (void)state;
-    refused(serve("self", NULL, NULL), "ca.pem", "cannot trust");
-    refused(serve("other", NULL, NULL), "ca.pem", "host name");
-    refused(serve("expired", NULL, NULL), "ca.pem", "certificate");
-    refused(serve("good", "-tls1_1", "-cipher=ALL:@SECLEVEL=0"), "ca.pem", "TLS 1.2");
-    refused(serve("good", NULL, NULL), "missing.pem", "missing.pem");
+    refused("self", NULL, "ca.pem", "self-signed", "ca_file");
+    refused("expired", NULL, "ca.pem", "expired", "renew");
+    refused("early", NULL, "ca.pem", "not yet valid", "clock");
+    refused("other", NULL, "ca.pem", "host name", "check the address");
+    refused("unknown", NULL, "ca.pem", "issuer", "ca_file");
+    refused("client", NULL, "ca.pem", "purpose", "needs another");
+    refused("leaf", NULL, "ca.pem", "certificate", "ca_file");
+    refused("sha1", weak, "ca.pem", "too weak", "needs another");
+    refused("good", tls11, "ca.pem", "", "TLS 1.2");
+    refused("good", tls10, "ca.pem", "", "TLS 1.2");
+}
+
+/* The names of session keys go to no file, whoever asks for it. */
+static void test_no_key_log(void **state)
+{
+    struct tlsbed_server s = tlsbed_serve("good", answers);
+    char *file = tlsbed_file("keys.log");
+
+    (void)state;
+    setenv("SSLKEYLOGFILE", file, 1);
+    assert_int_equal(get(s.port, "ca.pem").status, 200);
+    assert_int_not_equal(access(file, F_OK), 0);
+    assert_null(getenv("SSLKEYLOGFILE"));
+    tlsbed_stop(&s);
+    free(file);
+}
+
+/* A kept connection that its server reset is written to once more: by a request, or by
+ * the end of TLS. In a process that does not ignore SIGPIPE that would be its end. */
+static int write_to_the_dead(void)
+{
+    struct tlsbed_server s = tlsbed_serve("good", answers);
+    char *ca = tlsbed_file("ca.pem"), *url = xasprintf("https://localhost:%d/", s.port);
+    struct net_opts o = {.user_agent = "cc-tui/test", .ca_file = ca};
+    struct netbed *bed = bed_new(&o);
+    struct bed_answer a[3];
+
+    signal(SIGPIPE, SIG_DFL);
+    for (int i = 0; i < 3; i++) {
+        a[i] = bed_get(bed, url);
+        if (i == 0)
+            tlsbed_stop(&s);
+    }
+    bed_free(bed);
+    free(ca);
+    free(url);
+    return a[0].status == 200 && a[1].err.code == ERR_NETWORK && a[2].err.code == ERR_NETWORK ? 0 : 1;
+}
+
+static void test_reset_after_tls_close(void **state)
+{
+    pid_t pid = fork();
+    int status = 0;
+
+    (void)state;
+    if (pid == 0)
+        _exit(write_to_the_dead());
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 static int begin(void **state)
 {
-    char *script;
-    int rc;
-
     (void)state;
-    if (!mkdtemp(dir))
-        return -1;
-    script = xasprintf("exec >'%s/log' 2>&1\n", dir);
-    char *certs = xasprintf(make_certs, dir), *all = xasprintf("%s%s", script, certs);
-    rc = system(all);
-    free(all);
-    free(certs);
-    free(script);
-    return rc;
+    return tlsbed_open() ? 0 : -1;
 }
 
 static int end(void **state)
 {
-    char *script = xasprintf("rm -rf '%s'", dir);
-    int rc = system(script);
-
     (void)state;
-    free(script);
-    return rc;
+    tlsbed_close();
+    return 0;
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reset_after_tls_close), /* first: it forks */
         cmocka_unit_test(test_private_ca),
         cmocka_unit_test(test_bad_servers),
+        cmocka_unit_test(test_plain_text_server),
+        cmocka_unit_test(test_no_key_log),
     };
 
-    signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests_name("tls", tests, begin, end);
 }

@@ -247,24 +247,45 @@ static void *serve(void *arg)
     return NULL;
 }
 
-struct mini *mini_start(mini_fn fn, void *ctx)
+static struct mini *start(const struct sockaddr *at, socklen_t len, mini_fn fn, void *ctx)
 {
     struct mini *m = xcalloc(1, sizeof(*m));
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t n = sizeof(a);
+    struct sockaddr_in6 got; /* its port stands where that of an IPv4 address does */
+    socklen_t n = sizeof(got);
 
     pthread_mutex_init(&m->lock, NULL);
     m->fn = fn;
     m->ctx = ctx;
     m->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    m->listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (bind(m->listen_fd, (struct sockaddr *)&a, sizeof(a)) || listen(m->listen_fd, 1024) ||
-        getsockname(m->listen_fd, (struct sockaddr *)&a, &n))
-        die("test server: %s", strerror(errno));
-    m->port = ntohs(a.sin_port);
+    m->listen_fd = socket(at->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (bind(m->listen_fd, at, len) || listen(m->listen_fd, 1024) ||
+        getsockname(m->listen_fd, (struct sockaddr *)&got, &n)) {
+        close(m->listen_fd);
+        close(m->wake_fd);
+        free(m);
+        return NULL;
+    }
+    m->port = ntohs(got.sin6_port);
     if (pthread_create(&m->thread, NULL, serve, m))
         die("test server: no thread");
     return m;
+}
+
+struct mini *mini_start(mini_fn fn, void *ctx)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct mini *m = start((struct sockaddr *)&a, sizeof(a), fn, ctx);
+
+    if (!m)
+        die("test server: %s", strerror(errno));
+    return m;
+}
+
+struct mini *mini_start6(mini_fn fn, void *ctx)
+{
+    struct sockaddr_in6 a = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+
+    return start((struct sockaddr *)&a, sizeof(a), fn, ctx);
 }
 
 void mini_stop(struct mini *m)

@@ -18,6 +18,7 @@ struct mini_req {
 typedef void (*mini_fn)(void *ctx, struct mini_conn *c, const struct mini_req *r);
 
 struct mini *mini_start(mini_fn fn, void *ctx);
+struct mini *mini_start6(mini_fn fn, void *ctx); /* on [::1]; NULL: there is no IPv6 */
 void mini_stop(struct mini *m);
 int mini_port(const struct mini *m);
 /* Requests so far; connections accepted so far; connections open now. */

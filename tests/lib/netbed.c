@@ -1,5 +1,6 @@
 /* The net thread of a test. */
 #include "netbed.h"
+#include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -103,4 +104,45 @@ void bed_reset(struct netbed *b)
     pthread_mutex_lock(&b->priv->lock);
     b->priv->ticks = 0;
     pthread_mutex_unlock(&b->priv->lock);
+}
+
+struct fetch {
+    struct netbed *bed;
+    struct net_req *req;
+    struct bed_answer a;
+};
+
+static void fetched(void *ctx, const struct net_result *r)
+{
+    struct fetch *f = ctx;
+
+    f->a = (struct bed_answer){.err = r->err, .status = r->status, .sent = r->sent,
+                               .elapsed_ms = r->elapsed_ms};
+    str_copy(f->a.body, sizeof(f->a.body), r->body ? r->body : "");
+    bed_tick(f->bed);
+}
+
+static void submit(void *ctx)
+{
+    struct fetch *f = ctx;
+
+    f->req->on_done = fetched;
+    f->req->ctx = f;
+    net_submit(f->bed->net, f->req);
+}
+
+struct bed_answer bed_fetch(struct netbed *b, struct net_req *take)
+{
+    struct fetch f = {.bed = b, .req = take};
+
+    bed_reset(b);
+    bed_run(b, submit, &f);
+    if (!bed_wait(b, 1, 60000))
+        die("test: no end of a request");
+    return f.a;
+}
+
+struct bed_answer bed_get(struct netbed *b, const char *url)
+{
+    return bed_fetch(b, net_req_new("GET", xstrdup(url)));
 }

@@ -17,5 +17,15 @@ void bed_tick(struct netbed *b);
 /* Wait until `n` things happened since the last bed_reset; false after ms. */
 bool bed_wait(struct netbed *b, int n, int ms);
 void bed_reset(struct netbed *b);
+/* One request to its end (60 s at most), as its caller would see it. */
+struct bed_answer {
+    struct err err;
+    int status;
+    bool sent;
+    int64_t elapsed_ms;
+    char body[512];
+};
+struct bed_answer bed_fetch(struct netbed *b, struct net_req *take);
+struct bed_answer bed_get(struct netbed *b, const char *url);
 
 #endif
