@@ -88,6 +88,7 @@ static char *find_project_file(void)
 
 struct files {
     char *dir, *user, *project; /* dir: the configuration's folder */
+    char *folder;               /* of the project's file, when that chose the project */
 };
 
 static void find_files(const struct cli *c, struct files *f)
@@ -98,6 +99,7 @@ static void find_files(const struct cli *c, struct files *f)
                                      : NULL;
     f->project = find_project_file();
     f->dir = dir;
+    f->folder = NULL;
 }
 
 /* Flags stand above everything. */
@@ -128,10 +130,26 @@ static int apply_flags(const struct cli *c, struct config *cfg, struct err *e)
     return rc;
 }
 
+static bool project_file_chose(const struct config *cfg)
+{
+    const char *section, *name, *help;
+    enum option_source src;
+    char value[8];
+
+    for (size_t i = 0; config_at(cfg, i, &section, &name, value, sizeof(value), &src, &help); i++)
+        if (str_eq(section, "sandbox") && str_eq(name, "project"))
+            return src == OPT_PROJECT;
+    return false;
+}
+
 /* A project's name becomes metadata in the cloud, so its alphabet is small. */
-static int choose_project(struct cli *c, struct err *e)
+static int choose_project(struct cli *c, struct files *f, struct err *e)
 {
     c->project = c->config->o.project;
+    if (f->project && project_file_chose(c->config)) {
+        f->folder = xstrndup(f->project, (size_t)(strrchr(f->project, '/') - f->project));
+        c->project_folder = f->folder;
+    }
     if (sandbox_name_ok(c->project))
         return 0;
     if (cli_has(c, CLI_PROJECT))
@@ -205,6 +223,10 @@ static int run_screen(const struct cli *c, const char *config_dir)
     ao.follow_all = true;
     ao.first_demo = true;
     err_clear(&e);
+    if (cli_passphrase(c, &ao, &e) != 0) {
+        fprintf(stderr, "cc-tui: %s\n", e.text);
+        return cli_exit_of(e.code);
+    }
     struct app *app = app_new(&ao, &e);
     if (!app || app_start(app, &e) != 0) {
         app_free(app);
@@ -262,7 +284,7 @@ static int run(struct cli *c)
     c->project_file = f.project;
     if (cli_has(c, CLI_CONFIG) && access(f.user, R_OK) != 0)
         err_sys(&e, ERR_INVALID, "cannot read '%s'", f.user);
-    if (e.code != 0 || apply_flags(c, &cfg, &e) != 0 || choose_project(c, &e) != 0) {
+    if (e.code != 0 || apply_flags(c, &cfg, &e) != 0 || choose_project(c, &f, &e) != 0) {
         fprintf(stderr, "cc-tui: %s\n", e.text);
         status = CLI_USAGE;
     } else {
@@ -278,6 +300,7 @@ static int run(struct cli *c)
     free(f.user);
     free(f.project);
     free(f.dir);
+    free(f.folder);
     return status;
 }
 
@@ -292,6 +315,7 @@ int main(int argc, char **argv)
         return CLI_FAILED;
     }
     if (cli_parse(&c, argc, (const char *const *)argv, &e) != 0) {
+        log_redact(e.text, strlen(e.text)); /* a key may stand where none belongs */
         fprintf(stderr, "cc-tui: %s\n", e.text);
         status = CLI_USAGE;
     } else {

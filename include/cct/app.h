@@ -20,7 +20,10 @@ struct app_opts {
     bool start_local;      /* may start the provider when none runs */
     bool follow_all;       /* the screen: keep every session's stream; commands: only
                               what app_follow names */
+    bool keys_only;        /* for stored keys alone: no service is asked */
     const char *project;   /* current project, NULL = "default" */
+    const char *project_folder; /* of the .cc-tui file that chose it, or NULL */
+    struct secret *passphrase;  /* of the vault; taken by app_new; NULL = none */
     const char *data_dir, *config_dir, *state_dir, *runtime_dir; /* NULL = fs_place */
     const char *ca_file;
     int poll_ms;           /* list interval while visible; 0 = 3000 */
@@ -115,6 +118,26 @@ uint64_t app_raw(struct app *a, uint64_t sandbox, uint64_t from, bool follow,
 uint64_t app_events(struct app *a, uint64_t sandbox, bool follow,
                     void (*fn)(void *ctx, const char *json, size_t len), void *ctx);
 void app_event_add(struct app *a, int level, uint64_t sandbox, const char *text);
+
+/* --- keys (cct/keys.h) ------------------------------------------------------------ */
+
+/* Where we stand in the order of keys; NULL until the stored ones were read. Borrowed until
+ * the next drain. */
+struct keys_at;
+struct secret;
+const struct keys_at *app_keys(const struct app *a);
+const char *app_config_dir(const struct app *a);
+/* Stored keys are protected by a passphrase. */
+bool app_vault_by_passphrase(const struct app *a);
+/* EV_DONE when it is open: ERR_AUTH, the passphrase is wrong. */
+uint64_t app_unlock(struct app *a, struct secret *take);
+/* Store a key for the user, or for the current project; it is sealed first. */
+uint64_t app_key_add(struct app *a, const char *provider, bool project, struct secret *take);
+uint64_t app_key_rm(struct app *a, const char *provider, bool project);
+/* This folder's .cc-tui may choose the project's keys. */
+uint64_t app_key_trust(struct app *a);
+/* Seal everything anew: by that passphrase, NULL: by a key file. */
+uint64_t app_key_protect(struct app *a, struct secret *take);
 
 /* Tools that may be chosen, for forms and completion: name NULL ends. */
 struct app_tool {

@@ -39,6 +39,8 @@ int cli_exit_of(int err_code);
     X(ASCII, "ascii", 0, "", "no character beyond ASCII in what we draw")                      \
     X(KILL_ALL_CONFIRM, "kill-all-confirm", 0, "always|count|never",                           \
       "how the screen asks before a kill-all")                                                 \
+    X(PASSPHRASE_FD, "passphrase-fd", 0, "FD", "read the vault's passphrase from a descriptor")  \
+    X(UNLOCK, "unlock", 0, "", "ask for the vault's passphrase at the start")                  \
     X(BENCH_FRAMES, "bench-frames", 0, "FILE", "write counters of the screen at its end")      \
     X(DRY_RUN, "dry-run", 0, "", "say what would be done, do nothing")                         \
     X(ALL, "all", 'a', "", "all of them; in lists the ended ones too")                         \
@@ -54,7 +56,8 @@ int cli_exit_of(int err_code);
     X(SCOPE, "scope", 0, "project|account", "how far --all reaches (project)")                 \
     X(EXIT_CODE, "exit-code", 0, "N", "decode the agent's end with this status")               \
     X(SIGNAL, "signal", 0, "NAME", "decode the agent's end by this signal")                    \
-    X(STDERR_FILE, "stderr-file", 0, "FILE", "the agent's stderr, for its end")
+    X(STDERR_FILE, "stderr-file", 0, "FILE", "the agent's stderr, for its end")               \
+    X(COMMAND, "command", 0, "COMMAND", "command that prints the key")
 
 enum cli_flag {
 #define CLI_FLAG_ENUM(id, name, sh, value, help) CLI_##id,
@@ -101,6 +104,19 @@ enum cli_flag {
       "say whether it runs, and where")                                                        \
     X(LOCAL_ENV, cli_local_env, "local env", "", "", 0, 0, CLI_NONE,                           \
       "print export lines, so that the E2B SDK and CLI use it")                                \
+    X(KEYS_LS, cli_keys_ls, "keys ls", "", "", 0, 0, CLI_NONE,                                 \
+      "list keys: which is in force, what it hides, how the stored ones are protected")        \
+    X(KEYS_ADD, cli_keys_add, "keys add", "", "PROVIDER", 1, -1, CLI_BIT(COMMAND),             \
+      "store a key, sealed, for you or with --project for that project; asks for it, or "      \
+      "reads stdin")                                                                           \
+    X(KEYS_RM, cli_keys_rm, "keys rm", "", "PROVIDER", 1, 1, CLI_NONE,                         \
+      "remove your stored key, or with --project that project's")                              \
+    X(KEYS_TEST, cli_keys_test, "keys test", "", "[PROVIDER]", 0, 1, CLI_NONE,                 \
+      "try the key in force; E2B's with one list")                                             \
+    X(KEYS_TRUST, cli_keys_trust, "keys trust", "", "", 0, 0, CLI_NONE,                        \
+      "let this folder's .cc-tui choose its project's keys")                                   \
+    X(KEYS_PROTECT, cli_keys_protect, "keys protect", "", "passphrase|file", 1, 1, CLI_NONE,   \
+      "seal the stored keys anew, by a passphrase or by a key file")                           \
     X(CONFIG_SHOW, cli_config_show, "config show", "", "", 0, 0, CLI_NONE,                     \
       "print every option, its value and where it came from")                                  \
     X(CONFIG_CHECK, cli_config_check, "config check", "", "", 0, 0, CLI_NONE,                  \
@@ -167,6 +183,7 @@ struct cli {
     struct config *config;
     const char *user_file, *project_file;
     const char *project;                /* in force */
+    const char *project_folder;         /* of the .cc-tui that chose it, or NULL */
     const struct cli_host *host;
 };
 static inline bool cli_has(const struct cli *c, enum cli_flag f)
@@ -189,6 +206,9 @@ bool cli_json(const struct cli *c);
 /* Options of the application as flags and configuration want them; borrowed from c. */
 struct app_opts;
 void cli_app_opts(const struct cli *c, struct app_opts *o);
+/* The vault's passphrase of --passphrase-fd or --unlock into o; 0, or a code. May ask on the
+ * terminal, so before the screen. */
+int cli_passphrase(const struct cli *c, struct app_opts *o, struct err *e);
 /* Run the command; its exit status. Flushes stdout. */
 int cli_run(struct cli *c);
 

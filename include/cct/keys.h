@@ -1,36 +1,95 @@
-/* Which key is in force, and what it hides. */
+/* Which key is in force, and what it hides. One order for E2B and for the providers of
+ * agents: environment, project, user; for E2B then the E2B CLI's file. The nearest level
+ * that has a key wins, even when that key cannot be used: nothing falls back in silence. */
 #ifndef CCT_KEYS_H
 #define CCT_KEYS_H
 
 #include <cct/secrets/secret.h>
+#include <cct/store.h>
 #include <cct/util/err.h>
 
 enum key_source { KEY_NONE, KEY_ENV, KEY_PROJECT, KEY_USER, KEY_E2B_CLI };
-struct key_found {
-    enum key_source source;
-    struct secret *key;     /* owned; NULL with KEY_NONE */
-    char *hidden;           /* what it shadows: "hides ****9f21 (E2B CLI config)" or NULL */
-    char *team_id;          /* from the CLI's config, or NULL */
-};
+const char *key_source_name(enum key_source s); /* "environment", "E2B CLI config" */
+
+/* --- outside of the vault -------------------------------------------------------- */
+
 /* Takes the keys of E2B and of the providers out of the environment, so that no child,
  * no later code and no /proc/PID/environ has them; what was taken before is forgotten.
  * Main, before any thread. The functions below know what was taken and nothing else. */
 void keys_take_env(void);
-/* E2B key by the documented order: environment, project, user, E2B CLI's file
- * (~/.e2b/config.json v1 and v2, regular file of ours). Reads that file: main, while
- * the program starts. A bad file is an error in
- * *e (code set) with KEY_NONE or a better source still found; a set but unusable
- * variable is an error with KEY_NONE, it never falls back to another key. */
-void keys_find_e2b(struct key_found *k, struct err *e);
+/* E2B's: the variable, and the E2B CLI's file (~/.e2b/config.json v1 and v2, a regular
+ * file of ours). A set but unusable variable has env_err; it is still the user's word. */
+struct keys_outside {
+    struct secret *env, *cli;
+    char *team_id; /* from the CLI's file, or NULL */
+    struct err env_err, cli_err;
+};
+/* Reads that file: main, while the program starts. Constant afterwards, any thread. */
+void keys_look_outside(struct keys_outside *o);
+void keys_outside_release(struct keys_outside *o);
+/* The service that the variables E2B_API_URL and E2B_DOMAIN lead to, without a slash at
+ * the end; new string. "own": it is E2B's own. */
+char *keys_api(void);
+const char *keys_domain(void);
+bool keys_api_is_own(const char *api);
+
+/* --- the order ---------------------------------------------------------------------- */
+
+/* Where we stand. stored may be NULL: nothing is stored, or it is not known yet. */
+struct keys_at {
+    const struct keys_outside *outside;
+    const struct st_keys *stored;
+    const char *api;      /* keys_api() */
+    const char *project;  /* its name */
+    bool by_folder;       /* a .cc-tui file chose the project: its keys want a yes */
+};
+struct key_found {
+    enum key_source source;
+    struct secret *key;         /* one more holder; NULL for a stored one, see row */
+    const struct st_key *row;   /* the stored one, borrowed from at->stored, or NULL */
+    char mask[16], mark[12];
+    char *hidden;               /* "hides ****9f21 (user key), ..." or NULL */
+    char *team_id;
+};
+/* E2B's key. A level whose key is unusable is an error in *e with KEY_NONE: it names the
+ * level and says what to do. A bad CLI file beside a better key is an error in *e, too,
+ * with that key found. Opens nothing. */
+void keys_choose(const struct keys_at *at, struct key_found *k, struct err *e);
 void key_found_release(struct key_found *k);
-const char *key_source_name(enum key_source s); /* "environment", "E2B CLI config" */
-/* Provider keys for a tool (anthropic, openai, ...): as taken from the environment.
- * `needs` ends with NULL; one of them is enough. Returned list holds every name
- * under which a tool may look for a key that was found, and ends with k NULL; values
- * are plain and must be wiped by keys_env_free. *missing: "a or b" when none
- * of the needed ones was found, else NULL. */
-struct kv;
-struct kv *keys_provider_env(const char *const *needs, char **missing);
+/* Tells accounts apart in stored rows: a part of the key's hash; "short" for keys that
+ * could be guessed from that. dst has 12 bytes. */
+void key_mark(const struct secret *key, char *dst);
+/* "****9f21", "****" */
+void key_row_mask(const struct st_key *row, char *dst);
+enum key_source key_row_source(const struct st_key *row);
+/* Key of that level, provider and api; NULL: none. */
+const struct st_key *keys_row(const struct st_keys *k, const char *project, const char *provider,
+                              const char *api);
+
+/* --- providers of agents ---------------------------------------------------------------- */
+
+extern const char *const key_providers[]; /* "e2b" first; ends with NULL */
+bool key_provider_ok(const char *provider);
+/* First level at which one of `needs` (ends with NULL) has a key: where an agent's key
+ * comes from. KEY_NONE with *missing "a or b" (new string; may be NULL). */
+enum key_source keys_provider_source(const struct keys_at *at, const char *const *needs,
+                                     char **missing);
+/* Every name under which a tool may look for the keys of that level; the list ends with k
+ * NULL, values are plain and must be wiped by keys_env_free. `data_key` opens stored ones.
+ * NULL with *e when the level's key cannot be used (locked, wants a yes, damaged). */
+struct kv *keys_provider_env(const struct keys_at *at, const struct secret *data_key,
+                             const char *const *needs, struct err *e);
 void keys_env_free(struct kv *env);
+
+/* --- storing ------------------------------------------------------------------------------ */
+
+/* A key as people paste it: blanks, a newline, quotes, `export NAME=` around it. NULL with
+ * ERR_INVALID and what is wrong; the text is never repeated. */
+struct secret *keys_clean(const char *text, size_t len, const char *provider, struct err *e);
+/* The row of a key: sealed, with its mask and mark. */
+void keys_seal(struct st_key *row, const struct secret *data_key, const char *project,
+               const char *provider, const char *api, const struct secret *key);
+/* Open a row; what it shows in clear must be the key's own. */
+struct secret *keys_open(const struct st_key *row, const struct secret *data_key, struct err *e);
 
 #endif

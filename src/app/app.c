@@ -1,7 +1,6 @@
 /* The facade: queues and threads, and events into the model. */
 #include "app_priv.h"
 
-#include <cct/jobs/local.h>
 #include <cct/util/clock.h>
 #include <cct/util/fs.h>
 #include <cct/util/limits.h>
@@ -44,6 +43,8 @@ struct app *app_new(const struct app_opts *o, struct err *e)
     a->model = model_new();
     a->project = xstrdup(o->project && *o->project ? o->project : "default");
     a->model->project = xstrdup(a->project);
+    a->project_folder = xstrdup(o->project_folder);
+    a->api = keys_api();
     a->ca_file = xstrdup(o->ca_file);
     a->events = mq_new(LIM_QUEUE_BYTES);
     a->tools = tools_new();
@@ -86,8 +87,11 @@ static struct jobs_opts job_opts(struct app *a)
                               .local_unsafe = a->o.local_unsafe,
                               .start_local = a->o.start_local,
                               .local_private_net = a->o.local_private_net,
-                              .key = &a->key,
-                              .key_err = &a->key_err,
+                              .outside = &a->outside,
+                              .project_folder = a->project_folder,
+                              .config_dir = a->config_dir,
+                              .passphrase = a->o.passphrase,
+                              .keys_only = a->o.keys_only,
                               .first_demo = a->o.first_demo,
                               .runtime_dir = a->runtime_dir,
                               .state_dir = a->state_dir,
@@ -96,21 +100,6 @@ static struct jobs_opts job_opts(struct app *a)
                               .kill_all_grace_s = a->o.kill_all_grace_s,
                               .kill_wait_ms = a->o.kill_wait_ms,
                               .tools = a->tools};
-}
-
-/* Where 'cc-tui local env' was run for the SDK, the key is that of our own provider. */
-static void know_own_provider(struct app *a)
-{
-    struct local_provider p;
-
-    if (!a->key.key || a->key.source != KEY_ENV ||
-        local_provider_find(a->runtime_dir, &p, NULL) != 0)
-        return;
-    if (p.key && str_eq(secret_value(p.key), secret_value(a->key.key))) {
-        a->o.local = true;
-        key_found_release(&a->key);
-    }
-    local_provider_release(&p);
 }
 
 int app_start(struct app *a, struct err *e)
@@ -123,14 +112,12 @@ int app_start(struct app *a, struct err *e)
 
     THREAD_ASSERT(THREAD_MAIN);
     load_tools(a);
-    /* reads a file, which main may do only while nobody waits for it */
-    if (!a->o.local && !a->o.local_unsafe) {
-        keys_find_e2b(&a->key, &a->key_err);
-        know_own_provider(a);
-    }
+    app_keys_look(a);
     a->store = store_start(&s, net_mq(a->net), e);
     if (!a->store)
         return e && e->code ? e->code : ERR_IO;
+    /* whose rows may be shown, then the rows */
+    store_keys(a->store, a->project, a->project_folder, -1, (struct st_to){a->events, 0});
     /* for the first picture; the net thread reads the rows for itself after this */
     store_sandboxes(a->store, (struct st_to){a->events, 0});
     store_log(a->store, KEPT_LINES, (struct st_to){a->events, 0});
@@ -179,7 +166,7 @@ void app_free(struct app *a)
     model_free(a->model);
     app_tools_release(a);
     tools_free(a->tools);
-    key_found_release(&a->key);
+    app_keys_release(a);
     ARR_RELEASE(&a->sinks);
     free(a->project);
     free(a->data_dir);
@@ -218,8 +205,7 @@ static void show(struct app *a, struct msg *ev)
 /* Rows of another place have their own time to be seen. */
 static void drop_elsewhere(struct app *a, struct st_reply *r)
 {
-    struct jobs_opts o = job_opts(a);
-    char *place = jobs_place(&o);
+    char *place = app_place(a);
     size_t keep = 0;
 
     for (size_t i = 0; i < r->n_sandboxes; i++) {
@@ -268,6 +254,8 @@ static bool take(struct app *a, struct msg *m)
 {
     if (m->type == ST_SANDBOXES)
         rows_loaded(a, (struct st_reply *)m);
+    else if (m->type == ST_KEYS)
+        app_keys_loaded(a, (struct st_reply *)m);
     else if (m->type == ST_EVLOG)
         log_loaded(a, (struct st_reply *)m);
     else if (app_sink_take(a, m))

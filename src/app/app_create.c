@@ -25,13 +25,13 @@ static size_t needs_of(const struct tool *t, const char **needs)
 }
 
 /* Provider whose key the tool lacks; new string, NULL when it lacks none. */
-static char *missing_key(const struct tool *t)
+static char *missing_key(const struct app *a, const struct tool *t)
 {
     const char *needs[8];
     char *missing = NULL;
 
     if (needs_of(t, needs))
-        keys_env_free(keys_provider_env(needs, &missing));
+        keys_provider_source(&a->at, needs, &missing);
     return missing;
 }
 
@@ -132,11 +132,11 @@ static int check_tool(struct app *a, const struct app_create *c, const struct to
     if (c->command && !str_eq(t->adapter, "shell"))
         return err_set(e, ERR_INVALID, "a command can be given to the tool \"shell\" only");
     *field = "key";
-    missing = given_in_env(t, c->env) ? NULL : missing_key(t);
+    missing = given_in_env(t, c->env) ? NULL : missing_key(a, t);
     if (missing) {
         names = variables_of(t);
-        err_set(e, ERR_AUTH, "%s needs a key of %s: set %s before starting cc-tui", t->label,
-                missing, names);
+        err_set(e, ERR_AUTH, "%s needs a key of %s: set %s before starting cc-tui, or store one "
+                "with cc-tui keys add", t->label, missing, names);
         free(names);
         free(missing);
         return ERR_AUTH;
@@ -229,7 +229,7 @@ const struct app_tool *app_tools(struct app *a)
                                                      .label = t->label,
                                                      .template_id = t->template_id,
                                                      .local_only = t->local_only,
-                                                     .missing_key = missing_key(t)};
+                                                     .missing_key = missing_key(a, t)};
     (void)ARR_PUSH(&a->tool_list); /* the end */
     return a->tool_list.v;
 }

@@ -2,6 +2,7 @@
  *
  *   app.c          life, drain
  *   app_create.c   the form's rules, tools
+ *   app_keys.c     the order of keys as main sees it
  *   app_actions.c  commands
  *   app_stream.c   bytes for `logs` */
 #ifndef CCT_APP_PRIV_H
@@ -25,8 +26,11 @@ struct app {
     struct store *store;
     struct jobs *jobs;
     struct tools *tools;
-    struct key_found key;
-    struct err key_err;
+    struct keys_outside outside;
+    struct st_keys *stored; /* NULL: not read yet, or they cannot be */
+    bool keys_read;
+    char *api, *project_folder;
+    struct keys_at at;      /* borrows the above */
     ARR(struct app_tool) tool_list;
     struct msg *waiting;   /* taken from the queue, not applied yet */
     uint64_t next_req;
@@ -50,6 +54,12 @@ struct sink {
 };
 /* True when the message was bytes for a sink. */
 bool app_sink_take(struct app *a, const struct msg *m);
+
+/* app_keys.c */
+void app_keys_look(struct app *a);    /* at the start; reads the E2B CLI's file */
+void app_keys_release(struct app *a);
+void app_keys_loaded(struct app *a, struct st_reply *r);
+char *app_place(const struct app *a); /* jobs_place() of the key in force */
 
 /* app_create.c */
 void app_tools_release(struct app *a);

@@ -167,6 +167,12 @@ static int find_command(struct cli *c, struct err *e)
             }
         if (!second && cli_has(c, CLI_HELP))
             return 0;
+        for (const struct cli_cmd *cmd = cli_commands + 1; !second && cmd->name; cmd++)
+            if (in_group(cmd, word) && str_ends(cmd->name, " ls")) {
+                c->cmd = cmd->id;
+                drop_args(c, 1);
+                return 0;
+            }
         return unknown_in_group(word, second, e);
     }
     for (const struct cli_cmd *cmd = cli_commands + 1; cmd->name; cmd++)

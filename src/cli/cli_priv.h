@@ -27,6 +27,22 @@ bool cli_color(const struct cli *c);
  * string, NULL with *e. One newline at the end of stdin is not part of it. */
 char *cli_text_arg(const char *arg, struct err *e);
 
+/* How the stored keys' data key is kept (keys.c); new string. *good: it is there. */
+struct cli_app;
+char *cli_keys_protection(struct cli_app *a, bool *good);
+
+/* --- secrets from a person or a program (ask.c) --------------------------------- */
+struct secret;
+/* One line from the terminal, not shown; NULL with *e (ERR_CANCELLED after Ctrl-C). */
+struct secret *cli_secret_prompt(const char *prompt, struct err *e);
+/* All that comes from a descriptor, up to its end. */
+struct secret *cli_secret_read(int fd, struct err *e);
+/* What a shell command prints. */
+struct secret *cli_secret_command(const char *command, struct err *e);
+/* A new passphrase: from --passphrase-fd (with the one in force on a line in front of it:
+ * *old), else asked for twice. */
+struct secret *cli_new_passphrase(const struct cli *c, struct secret **old, struct err *e);
+
 /* --- the application (session.c) --------------------------------------------- */
 struct cli_app {
     struct app *app;
@@ -39,10 +55,16 @@ struct cli_app {
     uint64_t sandbox;
     char *sandbox_id, *text;
     int outcome, exit_code;
+    bool asked;      /* for the vault's passphrase */
     bool progress;   /* tell kill-all's progress on stderr */
 };
 /* Start everything; follow_all stays off. 0 or a negative code. */
 int cli_app_open(struct cli_app *a, const struct cli *c, struct err *e);
+/* The same without a service: stored rows and keys are read, nothing is asked. With
+ * `change` the stored keys can be changed. */
+int cli_app_open_keys(struct cli_app *a, const struct cli *c, bool change, struct err *e);
+/* Ask for the vault's passphrase, once, and open it. */
+int cli_app_unlock(struct cli_app *a, struct err *e);
 /* End it in order. */
 void cli_app_close(struct cli_app *a);
 /* Wait for the end of a request: 0 or its error; ERR_CANCELLED after SIGINT. */

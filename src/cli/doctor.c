@@ -180,30 +180,69 @@ static void look_folder(struct doctor *d, const char *what, const char *given,
     free(dir);
 }
 
+static void look_memory(struct doctor *d)
+{
+    bool locked = secrets_memory_locked();
+
+    find(d, "memory lock", locked ? D_OK : D_WARN, "%s",
+         locked ? "keys cannot be swapped out"
+                : "refused, so keys may be swapped out; raise RLIMIT_MEMLOCK (ulimit -l)");
+}
+
+/* Where calls go, when that is not E2B's own. Only hosts: a URL may hold a password. */
+static void look_address(struct doctor *d)
+{
+    static const char *const names[] = {"E2B_DOMAIN", "E2B_API_URL", "E2B_SANDBOX_URL"};
+    struct buf b = BUF_INIT;
+    char *api = keys_api();
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *v = getenv(names[i]), *at = v ? strrchr(v, '@') : NULL;
+        if (v && *v)
+            buf_addf(&b, "%s%s=%s", b.len ? ", " : "", names[i], at ? at + 1 : v);
+    }
+    if (b.len && !(keys_api_is_own(api) && !getenv("E2B_SANDBOX_URL")))
+        find(d, "E2B address", D_WARN, "not E2B's own: %s", buf_str(&b));
+    else
+        find(d, "E2B address", D_OK, "%s, E2B's own", api);
+    buf_release(&b);
+    free(api);
+}
+
+static void look_stored(struct doctor *d, struct cli_app *a)
+{
+    bool good;
+    char *kept = cli_keys_protection(a, &good);
+    const struct keys_at *at = app_keys(a->app);
+
+    find(d, "stored keys", good ? D_OK : D_WARN, "%zu; %s", at->stored ? at->stored->n : 0, kept);
+    free(kept);
+}
+
 static void look_key(struct doctor *d)
 {
     struct err e = {0};
     struct key_found k;
-    char mask[16] = "";
+    struct cli_app a;
 
-    keys_find_e2b(&k, &e);
-    if (k.key)
-        secret_mask(k.key, mask);
+    if (cli_app_open_keys(&a, d->c, false, &e) != 0) {
+        find(d, "E2B key", D_WARN, "%s", e.text);
+        return;
+    }
+    keys_choose(app_keys(a.app), &k, &e);
     if (e.code != 0)
         find(d, "E2B key", D_WARN, "%s", e.text);
-    if (k.source == KEY_NONE)
-        find(d, "E2B key", D_OK,
-             "none; the local provider is used. For the cloud set "
-             "E2B_API_KEY or log in with the E2B CLI");
-    else
-        find(d, "E2B key", D_OK, "%s from %s%s%s", mask, key_source_name(k.source),
+    if (k.source != KEY_NONE)
+        find(d, "E2B key", D_OK, "%s from %s%s%s", k.mask, key_source_name(k.source),
              k.hidden ? ", " : "", k.hidden ? k.hidden : "");
-    if (k.key)
-        find(d, "memory lock", secrets_memory_locked() ? D_OK : D_WARN, "%s",
-             secrets_memory_locked() ? "keys cannot be swapped out"
-                                     : "refused, so keys may be swapped out; raise "
-                                       "RLIMIT_MEMLOCK (ulimit -l)");
+    else if (e.code == 0)
+        find(d, "E2B key", D_OK,
+             "none; the local provider is used. For the cloud set E2B_API_KEY, run cc-tui keys "
+             "add e2b, or log in with the E2B CLI");
+    look_stored(d, &a);
+    look_memory(d);
     key_found_release(&k);
+    cli_app_close(&a);
 }
 
 static void look_curl(struct doctor *d)
@@ -247,6 +286,7 @@ int cli_doctor(struct cli *c)
     look_folder(&d, "data folder", c->value[CLI_DATA_DIR], FS_DATA);
     look_folder(&d, "state folder", NULL, FS_STATE);
     look_folder(&d, "runtime folder", NULL, FS_RUNTIME);
+    look_address(&d);
     look_key(&d);
     look_curl(&d);
     if (cli_json(c))

@@ -26,6 +26,7 @@ void cli_app_opts(const struct cli *c, struct app_opts *o)
         .start_local = true,
         .local_private_net = strcmp(s->local_network, "private") == 0,
         .project = c->project,
+        .project_folder = c->project_folder,
         .data_dir = cli_has(c, CLI_DATA_DIR) ? c->value[CLI_DATA_DIR] : NULL,
         .ca_file = *s->ca_file ? s->ca_file : NULL,
         .poll_ms = s->poll * 1000,
@@ -86,7 +87,8 @@ static int open_signals(void)
     return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
-int cli_app_open(struct cli_app *a, const struct cli *c, struct err *e)
+/* Up to the threads; NULL in a->app after a failure. */
+static int begin(struct cli_app *a, const struct cli *c, bool keys_only, struct err *e)
 {
     struct app_opts o;
 
@@ -97,18 +99,60 @@ int cli_app_open(struct cli_app *a, const struct cli *c, struct err *e)
         return err_sys(e, ERR_IO, "signals cannot be watched");
     signal(SIGPIPE, SIG_IGN);
     cli_app_opts(c, &o);
-    a->app = app_new(&o, e);
+    o.keys_only = keys_only;
+    if (cli_passphrase(c, &o, e) == 0)
+        a->app = app_new(&o, e);
     if (!a->app) {
         close(a->sigfd);
         return e->code;
     }
     app_observe(a->app, on_event, a);
-    int rc = app_start(a->app, e);
+    return app_start(a->app, e);
+}
+
+int cli_app_open(struct cli_app *a, const struct cli *c, struct err *e)
+{
+    int rc = begin(a, c, false, e);
+
     if (rc == 0)
         rc = app_go_online(a->app, e);
-    if (rc != 0)
+    if (rc != 0 && a->app)
         cli_app_close(a);
     return rc;
+}
+
+static bool keys_are_read(struct cli_app *a)
+{
+    return app_keys(a->app) != NULL;
+}
+
+int cli_app_open_keys(struct cli_app *a, const struct cli *c, bool change, struct err *e)
+{
+    int rc = begin(a, c, true, e);
+
+    if (rc == 0)
+        rc = cli_app_until(a, keys_are_read, -1, e);
+    if (rc == 0 && change)
+        rc = app_go_online(a->app, e);
+    if (rc == 0 && change && app_vault_by_passphrase(a->app))
+        rc = cli_app_unlock(a, e);
+    if (rc != 0 && a->app)
+        cli_app_close(a);
+    return rc;
+}
+
+/* Asks once; the answer to a passphrase that was given is waited for, too. */
+int cli_app_unlock(struct cli_app *a, struct err *e)
+{
+    struct secret *s;
+
+    if (a->asked || cli_has(a->c, CLI_PASSPHRASE_FD) || cli_has(a->c, CLI_UNLOCK))
+        return 0;
+    if (!cli_can_ask(a->c))
+        return err_set(e, ERR_AUTH, "the vault is locked: give its passphrase by --passphrase-fd");
+    a->asked = true;
+    s = cli_secret_prompt("passphrase of the vault: ", e);
+    return s ? cli_app_wait(a, app_unlock(a->app, s), e) : e->code;
 }
 
 void cli_app_close(struct cli_app *a)
@@ -193,7 +237,12 @@ static bool is_loaded(struct cli_app *a)
 int cli_app_refresh(struct cli_app *a, struct err *e)
 {
     int rc = cli_app_until(a, is_loaded, -1, e);
-    return rc != 0 ? rc : cli_app_wait(a, app_refresh(a->app), e);
+    if (rc == 0)
+        rc = cli_app_wait(a, app_refresh(a->app), e);
+    if (rc != ERR_AUTH || a->asked || !app_vault_by_passphrase(a->app) || !cli_can_ask(a->c))
+        return rc;
+    rc = cli_app_unlock(a, e); /* a key that was needed lies in the vault */
+    return a->asked && rc == 0 ? cli_app_wait(a, app_refresh(a->app), e) : ERR_AUTH;
 }
 
 static const struct message *newest(struct cli_app *a)

@@ -147,6 +147,7 @@ static void free_cmd(struct msg *m)
     struct cmd *c = (struct cmd *)m;
 
     cmd_create_free(c->create);
+    secret_free(c->key);
     free(c->text);
     free(c);
 }
@@ -180,7 +181,17 @@ static bool must_wait(const struct jobs *j, const struct cmd *c)
     case CMD_ACTIVE:
     case CMD_SAY:
     case CMD_KILL_CANCEL:
+    case CMD_STRETCHED:
         return false;
+    case CMD_UNLOCK:
+    case CMD_KEY_ADD:
+    case CMD_KEY_RM:
+    case CMD_KEY_TRUST:
+    case CMD_KEY_PROTECT:
+        return !core_keys_settled(j);
+    case CMD_CREATE: /* the agents' keys, too */
+    case CMD_RESTART:
+        return !j->priv->rows_loaded || !j->priv->account_known || !core_keys_settled(j);
     case CMD_FOLLOW:
     case CMD_LOAD_OLDER:
     case CMD_RENAME:
@@ -200,8 +211,10 @@ static void hold(struct jobs *j, struct cmd *c)
     kept->n = c->n;
     kept->on = c->on;
     kept->text = c->text;
+    kept->key = c->key;
     kept->create = c->create;
     c->text = NULL;
+    c->key = NULL;
     c->create = NULL;
     *ARR_PUSH(&j->priv->held) = kept;
 }
@@ -255,6 +268,7 @@ static void on_enter(void *ctx)
     struct jobs *j = ctx;
 
     core_orders_load(j);
+    core_keys_start(j); /* answered before the rows: whose they are is known by then */
     store_sandboxes(j->o.store, jobs_store(j, on_rows, j, j));
 }
 
@@ -309,6 +323,7 @@ static void on_stop(void *ctx)
     core_kill_release(j);
     core_poll_release(j);
     core_local_release(j);
+    core_keys_release(j);
     core_account_release(j);
     core_rows_flush(j);
 }
@@ -322,7 +337,7 @@ struct jobs *jobs_new(const struct jobs_opts *o)
         j->o.poll_ms = 3000;
     j->priv = xcalloc(1, sizeof(*j->priv));
     j->priv->look_only = o->readonly;
-    j->priv->place = jobs_place(o);
+    j->priv->place = xstrdup(o->local ? "local" : "");
     j->sessions = map_new();
     j->waiting = map_new();
     core_rows_init(j);

@@ -1,10 +1,8 @@
 /* Which account is in force: --local, else the key by the documented order with the
- * addresses of the environment, else the embedded provider. And what is said of the
- * link to it. */
-#include "core_priv.h"
+ * addresses of the environment, else the embedded provider. What happens when that
+ * changes, and what is said of the link to it. */
+#include "core_keys.h"
 
-#include <cct/keys.h>
-#include <cct/secrets/digest.h>
 #include <cct/text/clean.h>
 #include <cct/util/clock.h>
 #include <cct/util/str.h>
@@ -59,13 +57,18 @@ void core_link(struct jobs *j, enum link_state st, const char *text)
         tell(j);
 }
 
-static const char *key_advice(const struct e2b_account *a)
+static const char *key_advice(const struct jobs *j)
 {
-    if (a->local)
-        return "it was started again; looking for its new address";
-    if (str_starts(a->source, "environment"))
-        return "set E2B_API_KEY to a valid key and start again";
-    return "replace it there, or set E2B_API_KEY, and start again";
+    switch (j->priv->key.source) {
+    case KEY_ENV:
+        return "set E2B_API_KEY to a valid key, or unset it, and start again";
+    case KEY_PROJECT:
+        return "replace it with cc-tui keys add e2b --project, or remove it with keys rm";
+    case KEY_USER:
+        return "replace it with cc-tui keys add e2b, or remove it with keys rm";
+    default:
+        return "run e2b auth login, or cc-tui keys add e2b";
+    }
 }
 
 void core_link_err(struct jobs *j, const struct err *e)
@@ -76,8 +79,8 @@ void core_link_err(struct jobs *j, const struct err *e)
 
     if (e->code == ERR_AUTH && a && !a->local) {
         st = LINK_AUTH;
-        text = xasprintf("%s; %s%s%s", e->text, key_advice(a), j->priv->hidden ? "; it " : "",
-                         j->priv->hidden ? j->priv->hidden : "");
+        text = xasprintf("%s; %s%s%s", e->text, key_advice(j), j->priv->key.hidden ? "; it " : "",
+                         j->priv->key.hidden ? j->priv->key.hidden : "");
     } else if (e->code == ERR_BUSY || e->code == ERR_LIMIT) {
         st = LINK_LIMITED;
         text = xasprintf("%s; the list is asked for more rarely", e->text);
@@ -123,15 +126,18 @@ static void retire(struct jobs *j)
     p->old_timer = net_timer(j->o.net, OLD_CLIENT_MS, free_old, j);
 }
 
+/* Key, where it comes from, where it goes when that is not E2B's own, what it hides. */
 static void set_account_text(struct jobs *j, const struct e2b_account *a)
 {
+    const char *hidden = j->priv->key.hidden;
+    bool own = a->local || (keys_api_is_own(a->api_url) && !a->sandbox_url);
     char *text;
 
     if (a->local)
         text = xstrdup(a->unsafe ? "local provider, NOT ISOLATED" : "local provider");
     else
-        text = xasprintf("E2B key %s (%s)%s%s", a->mask, a->source, j->priv->hidden ? ", " : "",
-                         j->priv->hidden ? j->priv->hidden : "");
+        text = xasprintf("E2B key %s (%s)%s%s%s%s", a->mask, a->source, own ? "" : " at ",
+                         own ? "" : a->api_url, hidden ? ", " : "", hidden ? hidden : "");
     free(j->priv->link.account);
     j->priv->link.account = text;
 }
@@ -186,58 +192,48 @@ static char *env_url(const char *name)
     return url;
 }
 
-static char *api_url(const char *domain)
+/* Two keys may be two accounts of one service, so the key's mark belongs to it. */
+char *jobs_place(bool local, const char *api, const struct key_found *k, const struct err *e)
 {
-    char *url = env_url("E2B_API_URL");
-
-    return url ? url : xasprintf("https://api.%s", domain);
-}
-
-static const char *domain_in_force(void)
-{
-    const char *domain = getenv("E2B_DOMAIN");
-
-    return domain && *domain ? domain : "e2b.app";
-}
-
-/* Two keys may be two accounts of one service, so a part of the key's hash belongs to it. */
-static char *place_of(const char *url, const struct secret *key)
-{
-    const char *host = strstr(url, "://") ? strstr(url, "://") + 3 : url;
+    const char *host = strstr(api, "://") ? strstr(api, "://") + 3 : api;
     int n = (int)strcspn(host, "/");
-    unsigned char h[32];
 
-    if (!key) /* unusable: nothing of any account is shown */
-        return xasprintf("%.*s", n, host);
-    digest_sha256(h, secret_value(key), secret_len(key));
-    return xasprintf("%.*s#%02x%02x%02x%02x", n, host, h[0], h[1], h[2], h[3]);
-}
-
-char *jobs_place(const struct jobs_opts *o)
-{
-    bool key = (o->key && o->key->key) || (o->key_err && o->key_err->code);
-    char *url, *place;
-
-    if (o->local || !key)
+    if (local || (k->source == KEY_NONE && !e->code))
         return xstrdup("local");
-    url = api_url(domain_in_force());
-    place = place_of(url, o->key ? o->key->key : NULL);
-    free(url);
-    return place;
+    if (k->source == KEY_NONE) /* unusable: nothing of any account is shown */
+        return xasprintf("%.*s", n, host);
+    return xasprintf("%.*s#%s", n, host, k->mark);
 }
 
-static void use_key(struct jobs *j, const struct key_found *k)
+static void set_place(struct jobs *j, const struct key_found *k, const struct err *e)
+{
+    free(j->priv->place);
+    j->priv->place = jobs_place(j->o.local, j->priv->keys->api, k, e);
+}
+
+/* The found key is in force from now on; its row belongs to the rows that may go. */
+static void keep_found(struct jobs *j, struct key_found *take)
+{
+    key_found_release(&j->priv->key);
+    j->priv->key = *take;
+    j->priv->key.row = NULL;
+    secret_free(j->priv->key.key);
+    j->priv->key.key = NULL;
+    *take = (struct key_found){0};
+}
+
+static void use_key(struct jobs *j, struct key_found *k, struct secret *key)
 {
     struct e2b_account a = {0};
     struct err e = {0};
 
-    a.domain = xstrdup(domain_in_force());
-    a.api_url = api_url(a.domain);
+    a.domain = xstrdup(keys_domain());
+    a.api_url = xstrdup(j->priv->keys->api);
     a.sandbox_url = env_url("E2B_SANDBOX_URL");
-    a.key = secret_dup(k->key);
+    a.key = secret_dup(key);
     a.source = xstrdup(key_source_name(k->source));
-    secret_mask(k->key, a.mask);
-    j->priv->hidden = xstrdup(k->hidden);
+    secret_mask(key, a.mask);
+    keep_found(j, k);
     if (e2b_account_check(&a, &e) != 0)
         have_none(j, LINK_AUTH, &e);
     else
@@ -245,25 +241,229 @@ static void use_key(struct jobs *j, const struct key_found *k)
     e2b_account_release(&a);
 }
 
+/* The plain key of what was found; NULL with *e. */
+static struct secret *plain_key(struct jobs *j, const struct key_found *k, struct err *e)
+{
+    return k->key ? secret_dup(k->key) : core_keys_open(j, k->row, e);
+}
+
+/* The keys are all that is wanted: no service is asked. */
+static void keys_alone(struct jobs *j)
+{
+    err_set(&j->priv->account_err, ERR_CONFLICT, "no account is used here");
+    j->priv->account_known = true;
+}
+
 void core_account_start(struct jobs *j)
 {
-    const struct key_found *k = j->o.key;
-    const struct err *e = j->o.key_err;
-    bool bad = e && e->code != 0;
-
-    if (j->priv->net_err.code) {
+    if (j->priv->net_err.code)
         have_none(j, LINK_DOWN, &j->priv->net_err);
-    } else if (j->o.local) {
+    else if (j->o.keys_only)
+        keys_alone(j);
+    else if (j->o.local)
         core_local_open(j);
-    } else if (k && k->key) {
-        if (bad)
-            jobs_say(j, 1, 0, "%s", e->text);
-        use_key(j, k);
-    } else if (bad) { /* somebody meant a key: no silent change of account */
-        have_none(j, LINK_AUTH, e);
-    } else {
-        core_local_open(j);
+    /* else core_account_keys() decides as soon as the stored ones are known */
+}
+
+static void say_unlocked_memory(struct jobs *j)
+{
+    if (!secrets_memory_locked() && j->o.follow_all)
+        jobs_say(j, 1, 0, "keys cannot be locked in memory and may reach swap: raise "
+                 "RLIMIT_MEMLOCK (ulimit -l)");
+}
+
+/* What the order says now. Keys that cannot be read may hide others: then only the
+ * environment's, which nothing hides, is used. */
+static void choose(struct jobs *j, struct key_found *k, struct err *e)
+{
+    struct keys_at at = core_keys_at(j);
+    const struct keys *keys = j->priv->keys;
+
+    keys_choose(&at, k, e);
+    if (keys->read_err.code && !keys->stored && k->source > KEY_ENV) {
+        key_found_release(k);
+        err_set(e, ERR_AUTH, "the stored keys cannot be read, so it is not known which key is in "
+                "force: set E2B_API_KEY, or mend this: %s", keys->read_err.text);
     }
+}
+
+static void first_choice(struct jobs *j, struct key_found *k, const struct err *e)
+{
+    struct err why = {0};
+    struct secret *key;
+
+    set_place(j, k, e);
+    if (k->source == KEY_NONE && e->code) { /* somebody meant a key: no silent change */
+        have_none(j, LINK_AUTH, e);
+    } else if (k->source == KEY_NONE) {
+        core_local_open(j);
+    } else if (k->row && j->priv->keys->opening) {
+        return; /* comes again when the vault is open, or not */
+    } else if (!(key = plain_key(j, k, &why))) {
+        keep_found(j, k);
+        have_none(j, LINK_AUTH, &why);
+    } else {
+        if (e->code)
+            jobs_say(j, 1, 0, "%s", e->text);
+        use_key(j, k, key);
+        secret_free(key);
+        say_unlocked_memory(j);
+    }
+    j->priv->chosen = true;
+}
+
+/* --- a change ------------------------------------------------------------------- */
+
+/* What runs was begun with the old key and ends with it; a question that is open, too. */
+static bool must_end_first(const struct jobs *j)
+{
+    const struct jobs_priv *p = j->priv;
+
+    return p->creates.n || p->acts.n || p->kills.n || map_count(p->inserts) ||
+           (p->ka && p->ka->phase != KILL_REPORT);
+}
+
+static void on_other_rows(void *ctx, struct st_reply *r)
+{
+    struct jobs *j = ctx;
+
+    core_rows_load(j, r);
+    j->priv->rows_loaded = true;
+    core_run_held(j);
+    core_poll_start(j);
+}
+
+/* Nothing of the old account stays: streams, rows, the list under way, its client. */
+static void leave_account(struct jobs *j)
+{
+    size_t it = 0;
+    struct session *s;
+
+    core_rows_flush(j);
+    while ((s = map_next(j->sessions, &it, NULL, NULL))) {
+        session_free(s); /* leaves the map */
+        it = 0;
+    }
+    core_poll_reset(j);
+    core_rows_clear(j);
+    retire(j);
+    free(j->priv->link.account);
+    j->priv->link.account = NULL;
+    j->priv->link.total_running = -1;
+    j->priv->link.state = LINK_CONNECTING;
+    j->priv->link.told = false;
+    j->priv->rows_loaded = false;
+}
+
+static char *describe(const struct key_found *k)
+{
+    return k->source == KEY_NONE ? xstrdup("none")
+                                 : xasprintf("%s (%s)", k->mask, key_source_name(k->source));
+}
+
+static void change_account(struct jobs *j, struct key_found *k, const struct err *e)
+{
+    char *old = describe(&j->priv->key), *now = describe(k);
+    struct err why = *e;
+    struct secret *key = k->source ? plain_key(j, k, &why) : NULL;
+
+    jobs_say(j, 1, 0, "the E2B key in force is now %s; it was %s", now, old);
+    leave_account(j);
+    set_place(j, k, e);
+    if (!key && !why.code)
+        err_set(&why, ERR_AUTH, "no E2B key is in force any more: add one with cc-tui keys add e2b, "
+                "or start again for the local provider");
+    if (key) {
+        use_key(j, k, key);
+    } else {
+        keep_found(j, k);
+        have_none(j, LINK_AUTH, &why);
+    }
+    store_sandboxes(j->o.store, jobs_store(j, on_other_rows, j, j));
+    secret_free(key);
+    free(old);
+    free(now);
+}
+
+/* The same key, perhaps under another name or in front of others. */
+static void rename_account(struct jobs *j, struct key_found *k)
+{
+    struct secret *key = NULL;
+    bool moved = k->source != j->priv->key.source;
+    char *old = moved ? describe(&j->priv->key) : NULL;
+
+    if (moved && j->e2b) /* its errors name the level */
+        key = secret_dup(e2b_account_of(j->e2b)->key);
+    if (moved)
+        jobs_say(j, 1, 0, "the E2B key %s counts as %s now; it was %s", k->mask,
+                 key_source_name(k->source), old);
+    if (key) {
+        use_key(j, k, key);
+    } else {
+        keep_found(j, k);
+        if (j->e2b)
+            set_account_text(j, e2b_account_of(j->e2b));
+    }
+    j->priv->link.told = false;
+    core_link(j, j->priv->link.state, j->priv->link.text);
+    secret_free(key);
+    free(old);
+}
+
+/* The key that was in force all the time could not be opened before. */
+static void open_now(struct jobs *j, struct key_found *k)
+{
+    struct err why = {0};
+    struct secret *key = j->priv->keys->opening ? NULL : plain_key(j, k, &why);
+
+    if (key)
+        use_key(j, k, key);
+    else if (why.code && !str_eq(why.text, j->priv->account_err.text))
+        have_none(j, LINK_AUTH, &why);
+    secret_free(key);
+}
+
+static void later_choice(struct jobs *j, struct key_found *k, const struct err *e)
+{
+    const struct key_found *now = &j->priv->key;
+    bool same = k->source && str_eq(k->mark, now->mark) && str_eq(k->mask, now->mask);
+
+    if (core_is_local(j)) {
+        if (k->source && now->source != k->source)
+            jobs_say(j, 1, 0, "an E2B key is known now: %s (%s); it is used from the next start on",
+                     k->mask, key_source_name(k->source));
+        keep_found(j, k);
+    } else if (same && j->e2b) {
+        if (k->source != now->source || !str_eq(k->hidden, now->hidden))
+            rename_account(j, k);
+    } else if (same && k->source == now->source) {
+        open_now(j, k);
+    } else if (k->source == KEY_NONE && !j->e2b &&
+               (e->code ? str_eq(e->text, j->priv->account_err.text) : !now->source)) {
+        return; /* none before, none now, for the same reason */
+    } else if (k->row && j->priv->keys->opening) {
+        return;
+    } else if (must_end_first(j)) {
+        j->priv->keys->undecided = true;
+    } else {
+        change_account(j, k, e);
+    }
+}
+
+void core_account_keys(struct jobs *j)
+{
+    struct key_found k;
+    struct err e = {0};
+
+    if (j->o.local || j->o.keys_only || j->priv->net_err.code || j->priv->stopping)
+        return;
+    j->priv->keys->undecided = false;
+    choose(j, &k, &e);
+    if (j->priv->chosen)
+        later_choice(j, &k, &e);
+    else
+        first_choice(j, &k, &e);
+    key_found_release(&k);
 }
 
 void core_account_local(struct jobs *j, const struct e2b_account *a, const struct err *e)
@@ -276,7 +476,7 @@ void core_account_local(struct jobs *j, const struct e2b_account *a, const struc
         core_link(j, LINK_DOWN, e->text);
     } else if (e->code == ERR_NOTFOUND && !j->o.local) {
         err_set(&said, ERR_AUTH, "no E2B key is known and no local provider runs: set E2B_API_KEY, "
-                                 "or start with --local");
+                                 "run cc-tui keys add e2b, or start with --local");
         have_none(j, LINK_AUTH, &said);
     } else {
         have_none(j, LINK_DOWN, e);
@@ -298,8 +498,8 @@ void core_account_release(struct jobs *j)
     ARR_RELEASE(&p->old);
     e2b_free(j->e2b);
     j->e2b = NULL;
-    free(p->hidden);
+    key_found_release(&p->key);
     free(p->link.text);
     free(p->link.account);
-    p->hidden = p->link.text = p->link.account = NULL;
+    p->link.text = p->link.account = NULL;
 }

@@ -189,6 +189,7 @@ static void do_agent(struct jobs *j, struct cmd *c, struct sandbox *row)
     struct session *s = row->foreign ? NULL : session_of(j, row->id);
     bool up = row->state == SB_RUNNING || (row->state == SB_ERROR && row->vm_up);
     char *missing = NULL;
+    struct err e = {0};
     struct kv *env;
 
     if (!s) {
@@ -203,7 +204,11 @@ static void do_agent(struct jobs *j, struct cmd *c, struct sandbox *row)
         core_done_err(j, c->m.req_id, row->id, ERR_NOTFOUND, "the tool \"%s\" is not known here",
                       row->tool ? row->tool : "?");
     } else {
-        env = core_tool_env(t, NULL, &missing);
+        env = core_keys_env(j, t, NULL, &missing, &e);
+        if (!env) {
+            jobs_done(j, c->m.req_id, &e, row->id);
+            return;
+        }
         if (missing)
             jobs_say(j, 1, row->id, "no key for %s is known: %s will fail at its start", missing,
                      t->label);
@@ -489,6 +494,14 @@ void core_action(struct jobs *j, struct cmd *c)
         break;
     case CMD_ACTIVE:
         core_poll_active(j, c->on);
+        break;
+    case CMD_UNLOCK:
+    case CMD_KEY_ADD:
+    case CMD_KEY_RM:
+    case CMD_KEY_TRUST:
+    case CMD_KEY_PROTECT:
+    case CMD_STRETCHED:
+        core_keys_cmd(j, c);
         break;
     case CMD_SAY:
         jobs_say(j, (int)c->n, c->sandbox, "%s", c->text);

@@ -64,10 +64,34 @@ static void env_put(struct kv **env, size_t *n, const char *k, size_t klen, cons
     (*env)[i].v = xstrdup(v);
 }
 
-/* Tool's own, then the provider keys it needs, then the user's. */
-struct kv *core_tool_env(const struct tool *t, const struct kv *own, char **missing)
+static bool given_by(const struct kv *own, const struct tool *t)
 {
-    struct kv *env = xcalloc(1, sizeof(*env)), *keys;
+    for (unsigned bit = 1; bit <= TOOL_GITHUB; bit <<= 1)
+        for (size_t i = 0; (t->needs & bit) && tool_provider_env(bit, i); i++)
+            for (const struct kv *v = own; v && v->k; v++)
+                if (str_eq(v->k, tool_provider_env(bit, i)) && v->v && *v->v)
+                    return true;
+    return false;
+}
+
+static int add_keys(const struct keys_at *at, const struct secret *data_key,
+                    const char *const *needs, struct kv **env, size_t *n, struct err *e)
+{
+    struct kv *keys = keys_provider_env(at, data_key, needs, e);
+
+    if (!keys)
+        return e->code;
+    for (size_t i = 0; keys[i].k; i++)
+        env_put(env, n, keys[i].k, strlen(keys[i].k), keys[i].v);
+    keys_env_free(keys);
+    return 0;
+}
+
+struct kv *core_tool_env(const struct keys_at *at, const struct secret *data_key,
+                         const struct tool *t, const struct kv *own, char **missing,
+                         struct err *e)
+{
+    struct kv *env = xcalloc(1, sizeof(*env));
     const char *needs[8] = {NULL};
     size_t n = 0, n_needs = 0;
 
@@ -79,11 +103,14 @@ struct kv *core_tool_env(const struct tool *t, const struct kv *own, char **miss
     for (unsigned bit = 1; bit <= TOOL_GITHUB; bit <<= 1)
         if (t->needs & bit)
             needs[n_needs++] = tool_provider_name(bit);
-    *missing = NULL;
-    keys = n_needs ? keys_provider_env(needs, missing) : NULL;
-    for (size_t i = 0; keys && keys[i].k; i++)
-        env_put(&env, &n, keys[i].k, strlen(keys[i].k), keys[i].v);
-    keys_env_free(keys);
+    keys_provider_source(at, needs, missing);
+    /* what the user gives with the sandbox stands above every level */
+    if (n_needs && !given_by(own, t) && add_keys(at, data_key, needs, &env, &n, e) != 0) {
+        core_env_free(env);
+        free(*missing);
+        *missing = NULL;
+        return NULL;
+    }
     for (size_t i = 0; own && own[i].k; i++)
         env_put(&env, &n, own[i].k, strlen(own[i].k), own[i].v ? own[i].v : "");
     return env;
@@ -230,8 +257,13 @@ static void provision(struct create *c, const struct e2b_sandbox *vm)
     struct session *s = session_of(c->j, c->row);
     char *missing = NULL;
     struct session_start q = {.tool = c->q->tool, .command = c->q->command, .vm = vm};
-    struct kv *env = core_tool_env(t, c->q->env, &missing);
+    struct err e = {0};
+    struct kv *env = core_keys_env(c->j, t, c->q->env, &missing, &e);
 
+    if (!env) {
+        failed_up(c, &e);
+        return;
+    }
     q.env = env;
     if (!c->q->when_ready)
         told_done(c, NULL);
@@ -415,6 +447,20 @@ static void new_row(struct jobs *j, struct create *c)
     core_row_insert(j, row, on_row, c);
 }
 
+/* A key that is there and cannot be used is met before anything is spent. */
+static bool key_refused(struct jobs *j, struct cmd *cmd, const struct tool *t)
+{
+    struct err e = {0};
+    char *missing = NULL;
+    struct kv *env = core_keys_env(j, t, cmd->create->env, &missing, &e);
+
+    if (!env)
+        jobs_done(j, cmd->m.req_id, &e, 0);
+    free(missing);
+    core_env_free(env);
+    return !env;
+}
+
 static bool refused(struct jobs *j, struct cmd *cmd, const struct tool *t)
 {
     uint64_t req = cmd->m.req_id;
@@ -431,7 +477,7 @@ static bool refused(struct jobs *j, struct cmd *cmd, const struct tool *t)
     else if (core_killall_busy(j))
         core_done_err(j, req, 0, ERR_CONFLICT, "nothing is made while everything is being killed");
     else
-        return false;
+        return key_refused(j, cmd, t);
     return true;
 }
 

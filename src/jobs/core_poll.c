@@ -444,6 +444,23 @@ void core_poll_start(struct jobs *j)
         arm(j, 0);
 }
 
+void core_poll_reset(struct jobs *j)
+{
+    struct lister *p = j->priv->poll;
+
+    for (size_t i = 0; i < p->waiters.n; i++)
+        core_done_err(j, p->waiters.v[i].req_id, 0, ERR_CANCELLED,
+                      "the account has changed meanwhile; look again");
+    ARR_CLEAR(&p->waiters);
+    core_call_cancel(j, p->client, p->call);
+    net_timer_cancel(j->o.net, p->timer);
+    p->call = p->timer = 0;
+    p->listed = p->again = false;
+    p->lists = 0;
+    p->empties = p->attempt = 0;
+    p->changed_at = 0;
+}
+
 size_t core_poll_lists(const struct jobs *j)
 {
     return j->priv->poll->lists;

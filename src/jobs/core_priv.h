@@ -3,6 +3,7 @@
  *   core.c           life, dispatch, answers, calls to the store
  *   core_rows.c      the table: ids, persistence, what the main thread is told
  *   core_account.c   which key and addresses are in force; link state
+ *   core_keys.c      stored keys: read, opened; core_keyops.c changes them
  *   core_local.c     finding and starting the embedded provider
  *   core_poll.c      the list: pace, reconciliation, what follows from it
  *   core_create.c    provisioning, lost answers
@@ -15,11 +16,13 @@
 #include <cct/jobs/command.h>
 #include <cct/jobs/core.h>
 #include <cct/jobs/session.h>
+#include <cct/keys.h>
 #include <cct/util/arr.h>
 
 struct act;
 struct create;
 struct kill;
+struct keys;
 struct killall;
 struct lister;
 struct local;
@@ -60,7 +63,9 @@ struct jobs_priv {
     struct link link;
     struct err account_err;
     char *place;                /* jobs_place() */
-    char *hidden;               /* what the key in force shadows */
+    struct key_found key;       /* in force, or meant; without the key itself */
+    bool chosen;                /* the order was asked once */
+    struct keys *keys;
     ARR(struct e2b *) old;      /* clients of earlier addresses, until their calls ended */
     uint64_t old_timer;
     struct local *local;
@@ -87,6 +92,7 @@ typedef void (*core_row_fn)(void *ctx, struct jobs *j, uint64_t id, const struct
 void core_row_insert(struct jobs *j, const struct sandbox *row, core_row_fn fn, void *ctx);
 void core_row_remove(struct jobs *j, uint64_t id);
 void core_rows_flush(struct jobs *j);
+void core_rows_clear(struct jobs *j); /* out of sight, not out of the store; told */
 void core_row_set(char **field, const char *value); /* replaces a text, cleaned */
 bool core_is_plain(const char *s); /* printable ASCII alone */
 /* The row's state or VM changed: its session is told, streams of ours are kept. */
@@ -96,6 +102,8 @@ bool core_row_live(const struct sandbox *row);
 
 /* --- core_account.c ------------------------------------------------------------- */
 void core_account_start(struct jobs *j);
+/* The stored keys are known, or have changed. */
+void core_account_keys(struct jobs *j);
 void core_account_release(struct jobs *j);
 /* The account could not be reached: a local provider may have moved. */
 void core_account_lost(struct jobs *j);
@@ -109,6 +117,18 @@ void core_link(struct jobs *j, enum link_state st, const char *text);
 /* Link state from a failed call. */
 void core_link_err(struct jobs *j, const struct err *e);
 
+/* --- core_keys.c ---------------------------------------------------------------- */
+void core_keys_start(struct jobs *j);
+void core_keys_release(struct jobs *j);
+void core_keys_cmd(struct jobs *j, struct cmd *c);
+bool core_keys_settled(const struct jobs *j); /* read, and no Argon2 runs for them */
+struct keys_at core_keys_at(const struct jobs *j);
+/* The plain key of a row; NULL with *e, which names level and last four. */
+struct secret *core_keys_open(struct jobs *j, const struct st_key *row, struct err *e);
+/* Environment of an agent, see core_tool_env(). */
+struct kv *core_keys_env(struct jobs *j, const struct tool *t, const struct kv *own,
+                         char **missing, struct err *e);
+
 /* --- core_local.c --------------------------------------------------------------- */
 /* Find it, else start it when allowed; core_account_local() gets the outcome. */
 void core_local_open(struct jobs *j);
@@ -118,6 +138,8 @@ void core_local_release(struct jobs *j);
 void core_poll_init(struct jobs *j);
 void core_poll_release(struct jobs *j);
 void core_poll_start(struct jobs *j);
+/* Another account: what is under way is dropped, the next list is the first. */
+void core_poll_reset(struct jobs *j);
 /* A list soon (ms from now), at the latest. */
 void core_poll_soon(struct jobs *j, int64_t ms);
 void core_poll_refresh(struct jobs *j, uint64_t req_id);
@@ -146,7 +168,12 @@ void core_create_demo(struct jobs *j);
 typedef void (*core_kill_fn)(void *ctx, const struct err *e, bool already_gone);
 bool core_create_kill(struct jobs *j, const struct sandbox *row, core_kill_fn fn, void *ctx);
 void core_create_kill_drop(struct jobs *j, void *ctx);
-struct kv *core_tool_env(const struct tool *t, const struct kv *own, char **missing);
+/* Tool's own variables, then the provider keys it needs, then the user's. *missing: the
+ * providers none of which has a key, or NULL. NULL with *e when there is a key that cannot
+ * be used. */
+struct kv *core_tool_env(const struct keys_at *at, const struct secret *data_key,
+                         const struct tool *t, const struct kv *own, char **missing,
+                         struct err *e);
 void core_env_free(struct kv *env);
 
 /* --- core_kill.c ---------------------------------------------------------------- */

@@ -284,6 +284,14 @@ void core_row_remove(struct jobs *j, uint64_t id)
     post_all(j);
 }
 
+void core_rows_clear(struct jobs *j)
+{
+    for (size_t i = 0; i < j->table.n; i++)
+        sandbox_release(&j->table.v[i]);
+    ARR_CLEAR(&j->table);
+    post_all(j);
+}
+
 void core_rows_load(struct jobs *j, struct st_reply *r)
 {
     if (r->err.code)

@@ -1,17 +1,12 @@
-/* Which E2B key is in force, and the keys that were taken out of the environment. */
-#include <cct/keys.h>
-#include <cct/model/sandbox.h>
-#include <cct/util/arr.h>
-#include <cct/util/buf.h>
-#include <cct/util/fs.h>
-#include <cct/util/json.h>
+/* One order of keys: which is in force, and what it hides. */
+#include "keys_priv.h"
+
+#include <cct/secrets/digest.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
-#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { CONFIG_MAX = 256 << 10, KEY_MAX = 4096 };
 
 static const char *const source_names[] = {
     [KEY_NONE] = "none",         [KEY_ENV] = "environment", [KEY_PROJECT] = "project key",
@@ -31,240 +26,208 @@ void key_found_release(struct key_found *k)
     *k = (struct key_found){0};
 }
 
-/* --- out of the environment ---------------------------------------------------- */
+/* --- the service ------------------------------------------------------------------ */
 
-/* Filled once, before there are threads; constant after that. */
-static struct {
-    const char *name;
-    struct secret *value;
-} taken[] = {{"E2B_API_KEY", NULL},       {"ANTHROPIC_API_KEY", NULL},
-             {"OPENAI_API_KEY", NULL},    {"CLAUDE_CODE_OAUTH_TOKEN", NULL},
-             {"CODEX_API_KEY", NULL},     {"OPENROUTER_API_KEY", NULL},
-             {"GITHUB_TOKEN", NULL},      {"GH_TOKEN", NULL}};
-
-void keys_take_env(void)
+const char *keys_domain(void)
 {
-    for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
-        secret_free(taken[i].value);
-        taken[i].value = secret_take_env(taken[i].name);
-    }
+    const char *domain = getenv("E2B_DOMAIN");
+
+    return domain && *domain ? domain : "e2b.app";
 }
 
-static const struct secret *taken_of(const char *name)
+char *keys_api(void)
 {
-    for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
-        if (str_eq(taken[i].name, name))
-            return taken[i].value;
+    const char *v = getenv("E2B_API_URL");
+    char *url = v && *v ? xstrdup(v) : xasprintf("https://api.%s", keys_domain());
+
+    while (str_ends(url, "/"))
+        url[strlen(url) - 1] = '\0';
+    return url;
+}
+
+bool keys_api_is_own(const char *api)
+{
+    static const char *const own[] = {"https://api.e2b.app", "https://api.e2b.dev",
+                                      "https://api.e2b.pro"};
+
+    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+        if (str_eq_nocase(api, own[i]))
+            return true;
+    return false;
+}
+
+/* --- rows ---------------------------------------------------------------------------- */
+
+void key_mark(const struct secret *key, char *dst)
+{
+    unsigned char h[32];
+
+    if (secret_len(key) < 12) {
+        str_copy(dst, 12, "short");
+        return;
+    }
+    digest_sha256(h, secret_value(key), secret_len(key));
+    hex_encode(dst, h, 4);
+}
+
+void key_row_mask(const struct st_key *row, char *dst)
+{
+    snprintf(dst, 16, "****%s", row->last4);
+}
+
+enum key_source key_row_source(const struct st_key *row)
+{
+    return row->project ? KEY_PROJECT : KEY_USER;
+}
+
+const struct st_key *keys_row(const struct st_keys *k, const char *project, const char *provider,
+                              const char *api)
+{
+    for (size_t i = 0; k && i < k->n; i++)
+        if (str_eq(k->v[i].project, project) && str_eq(k->v[i].provider, provider) &&
+            (!api || str_eq(k->v[i].api, api)))
+            return &k->v[i];
     return NULL;
 }
 
-/* --- E2B ------------------------------------------------------------------------- */
+/* --- E2B -------------------------------------------------------------------------------- */
 
-/* A key as pasted may have blanks around it; inside it only visible ASCII makes a
- * header value. Its form is not judged further: other deployments have others. */
-static struct secret *clean_key(const char *s, const char *where, struct err *e)
+/* Keys of one account hide nothing of each other. */
+static void note_hidden(struct key_found *k, const char *mask, const char *mark,
+                        enum key_source s)
 {
-    size_t len = strlen(s);
+    char *all;
 
-    while (len && (unsigned char)s[len - 1] <= ' ')
-        len--;
-    while (len && (unsigned char)*s <= ' ')
-        s++, len--;
-    if (len == 0)
-        return NULL;
-    for (size_t i = 0; i < len; i++) {
-        if ((unsigned char)s[i] > ' ' && (unsigned char)s[i] < 0x7f && len <= KEY_MAX)
-            continue;
-        err_set(e, ERR_INVALID, "cannot use the E2B key of %s: it holds blanks or other characters "
-                "that no key has; set it again", where);
-        return NULL;
-    }
-    return secret_new(s, len);
-}
-
-static struct secret *env_key(bool *set, struct err *e)
-{
-    const struct secret *raw = taken_of("E2B_API_KEY");
-    struct secret *key;
-
-    *set = raw != NULL;
-    if (!raw)
-        return NULL;
-    key = clean_key(secret_value(raw), "E2B_API_KEY", e);
-    if (!key && !(e && e->code))
-        *set = false; /* only blanks: as good as unset */
-    return key;
-}
-
-/* The tree holds plain keys and tokens; nobody else looks at it. */
-static void wipe_strings(const struct cJSON *j)
-{
-    for (const struct cJSON *c = json_first(j); c; c = json_next(c)) {
-        const char *s = json_is_string(c) ? json_str_of(c) : NULL;
-        if (s)
-            secret_wipe((char *)(uintptr_t)s, strlen(s));
-        else
-            wipe_strings(c);
-    }
-}
-
-struct cli_config {
-    struct secret *key;
-    char *team_id;
-};
-
-static void read_config(const char *path, const char *text, size_t len, struct cli_config *c,
-                        struct err *e)
-{
-    struct cJSON *j = json_parse(text, len, e);
-    const char *key, *team;
-
-    if (!json_is_object(j)) {
-        if (!j)
-            err_wrap(e, "cannot read '%s'", path);
-        else
-            err_set(e, ERR_INVALID, "cannot read '%s': it is no E2B CLI configuration", path);
-        wipe_strings(j);
-        json_free(j);
+    if (str_eq(mark, k->mark) && str_eq(mask, k->mask))
         return;
-    }
-    /* version 2 speaks of projects, version 1 of teams */
-    key = json_str(j, "projectApiKey", json_str(j, "teamApiKey", NULL));
-    team = json_str(j, "projectId", json_str(j, "teamId", NULL));
-    if (json_i64(j, "version", 0) < 1)
-        err_set(e, ERR_UNSUPPORTED, "cannot use '%s': it is of an old E2B CLI; run e2b auth login",
-                path);
-    else if (key)
-        c->key = clean_key(key, path, e);
-    if (c->key)
-        c->team_id = xstrdup(team);
-    wipe_strings(j);
-    json_free(j);
+    all = xasprintf("%s%s%s (%s)", k->hidden ? k->hidden : "hides ", k->hidden ? ", " : "", mask,
+                    key_source_name(s));
+    free(k->hidden);
+    k->hidden = all;
 }
 
-static void find_config(struct cli_config *c, struct err *e)
+static void note_secret(struct key_found *k, const struct secret *s, enum key_source from)
 {
-    const char *home = getenv("HOME");
-    struct err why = {0};
-    char *path, *text;
-    size_t len = 0;
+    char mask[16], mark[12];
 
-    if (!home || home[0] != '/')
-        return;
-    path = xasprintf("%s/.e2b/config.json", home);
-    text = fs_read(path, CONFIG_MAX, false, &len, &why);
-    if (text)
-        read_config(path, text, len, c, &why);
-    else if (why.code == ERR_NOTFOUND)
-        err_clear(&why);
-    if (why.code && e && !e->code)
-        *e = why;
-    secret_wipe(text, text ? len : 0);
-    free(text);
-    free(path);
+    secret_mask(s, mask);
+    key_mark(s, mark);
+    note_hidden(k, mask, mark, from);
 }
 
-static bool same_key(const struct secret *a, const struct secret *b)
-{
-    return secret_len(a) == secret_len(b) &&
-           memcmp(secret_value(a), secret_value(b), secret_len(a)) == 0;
-}
-
-static void note_hidden(struct key_found *k, const struct secret *other, enum key_source s)
+static void note_row(struct key_found *k, const struct st_key *row)
 {
     char mask[16];
 
-    secret_mask(other, mask);
-    free(k->hidden);
-    k->hidden = xasprintf("hides %s (%s)", mask, key_source_name(s));
+    key_row_mask(row, mask);
+    note_hidden(k, mask, row->mark, key_row_source(row));
 }
 
-/* A set but unusable variable does not fall back to another key in silence: the
- * user meant that one. */
-void keys_find_e2b(struct key_found *k, struct err *e)
+/* What lies behind the level in force. */
+static void note_rest(struct key_found *k, const struct keys_at *at)
 {
-    struct cli_config cli = {0};
+    const struct st_key *own = NULL, *user;
+
+    if (at->stored && at->stored->project)
+        own = keys_row(at->stored, at->stored->project, "e2b", at->api);
+    user = keys_row(at->stored, NULL, "e2b", at->api);
+    if (own && k->source < KEY_PROJECT)
+        note_row(k, own);
+    if (user && k->source < KEY_USER)
+        note_row(k, user);
+    if (!at->outside->cli)
+        return;
+    if (k->source < KEY_E2B_CLI)
+        note_secret(k, at->outside->cli, KEY_E2B_CLI);
+    char mark[12];
+    key_mark(at->outside->cli, mark);
+    if (str_eq(mark, k->mark))
+        k->team_id = xstrdup(at->outside->team_id);
+}
+
+static void take_secret(struct key_found *k, const struct secret *s, enum key_source from)
+{
+    k->source = from;
+    k->key = secret_dup(s);
+    secret_mask(s, k->mask);
+    key_mark(s, k->mark);
+}
+
+int keys_need_yes(const struct keys_at *at, const struct st_key *row, struct err *e)
+{
+    char mask[16];
+
+    if (!row->project || !at->by_folder || at->stored->folder_ok)
+        return 0;
+    key_row_mask(row, mask);
+    return err_set(e, ERR_AUTH, "the .cc-tui of this folder chooses the project '%.64s', whose %s "
+                   "key %s is used here only if you say so: run cc-tui keys trust, or start with "
+                   "--project", at->project ? at->project : "", row->provider, mask);
+}
+
+static int other_service(const struct keys_at *at, const struct st_key *row, struct err *e)
+{
+    char mask[16];
+
+    key_row_mask(row, mask);
+    return err_set(e, ERR_AUTH, "the %s %s was added for %.80s and is not sent to %.80s: add one "
+                   "for that with cc-tui keys add e2b%s, or unset E2B_API_URL and E2B_DOMAIN",
+                   key_source_name(key_row_source(row)), mask, row->api, at->api,
+                   row->project ? " --project" : "");
+}
+
+/* True when the level has a key: it is in force, or *e says why it cannot be. */
+static bool take_level(const struct keys_at *at, const char *project, struct key_found *k,
+                       struct err *e)
+{
+    const struct st_key *any = keys_row(at->stored, project, "e2b", NULL);
+    const struct st_key *row = keys_row(at->stored, project, "e2b", at->api);
+
+    if (!any)
+        return false;
+    if (keys_need_yes(at, row ? row : any, e) != 0)
+        return true;
+    if (!row) {
+        other_service(at, any, e);
+        return true;
+    }
+    k->source = key_row_source(row);
+    k->row = row;
+    key_row_mask(row, k->mask);
+    str_copy(k->mark, sizeof(k->mark), row->mark ? row->mark : "");
+    return true;
+}
+
+void keys_choose(const struct keys_at *at, struct key_found *k, struct err *e)
+{
+    const struct keys_outside *o = at->outside;
     struct err own = {0};
-    bool set;
 
     *k = (struct key_found){0};
-    err_clear(&own);
-    k->key = env_key(&set, &own);
-    find_config(&cli, &own);
-    if (k->key) {
-        k->source = KEY_ENV;
-        if (cli.key && !same_key(k->key, cli.key))
-            note_hidden(k, cli.key, KEY_E2B_CLI);
-        else if (cli.key)
-            k->team_id = xstrdup(cli.team_id);
-    } else if (!set && cli.key) {
-        k->source = KEY_E2B_CLI;
-        k->key = secret_dup(cli.key);
-        k->team_id = xstrdup(cli.team_id);
-    }
-    secret_free(cli.key);
-    free(cli.team_id);
+    if (o->env)
+        take_secret(k, o->env, KEY_ENV);
+    else if (o->env_err.code)
+        own = o->env_err;
+    else if (!(at->stored && at->stored->project && take_level(at, at->stored->project, k, &own)) &&
+             !take_level(at, NULL, k, &own) && o->cli)
+        take_secret(k, o->cli, KEY_E2B_CLI);
+    if (k->source != KEY_NONE)
+        note_rest(k, at);
+    if (!own.code)
+        own = o->cli_err;
     if (e)
         *e = own;
 }
 
-/* --- providers ----------------------------------------------------------------- */
+/* --- providers ----------------------------------------------------------------------------- */
 
-/* A tool may read either name, so a key found under one goes out under all. */
-static const struct {
-    const char *provider, *names[3];
-} providers[] = {
-    {"anthropic", {"ANTHROPIC_API_KEY"}},
-    {"anthropic_token", {"CLAUDE_CODE_OAUTH_TOKEN"}},
-    {"openai", {"OPENAI_API_KEY", "CODEX_API_KEY"}},
-    {"openrouter", {"OPENROUTER_API_KEY"}},
-    {"github", {"GITHUB_TOKEN", "GH_TOKEN"}},
-};
+const char *const key_providers[] = {"e2b",        "anthropic", "anthropic_token", "openai",
+                                     "openrouter", "github",    NULL};
 
-static const char *const *names_of(const char *provider)
+bool key_provider_ok(const char *provider)
 {
-    for (size_t i = 0; i < sizeof(providers) / sizeof(providers[0]); i++)
-        if (str_eq(providers[i].provider, provider))
-            return providers[i].names;
-    return NULL;
-}
-
-static const char *find_value(const char *const *names)
-{
-    for (; names && *names; names++) {
-        const struct secret *v = taken_of(*names);
-        if (v)
-            return secret_value(v);
-    }
-    return NULL;
-}
-
-struct kv *keys_provider_env(const char *const *needs, char **missing)
-{
-    ARR(struct kv) found = ARR_INIT;
-    struct buf lack = BUF_INIT;
-
-    for (; needs && *needs; needs++) {
-        const char *const *names = names_of(*needs);
-        const char *v = find_value(names);
-        for (; v && *names; names++)
-            *ARR_PUSH(&found) = (struct kv){xstrdup(*names), xstrdup(v)};
-        if (!v)
-            buf_addf(&lack, "%s%s", lack.len ? " or " : "", *needs);
-    }
-    if (missing)
-        *missing = !found.n && lack.len ? buf_detach(&lack, NULL) : NULL;
-    buf_release(&lack);
-    ARR_PUSH(&found); /* the end: k is NULL */
-    return found.v;
-}
-
-void keys_env_free(struct kv *env)
-{
-    for (struct kv *v = env; v && v->k; v++) {
-        secret_wipe(v->v, strlen(v->v));
-        free(v->k);
-        free(v->v);
-    }
-    free(env);
+    for (size_t i = 0; key_providers[i]; i++)
+        if (str_eq(key_providers[i], provider))
+            return true;
+    return false;
 }

@@ -48,7 +48,7 @@ only_in() { # header regex, allowed path regex, message
     [ -n "$others" ] && find_bad "#[[:space:]]*include[[:space:]]+<($1)>" "$3" $others
 }
 # 2. one owner for each library; no relative includes
-only_in '(n?curses|term)[a-z]*\.h|ncursesw/.*' '^ui/term(_[a-z]+)?\.c$' 'curses belongs to ui/term.c'
+only_in '(n?curses[a-z]*|term)\.h|ncursesw/.*' '^ui/term(_[a-z]+)?\.c$' 'curses belongs to ui/term.c'
 only_in 'curl/.*' '^src/net/' 'libcurl belongs to src/net'
 only_in 'sqlite3\.h' '^src/store/' 'sqlite belongs to src/store'
 only_in 'sodium\.h' '^src/secrets/' 'libsodium belongs to src/secrets'

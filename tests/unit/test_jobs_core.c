@@ -168,6 +168,9 @@ static void test_env(void **state)
     struct tools *all = tools_new();
     struct kv own[] = {{(char *)"IS_SANDBOX", (char *)"0"}, {(char *)"MINE", (char *)"x"},
                        {NULL, NULL}};
+    struct keys_outside out = {0};
+    struct keys_at at = {.outside = &out, .api = "https://api.e2b.app", .project = "default"};
+    struct err e = {0};
     char *missing;
     struct kv *env;
 
@@ -175,60 +178,51 @@ static void test_env(void **state)
     unsetenv("CLAUDE_CODE_OAUTH_TOKEN");
     setenv("ANTHROPIC_API_KEY", "sk-ant-0123456789", 1);
     keys_take_env();
-    env = core_tool_env(tools_find(all, "claude"), own, &missing);
+    env = core_tool_env(&at, NULL, tools_find(all, "claude"), own, &missing, &e);
     assert_null(missing);
     assert_string_equal(value(env, "ANTHROPIC_API_KEY"), "sk-ant-0123456789");
     assert_string_equal(value(env, "IS_SANDBOX"), "0"); /* the user has the last word */
     assert_string_equal(value(env, "MINE"), "x");
     core_env_free(env);
     keys_take_env();
-    env = core_tool_env(tools_find(all, "claude"), NULL, &missing);
+    env = core_tool_env(&at, NULL, tools_find(all, "claude"), NULL, &missing, &e);
     assert_non_null(missing);
     free(missing);
     core_env_free(env);
     tools_free(all);
 }
 
-/* The place with what follows its host cut off. */
-static void assert_host(const struct jobs_opts *o, const char *host)
-{
-    char *place = jobs_place(o), *mark = strchr(place, '#');
-
-    if (mark)
-        *mark = '\0';
-    assert_string_equal(place, host);
-    free(place);
-}
-
+/* What comes out for a key: the host, and a mark of the key. */
 static void test_place(void **state)
 {
-    struct secret *key = secret_new("e2b_0123456789", 14);
-    struct secret *other = secret_new("e2b_9876543210", 14);
-    struct key_found found = {.key = key}, second = {.key = other};
-    struct jobs_opts o = {0};
+    struct key_found none = {0}, one = {.source = KEY_ENV, .mark = "0a0b0c0d"},
+                     two = {.source = KEY_USER, .mark = "1a0b0c0d"};
+    struct err fine = {0}, bad = {.code = ERR_AUTH};
+    static const struct {
+        const char *api, *place;
+    } t[] = {{"https://api.e2b.app", "api.e2b.app#0a0b0c0d"},
+             {"https://api.example.org/base", "api.example.org#0a0b0c0d"},
+             {"http://127.0.0.1:3000", "127.0.0.1:3000#0a0b0c0d"}};
     char *a, *b;
 
     (void)state;
-    unsetenv("E2B_API_URL");
-    unsetenv("E2B_DOMAIN");
-    assert_host(&o, "local");
-    o.key = &found;
-    assert_host(&o, "api.e2b.app");
-    setenv("E2B_DOMAIN", "example.org", 1);
-    assert_host(&o, "api.example.org");
-    setenv("E2B_API_URL", "http://127.0.0.1:3000/", 1);
-    assert_host(&o, "127.0.0.1:3000");
-    a = jobs_place(&o);
-    o.key = &second; /* perhaps another account of the same service */
-    b = jobs_place(&o);
-    assert_string_not_equal(a, b);
-    assert_null(strstr(b, "9876"));
+    for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+        a = jobs_place(false, t[i].api, &one, &fine);
+        b = jobs_place(false, t[i].api, &two, &fine); /* perhaps another account */
+        assert_string_equal(a, t[i].place);
+        assert_string_not_equal(a, b);
+        free(a);
+        free(b);
+    }
+    a = jobs_place(true, t[0].api, &one, &fine);
+    assert_string_equal(a, "local");
     free(a);
-    free(b);
-    o.local = true;
-    assert_host(&o, "local");
-    secret_free(key);
-    secret_free(other);
+    a = jobs_place(false, t[0].api, &none, &fine);
+    assert_string_equal(a, "local");
+    free(a);
+    a = jobs_place(false, t[0].api, &none, &bad); /* a key was meant: nothing is shown */
+    assert_string_equal(a, "api.e2b.app");
+    free(a);
 }
 
 int main(void)

@@ -30,8 +30,15 @@ enum cmd_type {
     CMD_ACTIVE,         /* on */
     CMD_RAW,            /* sandbox, n: offset, on: follow */
     CMD_EVENTS,         /* sandbox, on: follow */
-    CMD_SAY             /* sandbox, n: level, text */
+    CMD_SAY,            /* sandbox, n: level, text */
+    CMD_UNLOCK,         /* key: the vault's passphrase */
+    CMD_KEY_ADD,        /* text: provider, on: for the project, key */
+    CMD_KEY_RM,         /* text: provider, on: of the project */
+    CMD_KEY_TRUST,      /* the folder's .cc-tui may choose the project's keys */
+    CMD_KEY_PROTECT,    /* key: a passphrase; NULL: by a key file */
+    CMD_STRETCHED       /* within the jobs: key, or text: why there is none */
 };
+struct secret;
 struct cmd_create {
     char *tool, *template_id, *name, *prompt, *command; /* NULL = none, default */
     int timeout_s;
@@ -44,6 +51,7 @@ struct cmd {
     int64_t n;
     bool on;
     char *text;
+    struct secret *key; /* freed with the command; may be NULL */
     struct cmd_create *create;
 };
 /* Zeroed, with its free function set. */

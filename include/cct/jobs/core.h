@@ -14,6 +14,7 @@
 #include <cct/util/map.h>
 
 struct key_found;
+struct keys_outside;
 struct session;
 struct tools; /* the tool registry, cct/config/tools.h */
 
@@ -28,8 +29,11 @@ struct jobs_opts {
     bool local, local_unsafe; /* the embedded provider whatever keys exist */
     bool start_local;      /* may start it when none runs */
     bool local_private_net; /* then with private networks */
-    const struct key_found *key; /* with a key: the cloud, unless local; may be NULL */
-    const struct err *key_err;   /* what was wrong while looking for it, or NULL */
+    const struct keys_outside *outside; /* any key here or stored: the cloud, unless local */
+    const char *project_folder;  /* of the .cc-tui that chose the project, or NULL */
+    const char *config_dir;      /* where the vault's key file lies */
+    const struct secret *passphrase; /* of the vault, or NULL */
+    bool keys_only;        /* stored keys are looked after, no service is asked */
     bool first_demo;       /* local and nothing made here yet: create one demo sandbox */
     const char *runtime_dir, *state_dir; /* the provider's; NULL = its own defaults */
     int poll_ms;           /* list interval while active; 0 = 3000 */
@@ -59,10 +63,10 @@ struct jobs {
  * the store for ST_OPENED on that queue; jobs reads the rest itself. jobs_free after
  * net_stop. */
 struct net_hooks;
-/* Where the account that these options lead to lives: "local", or the API's host and a
- * mark of the key. Rows of other places stay in the store, out of sight, until a list of
+/* Where the account of that key (keys_choose's answer) lives: "local", or the API's host and
+ * the key's mark. Rows of other places stay in the store, out of sight, until a list of
  * this place names them. New string. */
-char *jobs_place(const struct jobs_opts *o);
+char *jobs_place(bool local, const char *api, const struct key_found *k, const struct err *e);
 struct jobs *jobs_new(const struct jobs_opts *o);
 struct net_hooks jobs_hooks(struct jobs *j);
 void jobs_free(struct jobs *j);

@@ -1,0 +1,358 @@
+/* Stored keys on the net thread: read when the program starts and looked at again now and
+ * then (another cc-tui may add or remove one), opened only when they are used. Argon2 runs
+ * on a thread of its own, so that neither streams nor the screen wait for it. */
+#include "core_keys.h"
+
+#include <cct/config/tools.h>
+#include <cct/secrets/vault.h>
+#include <cct/util/str.h>
+#include <cct/util/thread.h>
+#include <cct/util/xalloc.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOK_MS 4000
+
+/* One stretching of a passphrase; its thread posts CMD_STRETCHED. */
+struct stretch {
+    struct mq *mq;
+    struct vault_kdf kdf;
+    struct secret *passphrase;
+    pthread_t thread;
+    bool running;
+};
+
+const char *const keys_locked_text =
+    "the vault is locked: start with --unlock, or give the passphrase by --passphrase-fd";
+
+struct keys_at core_keys_at(const struct jobs *j)
+{
+    const struct keys *k = j->priv->keys;
+
+    return (struct keys_at){.outside = j->o.outside,
+                            .stored = k ? k->stored : NULL,
+                            .api = k ? k->api : NULL,
+                            .project = j->o.project ? j->o.project : "default",
+                            .by_folder = j->o.project_folder != NULL};
+}
+
+/* --- stretching ------------------------------------------------------------------ */
+
+static void stretch_main(void *arg)
+{
+    struct stretch *s = arg;
+    struct cmd *c = cmd_new(CMD_STRETCHED, 0);
+    struct err e = {0};
+
+    c->key = vault_stretch(&s->kdf, s->passphrase, &e);
+    if (!c->key)
+        c->text = xstrdup(e.text);
+    mq_post(s->mq, MQ_NORMAL, &c->m);
+}
+
+static void stretch_end(struct keys *k)
+{
+    struct stretch *s = k->stretch;
+
+    if (!s)
+        return;
+    if (s->running)
+        pthread_join(s->thread, NULL);
+    secret_free(s->passphrase);
+    free(s);
+    k->stretch = NULL;
+}
+
+int keys_stretch(struct keys *k, const struct vault_kdf *kdf, const struct secret *passphrase,
+                 struct keyop *op, struct err *e)
+{
+    struct stretch *s;
+
+    if (k->stretch)
+        return err_set(e, ERR_BUSY, "the vault is being opened; try again");
+    s = k->stretch = xcalloc(1, sizeof(*s));
+    s->mq = net_mq(k->j->o.net);
+    s->kdf = *kdf;
+    s->passphrase = secret_dup((struct secret *)(uintptr_t)passphrase);
+    k->stretch_for = op;
+    s->running = thread_start(&s->thread, THREAD_WORK, "vault", stretch_main, s) == 0;
+    if (s->running)
+        return 0;
+    stretch_end(k);
+    return err_set(e, ERR_IO, "the vault cannot be opened: no thread for it");
+}
+
+/* --- the data key ----------------------------------------------------------------- */
+
+static bool fits(const struct keys *k, const struct secret *data_key)
+{
+    const struct st_vault *v = &k->stored->vault;
+
+    return vault_is_key(data_key, v->uid, v->proof, v->proof_len);
+}
+
+static void take_data_key(struct keys *k, struct secret *take)
+{
+    secret_free(k->data_key);
+    k->data_key = take;
+    err_clear(&k->locked);
+}
+
+static void by_file(struct keys *k)
+{
+    struct secret *s = vault_file_read(k->j->o.config_dir, k->stored->vault.uid, &k->locked);
+
+    if (s && !fits(k, s)) {
+        secret_free(s);
+        s = NULL;
+        err_set(&k->locked, ERR_CORRUPT, "the key file does not belong to the stored keys; put "
+                "back the right one, or remove the keys and add them again");
+    }
+    if (s)
+        take_data_key(k, s);
+}
+
+static void by_passphrase(struct keys *k)
+{
+    const struct st_vault *v = &k->stored->vault;
+    struct vault_kdf kdf;
+
+    err_set(&k->locked, ERR_AUTH, "%s", keys_locked_text);
+    if (!k->passphrase || k->opening)
+        return;
+    if (vault_kdf_read(&kdf, v->ops, v->mem, v->salt, v->salt_len, &k->locked) == 0 &&
+        keys_stretch(k, &kdf, k->passphrase, NULL, &k->locked) == 0)
+        k->opening = true;
+}
+
+static void unlock(struct keys *k)
+{
+    const struct st_vault *v = k->stored ? &k->stored->vault : NULL;
+
+    err_clear(&k->locked);
+    if (!v || !*v->uid) {
+        secret_free(k->data_key);
+        k->data_key = NULL;
+        return;
+    }
+    if (k->data_key && fits(k, k->data_key))
+        return;
+    secret_free(k->data_key);
+    k->data_key = NULL;
+    if (v->passphrase)
+        by_passphrase(k);
+    else
+        by_file(k);
+}
+
+/* Who waits for the vault goes on, with or without it. */
+static void opened(struct keys *k)
+{
+    k->opening = false;
+    core_account_keys(k->j);
+    core_run_held(k->j);
+}
+
+static void stretched(struct keys *k, struct cmd *c)
+{
+    const struct st_vault *v = k->stored ? &k->stored->vault : NULL;
+    struct keyop *op = k->stretch_for;
+    struct vault_kdf kdf = k->stretch ? k->stretch->kdf : (struct vault_kdf){0};
+    struct secret *s = NULL;
+
+    stretch_end(k);
+    k->stretch_for = NULL;
+    if (op) {
+        keyop_stretched(op, &kdf, c->key, c->text);
+        return;
+    }
+    if (!c->key)
+        err_set(&k->locked, ERR_FULL, "%s", c->text);
+    else if (v && v->passphrase)
+        s = vault_unwrap(c->key, &kdf, v->uid, v->sealed, v->sealed_len, &k->locked);
+    if (s && !fits(k, s)) {
+        secret_free(s);
+        s = NULL;
+        err_set(&k->locked, ERR_CORRUPT, "the vault does not open: its head was changed");
+    }
+    if (s)
+        take_data_key(k, s);
+    else
+        secret_free(k->passphrase), k->passphrase = NULL; /* it was the wrong one */
+    if (k->unlock_req)
+        jobs_done(k->j, k->unlock_req, s ? NULL : &k->locked, 0);
+    else if (!s && k->j->o.follow_all) /* a command tells it with what fails by it */
+        jobs_say(k->j, 2, 0, "%s", k->locked.text);
+    k->unlock_req = 0;
+    opened(k);
+}
+
+static void give_passphrase(struct keys *k, struct cmd *c)
+{
+    if (k->opening) {
+        core_done_err(k->j, c->m.req_id, 0, ERR_BUSY, "the vault is being opened already");
+        return;
+    }
+    secret_free(k->passphrase);
+    k->passphrase = c->key;
+    c->key = NULL;
+    unlock(k);
+    if (k->opening)
+        k->unlock_req = c->m.req_id;
+    else
+        jobs_done(k->j, c->m.req_id, k->locked.code ? &k->locked : NULL, 0);
+}
+
+void core_keys_cmd(struct jobs *j, struct cmd *c)
+{
+    struct keys *k = j->priv->keys;
+
+    if (c->m.type == CMD_STRETCHED)
+        stretched(k, c);
+    else if (c->m.type == CMD_UNLOCK)
+        give_passphrase(k, c);
+    else
+        keyop_start(k, c);
+}
+
+/* --- reading ------------------------------------------------------------------------- */
+
+static void look_later(void *ctx);
+
+static void arm(struct keys *k)
+{
+    net_timer_cancel(k->j->o.net, k->timer);
+    /* a command is over before anything could change under it */
+    k->timer = k->j->o.follow_all ? net_timer(k->j->o.net, LOOK_MS, look_later, k) : 0;
+}
+
+static void say_protection(struct keys *k)
+{
+    const struct st_vault *v = &k->stored->vault;
+
+    if (!k->stored->n || !k->j->o.follow_all)
+        return;
+    jobs_say(k->j, 0, 0, "%zu stored key%s, sealed; the data key is protected by %s", k->stored->n,
+             k->stored->n == 1 ? "" : "s", v->passphrase ? "a passphrase" : "a key file");
+}
+
+static void take_rows(struct keys *k, struct st_reply *r)
+{
+    bool first = !k->known;
+
+    st_keys_free(k->stored);
+    k->stored = r->keys;
+    r->keys = NULL;
+    unlock(k);
+    if (first)
+        say_protection(k);
+    else /* main shows and checks by the same rows */
+        store_keys(k->j->o.store, k->j->o.project, k->j->o.project_folder, -1,
+                   (struct st_to){k->j->o.events, 0});
+}
+
+static void on_rows(void *ctx, struct st_reply *r)
+{
+    struct keys *k = ctx;
+    bool first = !k->known;
+
+    k->read_err = r->err;
+    if (r->err.code && first)
+        jobs_say(k->j, 2, 0, "the stored keys cannot be read: %s", r->err.text);
+    if (r->got)
+        take_rows(k, r);
+    k->known = true;
+    if (first || r->got || k->undecided)
+        core_account_keys(k->j);
+    if (first)
+        core_run_held(k->j);
+    arm(k);
+    keyop_rows(k, r->err.code ? &r->err : NULL);
+}
+
+void keys_look(struct keys *k, bool anew)
+{
+    struct jobs *j = k->j;
+
+    net_timer_cancel(j->o.net, k->timer);
+    k->timer = 0;
+    store_keys(j->o.store, j->o.project ? j->o.project : "default", j->o.project_folder,
+               anew || !k->stored ? -1 : k->stored->vault.revision,
+               jobs_store(j, on_rows, k, k));
+}
+
+static void look_later(void *ctx)
+{
+    struct keys *k = ctx;
+
+    k->timer = 0;
+    keys_look(k, false);
+}
+
+bool core_keys_settled(const struct jobs *j)
+{
+    const struct keys *k = j->priv->keys;
+
+    return k && k->known && !k->opening;
+}
+
+struct secret *core_keys_open(struct jobs *j, const struct st_key *row, struct err *e)
+{
+    struct keys *k = j->priv->keys;
+    char mask[16];
+
+    if (k->data_key)
+        return keys_open(row, k->data_key, e);
+    key_row_mask(row, mask);
+    err_set(e, ERR_AUTH, "the %s %s cannot be used: %s", key_source_name(key_row_source(row)), mask,
+            k->locked.code ? k->locked.text : keys_locked_text);
+    return NULL;
+}
+
+/* --- what agents get -------------------------------------------------------------------- */
+
+struct kv *core_keys_env(struct jobs *j, const struct tool *t, const struct kv *own,
+                         char **missing, struct err *e)
+{
+    struct keys_at at = core_keys_at(j);
+    struct keys *k = j->priv->keys;
+    struct kv *env = core_tool_env(&at, k->data_key, t, own, missing, e);
+
+    if (!env && !k->data_key && k->locked.code && e->code == ERR_AUTH)
+        err_set(e, ERR_AUTH, "the stored key for %s cannot be used: %s", t->label, k->locked.text);
+    return env;
+}
+
+/* --- life ---------------------------------------------------------------------------------- */
+
+void core_keys_start(struct jobs *j)
+{
+    struct keys *k = j->priv->keys;
+
+    if (!k) {
+        k = j->priv->keys = xcalloc(1, sizeof(*k));
+        k->j = j;
+        k->api = keys_api();
+        k->passphrase = secret_dup(j->o.passphrase);
+    }
+    keys_look(k, true);
+}
+
+void core_keys_release(struct jobs *j)
+{
+    struct keys *k = j->priv->keys;
+
+    if (!k)
+        return;
+    net_timer_cancel(j->o.net, k->timer);
+    jobs_store_forget(j, k);
+    stretch_end(k);
+    keyop_release(k);
+    st_keys_free(k->stored);
+    secret_free(k->data_key);
+    secret_free(k->passphrase);
+    free(k->api);
+    free(k);
+    j->priv->keys = NULL;
+}

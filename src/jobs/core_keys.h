@@ -1,0 +1,41 @@
+/* Stored keys inside of the jobs: core_keys.c reads and opens, core_keyops.c changes. */
+#ifndef CCT_JOBS_CORE_KEYS_H
+#define CCT_JOBS_CORE_KEYS_H
+
+#include "core_priv.h"
+
+#include <cct/keys.h>
+#include <cct/secrets/vault.h>
+
+struct keyop;
+struct stretch;
+struct keys {
+    struct jobs *j;
+    char *api;                /* keys_api() */
+    struct st_keys *stored;   /* NULL: not read, or it cannot be */
+    struct err read_err;
+    struct secret *data_key;  /* NULL: locked, or there is no vault */
+    struct err locked;        /* why, when there is a vault */
+    struct secret *passphrase;
+    bool known, opening;      /* rows were read; Argon2 runs for the data key */
+    bool undecided;           /* the account's change waits for something to end */
+    uint64_t timer, unlock_req;
+    struct stretch *stretch;
+    struct keyop *stretch_for; /* NULL: for opening */
+    ARR(struct keyop *) ops;
+};
+extern const char *const keys_locked_text;
+
+/* Read the rows again; `anew` even when the revision is the same. */
+void keys_look(struct keys *k, bool anew);
+/* Argon2 on its own thread; keyop_stretched(op) or the vault's opening follows. */
+int keys_stretch(struct keys *k, const struct vault_kdf *kdf, const struct secret *passphrase,
+                 struct keyop *op, struct err *e);
+
+void keyop_start(struct keys *k, struct cmd *c);
+void keyop_rows(struct keys *k, const struct err *e);
+void keyop_stretched(struct keyop *op, const struct vault_kdf *kdf, struct secret *key,
+                     const char *error);
+void keyop_release(struct keys *k);
+
+#endif
