@@ -48,6 +48,9 @@ struct agent_adapter {
     void (*state_free)(void *state);
     /* One whole line (without its LF); with `pty` any piece of the stream. */
     void (*line)(void *state, struct agent_dec *d, const char *s, size_t len);
+    /* What a terminal would show of a line that has not ended (borrowed; NULL: nothing);
+     * may be NULL. Where it stands is where its end will stand. */
+    const char *(*rest)(void *state);
     /* The CLI ended: emit what is still open (tools -> unknown), a turn_end when
      * none came since the last turn_begin, then exit. May be NULL (default). */
     void (*end)(void *state, struct agent_dec *d, int code, int sig, const char *stderr_tail);
@@ -71,6 +74,9 @@ void agent_dec_free(struct agent_dec *d);
 /* Feed bytes; events come out synchronously. Lines over LIM_LINE_BYTES are
  * dropped up to the next LF and leave a warn notice. */
 void agent_dec_feed(struct agent_dec *d, const char *data, size_t len);
+/* The line at hand as far as it goes, as the event that its end will be (AGENT_RAW, same
+ * place, not final; text borrowed). False when there is nothing to show. */
+bool agent_dec_partial(struct agent_dec *d, struct agent_event *ev);
 /* The process is gone (code -1 and sig 0: unknown); feeds a last line without LF. */
 void agent_dec_exit(struct agent_dec *d, int code, int sig, const char *stderr_tail);
 /* Offset of the begin of the line in which the current turn began (where a later

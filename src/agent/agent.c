@@ -205,6 +205,32 @@ void agent_dec_feed(struct agent_dec *d, const char *data, size_t len)
     d->pos += len;
 }
 
+/* A protocol's line is nothing to look at before it is whole; other text is. */
+static const char *rest_of_line(struct agent_dec *d)
+{
+    const char *p = buf_str(&d->pend);
+
+    p += strspn(p, " \t\r");
+    return d->skipping || !*p || *p == '{' ? NULL : buf_str(&d->pend);
+}
+
+bool agent_dec_partial(struct agent_dec *d, struct agent_event *ev)
+{
+    const char *text = d->a->rest    ? d->a->rest(d->state)
+                       : d->a->pty   ? NULL
+                                     : rest_of_line(d);
+
+    if (!text || !*text)
+        return false;
+    *ev = AGENT_EVENT(AGENT_RAW);
+    ev->text = (char *)text;
+    ev->offset = d->line_off;
+    ev->index = d->index;
+    ev->raw_line = d->line_no;
+    ev->time_ms = d->time_ms;
+    return true;
+}
+
 void agent_dec_exit(struct agent_dec *d, int code, int sig, const char *stderr_tail)
 {
     if (d->skipping || d->pend.len) {

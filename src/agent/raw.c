@@ -212,6 +212,13 @@ static void raw_feed(void *state, struct agent_dec *d, const char *s, size_t len
     }
 }
 
+static const char *raw_rest(void *state)
+{
+    struct raw *r = state;
+
+    return r->line.len ? buf_str(&r->line) : NULL;
+}
+
 static void raw_end(void *state, struct agent_dec *d, int code, int sig,
                     const char *stderr_tail)
 {
@@ -257,6 +264,7 @@ const struct agent_adapter agent_shell = {
     .state_new = raw_new,
     .state_free = raw_free,
     .line = raw_feed,
+    .rest = raw_rest,
     .end = raw_end,
     .encode_message = raw_encode,
     .encode_interrupt = NULL,

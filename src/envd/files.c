@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { READ_MS = 60000, READ_IDLE_MS = 30000, REFUSAL_MAX = 64 << 10, WRITE_MS = 60000,
+enum { READ_MS = 60000, READ_IDLE_MS = 45000, REFUSAL_MAX = 64 << 10, WRITE_MS = 60000,
        WRITE_SLOW = 50 /* bytes a millisecond that an upload must reach */ };
 
 struct reading {

@@ -19,6 +19,7 @@
 #define STEADY_TAIL_MS 5000
 #define GONE_MS 5000
 #define LOOK_AGAIN_MS 5000
+#define BACK_OFF_MS 8000 /* at most 10 s: current again soon after the network is well */
 
 static void go(struct session *s);
 static void on_get(void *ctx, const struct e2b_result *r);
@@ -41,6 +42,7 @@ static void close_calls(struct session *s)
     if (s->get_call)
         e2b_cancel(s->j->e2b, s->get_call);
     session_runs_close(s);
+    session_sum_close(s);
     f->call = f->stream = s->get_call = 0;
     f->tail_pid = 0;
 }
@@ -86,7 +88,7 @@ void session_follow_wait(struct session *s, int64_t ms)
 
 static void back_off(struct session *s)
 {
-    session_follow_wait(s, net_backoff_ms(s->fo.attempt++, 200, 15000));
+    session_follow_wait(s, net_backoff_ms(s->fo.attempt++, 200, BACK_OFF_MS));
 }
 
 static void ask_control_plane(struct session *s)
@@ -115,6 +117,7 @@ static void on_health(void *ctx, const struct envd_result *r)
 void session_follow_lost(struct session *s, const struct err *e)
 {
     close_calls(s);
+    session_life_close(s); /* the same line as likely as not, and it listens less often */
     s->out.caught_up = false;
     if (s->fo.attempt == 3) {
         s->fo.said_loss = true;
@@ -166,12 +169,15 @@ static void feed(struct session *s, const char *data, size_t len)
         uint64_t room = session_look_next_end(s) - s->out.pos;
         size_t n = len < room ? len : (size_t)room;
 
+        session_sum_add(s, data, n);
         session_out_feed(s, data, n);
         data += n;
         len -= n;
         session_look_ends(s);
     }
-    s->fo.attempt = 0;
+    /* a line that breaks after every few bytes must not be taken up at once each time */
+    if (s->fo.attempt > 2)
+        s->fo.attempt = 2;
 }
 
 /* --- back pressure --------------------------------------------------------------- */
@@ -281,7 +287,11 @@ static void on_piece(void *ctx, const struct envd_result *r)
 
     s->fo.call = 0;
     if (r->err.code) {
-        session_follow_lost(s, &r->err);
+        /* what came before the line broke is good; a slow line would never bring more */
+        if (r->len && (!r->total || r->total >= s->out.pos + r->len))
+            feed(s, r->body, r->len);
+        if (s->fo.state == FO_BACKLOG)
+            session_follow_lost(s, &r->err);
         return;
     }
     if (r->total && r->total < s->out.pos)

@@ -102,12 +102,19 @@ static int64_t epoch_key(const struct session *s)
 /* Said when the new run is there: the transcript begins anew with it. */
 static void say_gap(struct session *s)
 {
-    if (!s->fo.gap)
+    if (s->fo.wrong)
+        session_say(s, AGENT_WARN,
+                    "what came from the sandbox up to byte %" PRIu64
+                    " is not what the agent's log holds: it was read again from the begin",
+                    s->fo.gap);
+    else if (s->fo.gap)
+        session_say(s, AGENT_WARN,
+                    "somebody emptied the agent's log in the sandbox after %" PRIu64
+                    " bytes: output may be missing here",
+                    s->fo.gap);
+    else
         return;
-    session_say(s, AGENT_WARN,
-                "somebody emptied the agent's log in the sandbox after %" PRIu64
-                " bytes: output may be missing here",
-                s->fo.gap);
+    s->fo.wrong = false;
     s->out.agent = AG_IDLE; /* the turn's end may be among what is lost */
     s->fo.gap = 0;
 }
@@ -122,9 +129,11 @@ static void on_open(struct session *s)
 
     if (s->fo.state != FO_OPEN)
         return;
-    if (over || p->size < o->pos) {
+    if (over || p->size < o->pos || (s->fo.wrong && !s->fo.gap)) {
         if (!over) {
             s->fo.gap = o->pos;
+            if (s->fo.wrong)
+                session_out_unsum(s);
             store_run_end(s->j->o.store, o->run.id, -1, -1, (struct st_to){NULL, 0});
         }
         s->fo.bump++;
@@ -195,6 +204,8 @@ static void use_probe(struct session *s)
         s->fo.buried = true; /* the runner publishes that it is lost, and ends */
         session_life(s);
     }
+    s->fo.wrong = s->out.open && open_epoch == p->epoch && p->size >= s->out.pos &&
+                  !session_sum_agrees(s, p->sum);
     if (s->out.open && open_epoch == p->epoch && !s->out.opening) {
         s->fo.state = FO_OPEN;
         on_open(s);
@@ -233,8 +244,10 @@ static void on_probe(void *ctx, const struct envd_run_result *r)
 
 void session_look(struct session *s)
 {
-    const char *args[] = {s->name, NULL};
+    char from[32], len[32];
+    const char *args[] = {s->name, from, len, NULL};
 
+    session_sum_range(s, from, len);
     s->fo.state = FO_PROBE;
     s->fo.call = session_sh(s, session_probe_script, args, PROBE_MS, on_probe, s);
 }

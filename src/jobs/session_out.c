@@ -129,6 +129,15 @@ void session_out_usage(struct session *s, const struct agent_event *ev)
     session_out_row(s);
 }
 
+void session_out_unsum(struct session *s)
+{
+    struct out *o = &s->out;
+
+    o->tokens_in = o->tokens_out = 0;
+    o->cost = (double)NAN;
+    session_out_row(s);
+}
+
 /* --- the screen ------------------------------------------------------------------ */
 
 static void post_items(void *ctx)
@@ -336,6 +345,16 @@ void session_out_echo(struct session *s, uint64_t at, const char *text, const ch
     /* not now: we may be in the middle of a piece that goes as a whole */
     if (!s->out.flush_timer)
         session_timer(s, &s->out.flush_timer, FLUSH_MS, flush_due);
+}
+
+void session_out_partial(struct session *s)
+{
+    struct agent_event ev;
+
+    if (!s->out.dec || !agent_dec_partial(s->out.dec, &ev))
+        return;
+    ev.raw_line += s->out.line_base;
+    show_event(s, &ev, NULL);
 }
 
 /* --- to the store ---------------------------------------------------------------- */

@@ -7,6 +7,7 @@
  *   session_follow.c     backlog, tail, loss
  *   session_look.c       what the folder says, before reading and at the end
  *   session_runs.c       runs of one-run tools, as they begin and end
+ *   session_sum.c        are they the log's own bytes? what silence brings
  *   session_life.c       the runner: find it, start it, wake it, see it end
  *   session_open.c       the store's run, its last turn once more, its usage
  *   session_out.c        raw bytes -> decoder -> store, row, items
@@ -59,9 +60,11 @@ struct session_probe {
     bool diskfull;
     uint64_t cut_at; /* offset of the cap's mark in out.log, 0 = not cut */
     char *home, *error, *err_tail;
+    char *sum; /* of the range asked for, as cksum prints it */
     ARR(struct session_run_end) ends;
 };
-extern const char session_probe_script[];   /* $1 = session name */
+extern const char session_probe_script[];   /* $1 = session name, $2 $3 = range to sum up */
+extern const char session_sum_script[];     /* $1 = file, $2 $3 = first byte (from 0), count */
 extern const char session_prepare_script[]; /* $1 = session name, $2 = command to find */
 extern const char session_install_script[]; /* $1 = session folder, $2.. = files */
 extern const char session_await_script[];   /* $1 = folder, $2 = runs before, $3 = mode */
@@ -115,6 +118,10 @@ struct session_key {
     uint32_t index;
     bool any;
 };
+struct session_sum { /* of bytes of the log */
+    uint64_t from, len;
+    uint32_t crc;
+};
 struct follow {
     enum follow_state state;
     bool again;                   /* look again as soon as the current step is done */
@@ -130,6 +137,11 @@ struct follow {
     bool said_cut, said_full, said_missing, said_loss, buried;
     bool missing;       /* no agent was started there */
     uint64_t gap;       /* bytes before the log began anew, to be said */
+    bool wrong;         /* what came to us is not what the log holds */
+    struct session_sum sum, sum_asked, sum_next; /* unchecked; being checked; since then */
+    uint64_t sum_call, quiet_timer;
+    int64_t heard_ms, sum_ms; /* mono: last bytes, last question */
+    bool partial_done;        /* the unfinished line is on the screen */
     int64_t bump;       /* times the log was found cut within one epoch */
     uint64_t runs_done; /* ends of runs up to this one were decoded */
 };
@@ -311,6 +323,13 @@ void session_look_finish(struct session *s); /* the CLI is gone and all was read
 void session_runs_follow(struct session *s);
 void session_runs_close(struct session *s);
 
+/* --- session_sum.c --------------------------------------------------------------- */
+void session_sum_add(struct session *s, const char *data, size_t len); /* before they are fed */
+void session_sum_range(struct session *s, char from[32], char len[32]);
+/* The sandbox's sum of that range; false: it is not what we have. */
+bool session_sum_agrees(struct session *s, const char *text);
+void session_sum_close(struct session *s);
+
 /* --- session_life.c -------------------------------------------------------------- */
 /* Hold the stream of the folder's runner: it ends with the keeper, and its pid takes the
  * wake lines. One is started when there is none; it never starts a CLI. */
@@ -335,12 +354,15 @@ void session_out_flush(struct session *s);
 /* An event of our own between two bytes of the log, stored with it. */
 void session_out_echo(struct session *s, uint64_t at, const char *text, const char *key);
 bool session_out_lags(struct session *s);
+/* Show the line that has not ended yet; its end will take its place. */
+void session_out_partial(struct session *s);
 void session_out_put(struct session *s, struct item *it); /* local item; moved from */
 void session_out_row(struct session *s);                  /* row soon */
 void session_out_row_now(struct session *s); /* what is due, at once */
 void session_out_unshown(struct session *s);              /* drop the batch for the screen */
 void session_out_shown(struct session *s); /* the load is out: now what came meanwhile */
 void session_out_usage(struct session *s, const struct agent_event *ev);
+void session_out_unsum(struct session *s); /* the run is read once more: count anew */
 void session_out_event(void *ctx, const struct agent_event *ev); /* the decoder's sink */
 bool session_key_newer(struct session_key *last, const struct agent_event *ev);
 

@@ -16,6 +16,7 @@
 /* `exit` is read before the size and the ends of runs after it: then the size of an
  * ended session is final, and every border below the size is known. */
 const char session_probe_script[] =
+    "from=${2:-0} len=${3:-0}\n"
     "echo \"home $HOME\"\n"
     "cd \"$HOME/" SESSION_ROOT "/$1\" 2>/dev/null || exit 0\n"
     "echo found\n"
@@ -32,6 +33,8 @@ const char session_probe_script[] =
     "[ -e " SESSION_EXIT " ] && echo \"exit $(cat " SESSION_EXIT ")\"\n"
     "[ -e " SESSION_EPOCH " ] && echo \"epoch $(cat " SESSION_EPOCH ")\"\n"
     "[ -e " SESSION_OUT_LOG " ] && echo \"size $(wc -c <" SESSION_OUT_LOG ")\"\n"
+    "[ $len -gt 0 ] && echo \"sum $(tail -c +$((from + 1)) " SESSION_OUT_LOG
+    " | head -c $len | cksum)\"\n"
     "[ -e " SESSION_ERROR " ] && echo \"error $(head -n 1 " SESSION_ERROR ")\"\n"
     "[ -e " SESSION_DISKFULL " ] && echo diskfull\n"
     "sed -n 's/^out /cut /p' " SESSION_CUT " 2>/dev/null\n"
@@ -41,6 +44,8 @@ const char session_probe_script[] =
     "echo err\n"
     "tail -c 4096 " SESSION_ERR_LOG " 2>/dev/null\n"
     "exit 0\n";
+
+const char session_sum_script[] = "tail -c +$(($2 + 1)) \"$1\" | head -c $3 | cksum\n";
 
 const char session_prepare_script[] =
     "umask 077\n"
@@ -174,6 +179,9 @@ static void parse_line(struct session_probe *p, const char *l)
     } else if (str_starts(l, "error ")) {
         free(p->error);
         p->error = xstrdup(l + 6);
+    } else if (str_starts(l, "sum ")) {
+        free(p->sum);
+        p->sum = xstrdup(l + 4);
     } else if (str_eq(l, "diskfull")) {
         p->diskfull = true;
     } else if (str_starts(l, "cut ")) {
@@ -209,6 +217,7 @@ void session_probe_release(struct session_probe *p)
     free(p->home);
     free(p->error);
     free(p->err_tail);
+    free(p->sum);
     ARR_RELEASE(&p->ends);
     memset(p, 0, sizeof(*p));
 }
