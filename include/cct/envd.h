@@ -43,6 +43,7 @@ enum envd_stream { ENVD_STDOUT, ENVD_STDERR, ENVD_PTY };
 struct envd_end {
     struct err err;   /* code 0: the process ended; ERR_TIMEOUT: deadline_exceeded;
                          ERR_NETWORK: the stream broke (the process may live on) */
+    bool silent;      /* not a byte came for the limit */
     bool ended;       /* an end event came */
     bool exited;      /* it exited by itself; else a signal */
     int exit_code;

@@ -34,7 +34,8 @@ static void reading_free(struct op *op)
 }
 
 /* Start, end and total, or a star and the total; false when it is neither. */
-static bool parse_range(const char *v, uint64_t *start, bool *has_start, uint64_t *total)
+static bool parse_range(const char *v, uint64_t *start, uint64_t *end, bool *has_start,
+                        uint64_t *total)
 {
     uint64_t a, b, t;
     int n = 0;
@@ -43,12 +44,14 @@ static bool parse_range(const char *v, uint64_t *start, bool *has_start, uint64_
     if (v && sscanf(v, "bytes %" SCNu64 "-%" SCNu64 "/%" SCNu64 "%n", &a, &b, &t, &n) == 3) {
         *has_start = true;
         *start = a;
+        *end = b;
         *total = t;
         return b >= a && t > b;
     }
     if (v && sscanf(v, "bytes %" SCNu64 "-%" SCNu64 "/*", &a, &b) == 2) {
         *has_start = true;
         *start = a;
+        *end = b;
         return b >= a;
     }
     return v && sscanf(v, "bytes */%" SCNu64, total) == 1;
@@ -60,15 +63,17 @@ static void on_head(void *ctx, int status)
     struct net *n = r->op.envd->net;
     const char *range = net_answer_header(n, r->op.request, "Content-Range");
     const char *length = net_answer_header(n, r->op.request, "Content-Length");
-    uint64_t start = r->from;
+    uint64_t start = r->from, end = 0;
     bool has_start = false;
     int64_t len;
 
     r->http = status;
     if (status == 206 || status == 416) {
-        if (!parse_range(range, &start, &has_start, &r->total) && range)
+        if (!parse_range(range, &start, &end, &has_start, &r->total) && range)
             r->total = 0;
-        if (status == 206 && (!has_start || start != r->from))
+        if (status == 206 && has_start && start < r->from && end >= r->from)
+            r->skip = r->from - start; /* more than was asked for, but all of that */
+        else if (status == 206 && (!has_start || start != r->from))
             err_set(&r->err, ERR_PROTO, "cannot read a file of the sandbox: asked from byte %"
                     PRIu64 ", the answer is another part", r->from);
     } else if (status == 200) {

@@ -142,6 +142,7 @@ static void judge(struct stream *s, const struct net_result *n)
             err_set(e, ERR_PROTO, "cannot %s: the stream ended without a result", s->what);
     } else if (n->err.code) {
         *e = n->err;
+        s->end.silent = e->code == ERR_TIMEOUT;
         err_wrap(e, "cannot %s: connection lost", s->what);
         if (e->code != ERR_INVALID && e->code != ERR_UNSUPPORTED)
             e->code = ERR_NETWORK; /* a silent one too: the process may live on */

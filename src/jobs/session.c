@@ -210,7 +210,7 @@ void session_say(struct session *s, int level, const char *fmt, ...)
     jobs_say(s->j, level, s->row, "%s", buf_str(&clean));
     it.time_ms = clock_wall_ms();
     it.offset = s->out.pos;
-    it.index = UINT32_MAX;
+    it.index = SESSION_SAY_INDEX + s->said++;
     it.text = buf_detach(&clean, &it.text_len);
     session_out_put(s, &it);
     buf_release(&b);

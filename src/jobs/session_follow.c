@@ -255,6 +255,10 @@ static void on_tail_end(void *ctx, const struct envd_end *end)
     s->out.caught_up = false;
     if (lasted >= STEADY_TAIL_MS)
         s->fo.attempt = 0;
+    if (end->silent && !s->fo.said_loss) {
+        s->fo.said_loss = true;
+        session_say(s, AGENT_WARN, "connecting to the agent again: %s", end->err.text);
+    }
     if (!end->ended && end->err.code && end->err.code != ERR_TIMEOUT)
         session_follow_lost(s, &end->err);
     else if (lasted < SHORT_TAIL_MS)

@@ -4,11 +4,15 @@
  * one. */
 #include "session_priv.h"
 
+#include <cct/util/clock.h>
 #include <cct/util/limits.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define STEADY_MS 5000
+#define BACK_OFF_MS 15000
 
 /* The tail is the one that notices a dead line first. */
 static int keepalive_s(const struct session *s)
@@ -34,6 +38,27 @@ static bool on_data(void *ctx, enum envd_stream st, const char *data, size_t len
     return true;
 }
 
+static void look(void *ctx)
+{
+    struct session *s = ctx;
+
+    s->life_timer = 0;
+    session_follow_again(s);
+}
+
+/* At once when it had lived; a runner that cannot be had is no reason to look again and
+ * again as fast as the network allows. */
+static void look_soon(struct session *s)
+{
+    if (clock_mono_ms() - s->life_since >= STEADY_MS)
+        s->life_attempt = 0;
+    if (s->life_attempt++ == 0)
+        session_follow_again(s);
+    else
+        session_timer(s, &s->life_timer, net_backoff_ms(s->life_attempt - 2, 400, BACK_OFF_MS),
+                      look);
+}
+
 static void on_end(void *ctx, const struct envd_end *end)
 {
     struct session *s = ctx;
@@ -47,11 +72,12 @@ static void on_end(void *ctx, const struct envd_end *end)
     if (end->ended && (!end->exited || end->exit_code != 0))
         session_provision_runner_ended(s, why);
     buf_clear(&s->life_err);
-    session_follow_again(s);
+    look_soon(s);
 }
 
 static struct envd_proc_cb callbacks(struct session *s)
 {
+    s->life_since = clock_mono_ms();
     s->life_err.max = LIM_STDERR_TAIL;
     buf_clear(&s->life_err);
     return (struct envd_proc_cb){on_start, on_data, on_end, s};
@@ -93,7 +119,7 @@ static void on_list(void *ctx, const struct envd_result *r)
 
 void session_life(struct session *s)
 {
-    if (s->life || s->life_call || !s->dir || !s->envd)
+    if (s->life || s->life_call || s->life_timer || !s->dir || !s->envd)
         return;
     if (s->runner_pid)
         connect_to(s, s->runner_pid);
@@ -113,6 +139,7 @@ void session_life_close(struct session *s)
         envd_close(s->envd, s->life);
     if (s->life_call)
         envd_cancel(s->envd, s->life_call);
+    session_cancel_timer(s, &s->life_timer);
     s->life = s->life_call = 0;
     buf_release(&s->life_err);
 }

@@ -109,8 +109,9 @@ static void say_gap(struct session *s)
                     s->fo.gap);
     else if (s->fo.gap)
         session_say(s, AGENT_WARN,
-                    "somebody emptied the agent's log in the sandbox after %" PRIu64
-                    " bytes: output may be missing here",
+                    "the agent's log in the sandbox is shorter than the %" PRIu64
+                    " bytes that came: somebody emptied it, or they came twice; it is read from "
+                    "its begin, output may be missing here",
                     s->fo.gap);
     else
         return;

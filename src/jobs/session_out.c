@@ -186,7 +186,7 @@ void session_out_shown(struct session *s)
     for (size_t i = 0; b && i < b->n; i++) {
         struct item *it = &b->v[i];
         bool local =
-            it->index == UINT32_MAX || (!it->offset && !it->index && it->kind == ITEM_USER);
+            it->index >= SESSION_SAY_INDEX || (!it->offset && !it->index && it->kind == ITEM_USER);
 
         if (k->any && !local &&
             (it->offset < k->offset || (it->offset == k->offset && it->index <= k->index))) {

@@ -109,6 +109,8 @@ enum follow_state {
     FO_ENDED,   /* the CLI is gone and everything was read */
     FO_STOPPED  /* VM paused, killed or not there yet */
 };
+/* From here on the index of notices that are only on the screen, one each. */
+#define SESSION_SAY_INDEX 0xffff0000u
 /* Index of the messages that we put into the log of a tool without echoes: behind
  * everything the decoder makes of one line. */
 #define SESSION_ECHO_INDEX (1u << 25)
@@ -244,6 +246,9 @@ struct session {
     int runner_pid;           /* 0 = not known */
     uint64_t life, life_call; /* stream that ends with the runner; looking for it */
     bool life_wake;           /* a wake line waits for it */
+    int life_attempt;         /* ends soon after its begin, in a row */
+    int64_t life_since;       /* mono ms */
+    uint64_t life_timer;
     struct buf life_err;      /* what it said on stderr */
     bool sigint_sent;
     struct follow fo;
@@ -257,6 +262,7 @@ struct session {
     char *answer_id;
     struct show sh;
     ARR(struct reader *) readers;
+    uint16_t said;          /* notices so far: two at one byte are two */
     struct provision *prov; /* a start or restart under way */
     bool prov_begun;        /* it is at work in the folder */
     bool prov_ready;        /* its CLI runs, the first prompt is on its way */
