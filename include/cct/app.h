@@ -117,6 +117,35 @@ uint64_t app_raw(struct app *a, uint64_t sandbox, uint64_t from, bool follow,
 /* The same as agent events in JSON, one line each (`logs --json`). */
 uint64_t app_events(struct app *a, uint64_t sandbox, bool follow,
                     void (*fn)(void *ctx, const char *json, size_t len), void *ctx);
+/* --- sandboxes that cc-tui did not make, and processes in any ------------------ */
+
+/* Somebody looks at its processes (EV_PROCS, renewed every few seconds): say so again
+ * with false when nobody does. A sandbox that does not run is asked nothing. */
+void app_procs(struct app *a, uint64_t sandbox, bool on);
+uint64_t app_proc_list(struct app *a, uint64_t sandbox); /* once: EV_PROCS, EV_DONE */
+/* The live output of a process, from now on and not kept, in the place of the sandbox's
+ * transcript; one at a time in a sandbox. ident: of struct proc, 0 = whatever has the pid. */
+uint64_t app_proc_watch(struct app *a, uint64_t sandbox, int pid, uint64_t ident);
+void app_proc_unwatch(struct app *a, uint64_t sandbox);
+/* The same as bytes: stream 0 stdout, 1 stderr, 2 terminal, -1 a remark (what was not seen).
+ * EV_DONE at its end with exit_code (128 + n for a signal); it may not be known (-1). */
+uint64_t app_proc_bytes(struct app *a, uint64_t sandbox, int pid, uint64_t ident,
+                        void (*fn)(void *ctx, int stream, const char *data, size_t len),
+                        void *ctx);
+/* SIGTERM, or SIGKILL with `hard`, when a fresh list still has that process under the pid.
+ * EV_DONE when it is gone from the list, or says that it is not. */
+uint64_t app_proc_kill(struct app *a, uint64_t sandbox, int pid, uint64_t ident, bool hard);
+/* A foreign sandbox becomes ours: name, project (NULL: as it is, the current one). With a
+ * pid that process's output is kept from now on and messages go to its input. Again: other
+ * name, project or process. */
+struct app_adopt {
+    const char *name, *project;
+    int pid;        /* 0 = the sandbox alone */
+    uint64_t ident; /* 0 = whatever has the pid */
+};
+uint64_t app_adopt(struct app *a, uint64_t sandbox, const struct app_adopt *how);
+uint64_t app_unadopt(struct app *a, uint64_t sandbox);
+
 void app_event_add(struct app *a, int level, uint64_t sandbox, const char *text);
 
 /* --- keys (cct/keys.h) ------------------------------------------------------------ */

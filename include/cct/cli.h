@@ -55,8 +55,11 @@ int cli_exit_of(int err_code);
     X(RAW, "raw", 0, "", "the exact bytes")                                                    \
     X(SCOPE, "scope", 0, "project|account", "how far --all reaches (project)")                 \
     X(EXIT_CODE, "exit-code", 0, "N", "decode the agent's end with this status")               \
-    X(SIGNAL, "signal", 0, "NAME", "decode the agent's end by this signal")                    \
-    X(STDERR_FILE, "stderr-file", 0, "FILE", "the agent's stderr, for its end")               \
+    X(SIGNAL, "signal", 0, "NAME",                                                             \
+      "for a process: TERM (the default) or KILL; in decode: what ended the agent")            \
+    X(STDERR_FILE, "stderr-file", 0, "FILE", "the agent's stderr, for its end")                \
+    X(PROCESS, "process", 0, "PID", "one process of the sandbox; 'cc-tui ps' lists them")      \
+    X(UNDO, "undo", 0, "", "take it back")                                                     \
     X(COMMAND, "command", 0, "COMMAND", "command that prints the key")
 
 enum cli_flag {
@@ -86,7 +89,7 @@ enum cli_flag {
       "interrupt the agent's turn")                                                            \
     X(RESTART, cli_restart, "restart", "", "SANDBOX", 1, 1, CLI_BIT(DRY_RUN),                  \
       "start the agent again in its sandbox")                                                  \
-    X(PAUSE, cli_pause, "pause", "ps", "SANDBOX", 1, 1, CLI_BIT(DRY_RUN),                      \
+    X(PAUSE, cli_pause, "pause", "", "SANDBOX", 1, 1, CLI_BIT(DRY_RUN),                      \
       "keep memory and files, stop the clock")                                                 \
     X(RESUME, cli_resume, "resume", "rs", "SANDBOX", 1, 1,                                     \
       CLI_BIT(TIMEOUT) | CLI_BIT(DRY_RUN),                                                     \
@@ -94,8 +97,15 @@ enum cli_flag {
     X(TIMEOUT, cli_timeout, "timeout", "", "SANDBOX SPAN", 2, 2, CLI_BIT(DRY_RUN),             \
       "set the time left, from now")                                                           \
     X(KILL, cli_kill, "kill", "kl", "SANDBOX...|--all", 0, -1,                                 \
-      CLI_BIT(ALL) | CLI_BIT(SCOPE) | CLI_BIT(DRY_RUN),                                        \
-      "end sandboxes")                                                                         \
+      CLI_BIT(ALL) | CLI_BIT(SCOPE) | CLI_BIT(PROCESS) | CLI_BIT(SIGNAL) | CLI_BIT(DRY_RUN),   \
+      "end sandboxes, or with --process one process of one")                                   \
+    X(PS, cli_ps, "ps", "", "SANDBOX", 1, 1, CLI_NONE,                                         \
+      "list the processes of a sandbox, whoever made it")                                      \
+    X(WATCH, cli_watch, "watch", "", "SANDBOX PID", 2, 2, CLI_NONE,                            \
+      "print what a process puts out from now on; exit with its status, ^C leaves it")         \
+    X(ADOPT, cli_adopt, "adopt", "", "SANDBOX", 1, 1,                                          \
+      CLI_BIT(NAME) | CLI_BIT(PROCESS) | CLI_BIT(UNDO) | CLI_BIT(DRY_RUN),                     \
+      "count a sandbox that cc-tui did not make as ours, in the project")                      \
     X(LOCAL_START, cli_local_start, "local start", "", "", 0, 0, CLI_NONE,                     \
       "start the local provider and wait until it is ready")                                   \
     X(LOCAL_STOP, cli_local_stop, "local stop", "", "", 0, 0, CLI_NONE,                        \

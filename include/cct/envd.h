@@ -63,6 +63,9 @@ void envd_close(struct envd *c, uint64_t stream); /* the process lives on; no ca
 
 uint64_t envd_send_input(struct envd *c, int pid, const char *data, size_t len, envd_fn fn,
                          void *ctx);
+/* The same for a process on a pty. */
+uint64_t envd_send_pty(struct envd *c, int pid, const char *data, size_t len, envd_fn fn,
+                       void *ctx);
 uint64_t envd_signal(struct envd *c, int pid, bool kill, envd_fn fn, void *ctx);
 uint64_t envd_list(struct envd *c, envd_fn fn, void *ctx); /* body: the JSON */
 uint64_t envd_health(struct envd *c, envd_fn fn, void *ctx);

@@ -154,6 +154,14 @@ void store_sandboxes(struct store *s, struct st_to to);
  * a missing sandbox_id and answers with that row. An update of a row that is gone fails
  * with ERR_NOTFOUND. */
 void store_put_sandbox(struct store *s, const struct sandbox *sb, struct st_to to);
+/* The user's word whose a sandbox is that cc-tui did not make: foreign, adopted, project,
+ * name, session, tool. Only this changes them in a row that is foreign or adopted; an
+ * ordinary update leaves them as stored (another instance may have said so) and its answer
+ * tells. Answers like an update. */
+void store_own_sandbox(struct store *s, const struct sandbox *sb, struct st_to to);
+/* Rows that are foreign or adopted, when another connection has changed the database since
+ * they were asked for; else none. */
+void store_owned(struct store *s, struct st_to to);
 /* Remove a row with its runs, events and messages. */
 void store_del_sandbox(struct store *s, uint64_t id, struct st_to to);
 /* Find or create the run (sandbox, session, epoch). epoch -1: the newest there is,

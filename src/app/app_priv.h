@@ -4,7 +4,8 @@
  *   app_create.c   the form's rules, tools
  *   app_keys.c     the order of keys as main sees it
  *   app_actions.c  commands
- *   app_stream.c   bytes for `logs` */
+ *   app_stream.c   bytes for `logs` and `watch`
+ *   app_procs.c    processes, adoption */
 #ifndef CCT_APP_PRIV_H
 #define CCT_APP_PRIV_H
 
@@ -50,10 +51,12 @@ uint64_t app_refuse(struct app *a, const struct err *e);
 struct sink {
     uint64_t req_id;
     void (*fn)(void *ctx, const char *data, size_t len);
+    void (*stream_fn)(void *ctx, int stream, const char *data, size_t len); /* or this one */
     void *ctx;
 };
 /* True when the message was bytes for a sink. */
 bool app_sink_take(struct app *a, const struct msg *m);
+uint64_t app_sink_post(struct app *a, struct cmd *take, const struct sink *s);
 
 /* app_keys.c */
 void app_keys_look(struct app *a);    /* at the start; reads the E2B CLI's file */

@@ -17,8 +17,10 @@ bool app_sink_take(struct app *a, const struct msg *m)
 
     if (m->type == EV_CHUNK) {
         const struct ev_chunk *c = (const struct ev_chunk *)m;
-        if (s)
+        if (s && s->fn)
             s->fn(s->ctx, c->data, c->len);
+        else if (s)
+            s->stream_fn(s->ctx, c->stream, c->data, c->len);
         return true;
     }
     if (s && m->type == EV_DONE)
@@ -26,11 +28,19 @@ bool app_sink_take(struct app *a, const struct msg *m)
     return false;
 }
 
+uint64_t app_sink_post(struct app *a, struct cmd *c, const struct sink *s)
+{
+    struct sink *kept = ARR_PUSH(&a->sinks);
+
+    *kept = *s;
+    kept->req_id = c->m.req_id;
+    return app_post(a, c);
+}
+
 static uint64_t stream(struct app *a, struct cmd *c,
                        void (*fn)(void *ctx, const char *data, size_t len), void *ctx)
 {
-    *ARR_PUSH(&a->sinks) = (struct sink){c->m.req_id, fn, ctx};
-    return app_post(a, c);
+    return app_sink_post(a, c, &(struct sink){.fn = fn, .ctx = ctx});
 }
 
 uint64_t app_raw(struct app *a, uint64_t sandbox, uint64_t from, bool follow,

@@ -27,6 +27,8 @@ bool cli_color(const struct cli *c);
  * string, NULL with *e. One newline at the end of stdin is not part of it. */
 char *cli_text_arg(const char *arg, struct err *e);
 
+int cli_kill_process(struct cli *c); /* kill --process (process.c) */
+
 /* How the stored keys' data key is kept (keys.c); new string. *good: it is there. */
 struct cli_app;
 char *cli_keys_protection(struct cli_app *a, bool *good);

@@ -334,6 +334,10 @@ int cli_kill(struct cli *c)
     struct cli_app a;
     struct err e = {0};
 
+    if (cli_has(c, CLI_PROCESS))
+        return cli_kill_process(c);
+    if (cli_has(c, CLI_SIGNAL))
+        return cli_usage("'--signal' goes with --process: a sandbox is ended as a whole");
     if (all == (c->n_args > 0))
         return cli_usage("'kill' wants sandboxes or --all, one of the two");
     if (scope && strcmp(scope, "project") != 0 && strcmp(scope, "account") != 0)

@@ -40,6 +40,10 @@ static void json_row(struct jw *w, const struct sandbox *s)
     jw_str(w, "agentState", s->agent == AG_NONE ? NULL : sb_agent_name(s->agent));
     if (s->reason && *s->reason)
         jw_str(w, "reason", s->reason);
+    if (s->foreign)
+        jw_bool(w, "foreign", true);
+    if (s->adopted)
+        jw_bool(w, "adopted", true);
     if (s->unlisted)
         jw_bool(w, "unlisted", true);
     jw_end(w);

@@ -267,21 +267,34 @@ uint64_t envd_connect(struct envd *c, int pid, int keepalive_s, const struct env
                        "follow a process in the sandbox", cb);
 }
 
-uint64_t envd_send_input(struct envd *c, int pid, const char *data, size_t len, envd_fn fn,
-                         void *ctx)
+static uint64_t send_bytes(struct envd *c, int pid, const char *kind, const char *data,
+                           size_t len, envd_fn fn, void *ctx)
 {
     char *b64 = b64_encode(data, len);
     size_t n = strlen(b64);
     struct buf b = BUF_INIT;
 
     buf_reserve(&b, n + 128);
-    put_pid(&b, pid, ",\"input\":{\"stdin\":\"");
+    put_pid(&b, pid, ",\"input\":{\"");
+    buf_addf(&b, "%s\":\"", kind);
     buf_add(&b, b64, n);
     buf_adds(&b, "\"}}");
     secret_wipe(b64, n);
     free(b64);
     return envd_unary(c, "/process.Process/SendInput", &b, false, "send input to the process", fn,
                       ctx);
+}
+
+uint64_t envd_send_input(struct envd *c, int pid, const char *data, size_t len, envd_fn fn,
+                         void *ctx)
+{
+    return send_bytes(c, pid, "stdin", data, len, fn, ctx);
+}
+
+uint64_t envd_send_pty(struct envd *c, int pid, const char *data, size_t len, envd_fn fn,
+                       void *ctx)
+{
+    return send_bytes(c, pid, "pty", data, len, fn, ctx);
 }
 
 uint64_t envd_signal(struct envd *c, int pid, bool kill, envd_fn fn, void *ctx)

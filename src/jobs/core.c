@@ -149,6 +149,7 @@ static void free_cmd(struct msg *m)
     cmd_create_free(c->create);
     secret_free(c->key);
     free(c->text);
+    free(c->text2);
     free(c);
 }
 
@@ -211,9 +212,10 @@ static void hold(struct jobs *j, struct cmd *c)
     kept->n = c->n;
     kept->on = c->on;
     kept->text = c->text;
+    kept->text2 = c->text2;
     kept->key = c->key;
     kept->create = c->create;
-    c->text = NULL;
+    c->text = c->text2 = NULL;
     c->key = NULL;
     c->create = NULL;
     *ARR_PUSH(&j->priv->held) = kept;
@@ -316,6 +318,7 @@ static void on_stop(void *ctx)
     struct jobs_priv *p = j->priv;
 
     p->stopping = true;
+    core_foreign_stop(j);
     free_session(j);
     core_killall_release(j);
     core_create_release(j);
@@ -341,6 +344,7 @@ struct jobs *jobs_new(const struct jobs_opts *o)
     j->sessions = map_new();
     j->waiting = map_new();
     core_rows_init(j);
+    core_foreign_init(j);
     return j;
 }
 
@@ -366,6 +370,7 @@ void jobs_free(struct jobs *j)
     ARR_RELEASE(&p->held);
     core_orders_release(j);
     core_rows_release(j);
+    core_foreign_release(j);
     map_free(j->sessions, NULL);
     map_free(j->waiting, free);
     free(p->place);

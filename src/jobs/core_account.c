@@ -148,6 +148,7 @@ static void move_sessions(struct jobs *j)
     size_t it = 0;
     struct session *s;
 
+    core_foreign_relocate(j);
     while ((s = map_next(j->sessions, &it, NULL, NULL)))
         session_relocate(s);
 }

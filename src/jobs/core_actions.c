@@ -97,7 +97,13 @@ static bool may_send(struct jobs *j, const struct cmd *c, const struct sandbox *
     uint64_t req = c->m.req_id;
     size_t len = c->text ? strlen(c->text) : 0;
 
-    if (row->foreign || !row->session)
+    if (row->adopted && !row->session)
+        core_done_err(j, req, row->id, ERR_UNSUPPORTED, "\"%s\" was adopted without a process: "
+                      "adopt one to send to its input", name_of(row));
+    else if (row->adopted && c->on)
+        core_done_err(j, req, row->id, ERR_UNSUPPORTED, "an adopted process has no turns, so there "
+                      "is no answer to wait for: send without waiting and look at the logs");
+    else if (row->foreign || !row->session)
         core_done_err(j, req, row->id, ERR_UNSUPPORTED, "\"%s\" was not made by cc-tui: it has no "
                       "session to send to", name_of(row));
     else if (!len || strspn(c->text, " \t\r\n") == len)
@@ -192,7 +198,11 @@ static void do_agent(struct jobs *j, struct cmd *c, struct sandbox *row)
     struct err e = {0};
     struct kv *env;
 
-    if (!s) {
+    if (row->adopted) {
+        core_done_err(j, c->m.req_id, row->id, ERR_UNSUPPORTED, "\"%s\" is adopted: cc-tui did not "
+                      "start what runs there, so it can neither interrupt nor restart it; its "
+                      "processes can be ended one by one", name_of(row));
+    } else if (!s) {
         core_done_err(j, c->m.req_id, row->id, ERR_UNSUPPORTED, "\"%s\" has no agent of cc-tui",
                       name_of(row));
     } else if (!up) {
@@ -390,6 +400,8 @@ static void do_view(struct jobs *j, struct cmd *c, struct sandbox *row)
 {
     struct session *s = session_of(j, row->id);
 
+    if (c->m.type == CMD_FOLLOW && (row->foreign || row->adopted))
+        core_foreign_shown(j, row->id, c->on);
     if (!s) {
         core_done_err(j, c->m.req_id, row->id, ERR_UNSUPPORTED, "\"%s\" was not made by cc-tui: it "
                       "has no history here", name_of(row));
@@ -420,6 +432,17 @@ static bool reads_only(enum cmd_type t)
     return t == CMD_FOLLOW || t == CMD_LOAD_OLDER || t == CMD_RAW || t == CMD_EVENTS;
 }
 
+/* What a user does about processes and sandboxes that cc-tui did not make. */
+static bool is_foreign(enum cmd_type t)
+{
+    return t >= CMD_PROCS && t <= CMD_UNADOPT;
+}
+
+static bool looks_only(enum cmd_type t)
+{
+    return reads_only(t) || (t >= CMD_PROCS && t <= CMD_PROC_UNWATCH);
+}
+
 static bool needs_account(enum cmd_type t)
 {
     return t == CMD_KILL || t == CMD_TIMEOUT || t == CMD_PAUSE || t == CMD_RESUME ||
@@ -430,7 +453,7 @@ static bool needs_account(enum cmd_type t)
 static bool stores(enum cmd_type t)
 {
     return t == CMD_SEND || t == CMD_RENAME || t == CMD_PROTECT || t == CMD_FORGET ||
-           t == CMD_RESTART;
+           t == CMD_RESTART || t == CMD_ADOPT || t == CMD_UNADOPT;
 }
 
 static void on_sandbox(struct jobs *j, struct cmd *c)
@@ -440,11 +463,13 @@ static void on_sandbox(struct jobs *j, struct cmd *c)
 
     if (!row)
         core_done_err(j, c->m.req_id, 0, ERR_NOTFOUND, "that sandbox is not in the list any more");
-    else if ((j->priv->look_only && !reads_only(t)) || (j->o.readonly && stores(t)))
+    else if ((j->priv->look_only && !looks_only(t)) || (j->o.readonly && stores(t)))
         core_done_err(j, c->m.req_id, row->id, ERR_PERM,
                       "nothing was done: this cc-tui only reads");
     else if (needs_account(t) && !j->e2b)
         jobs_done(j, c->m.req_id, &j->priv->account_err, row->id);
+    else if (is_foreign(t))
+        core_foreign_action(j, c);
     else if (reads_only(t))
         do_view(j, c, row);
     else if (t == CMD_SEND)

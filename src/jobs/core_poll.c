@@ -272,6 +272,7 @@ void core_poll_apply(struct jobs *j, const struct e2b_result *r)
     core_create_listed(j);
     core_kill_intents(j);
     core_killall_listed(j);
+    core_foreign_listed(j);
 }
 
 /* --- asking --------------------------------------------------------------------- */

@@ -9,7 +9,8 @@
  *   core_create.c    provisioning, lost answers
  *   core_kill.c      one sandbox, open intents
  *   core_killall.c   everything; core_killrun.c its deletes and the proof
- *   core_actions.c   messages, time, pause, names, views */
+ *   core_actions.c   messages, time, pause, names, views
+ *   foreign*.c       processes that cc-tui did not start (foreign_priv.h) */
 #ifndef CCT_JOBS_CORE_PRIV_H
 #define CCT_JOBS_CORE_PRIV_H
 
@@ -20,12 +21,15 @@
 #include <cct/util/arr.h>
 
 struct act;
+struct adoption;
 struct create;
 struct kill;
 struct keys;
 struct killall;
 struct lister;
 struct local;
+struct prockill;
+struct procwatch;
 struct tool;
 
 /* Where the link stands, as last told. */
@@ -75,6 +79,11 @@ struct jobs_priv {
     ARR(struct act *) acts;
     ARR(struct kill *) kills;
     struct killall *ka;
+    /* foreign*.c */
+    struct map *foreign;        /* row id -> struct foreign */
+    ARR(struct procwatch *) watches;
+    ARR(struct prockill *) prockills;
+    ARR(struct adoption *) adoptions;
 };
 
 /* --- core.c --------------------------------------------------------------------- */
@@ -272,5 +281,17 @@ int killall_final(int result, bool listed, bool refused);
 /* --- core_actions.c ------------------------------------------------------------- */
 void core_action(struct jobs *j, struct cmd *c);
 void core_actions_release(struct jobs *j);
+
+/* --- foreign.c ------------------------------------------------------------------- */
+void core_foreign_init(struct jobs *j);
+void core_foreign_stop(struct jobs *j);
+void core_foreign_release(struct jobs *j);
+void core_foreign_action(struct jobs *j, const struct cmd *c); /* its row is there */
+void core_foreign_drop(struct jobs *j, uint64_t row);          /* the row goes */
+void core_foreign_state(struct jobs *j, const struct sandbox *row);
+void core_foreign_relocate(struct jobs *j); /* while the old client still lives */
+void core_foreign_listed(struct jobs *j);   /* a complete list was applied */
+/* Somebody looks at its output; a session that it gets later is shown then. */
+void core_foreign_shown(struct jobs *j, uint64_t row, bool on);
 
 #endif

@@ -194,6 +194,8 @@ void core_row_state(struct jobs *j, struct sandbox *row)
     bool up = row->state == SB_RUNNING || (row->state == SB_ERROR && row->vm_up);
     struct session *s = id ? map_get_id(j->sessions, id) : NULL;
 
+    if (id)
+        core_foreign_state(j, row);
     if (!s && up && j->o.follow_all && !row->foreign && id && j->e2b)
         s = session_of(j, id);
     if (!s)
@@ -225,6 +227,13 @@ static void take_stored(struct sandbox *row, const struct sandbox *stored)
     row->protect |= stored->protect;
     if (stored->name)
         core_row_set(&row->name, stored->name);
+    if (!stored->adopted)
+        return;
+    row->foreign = false;
+    row->adopted = true;
+    core_row_set(&row->project, stored->project);
+    core_row_set(&row->session, stored->session);
+    core_row_set(&row->tool, stored->tool);
 }
 
 static void on_inserted(void *ctx, struct st_reply *r)
@@ -275,6 +284,7 @@ void core_row_remove(struct jobs *j, uint64_t id)
     if (!row)
         return;
     session_free(map_get_id(j->sessions, id));
+    core_foreign_drop(j, id);
     sandbox_release(row);
     ARR_REMOVE(&j->table, row - j->table.v);
     map_del_id(j->priv->dirty, id);

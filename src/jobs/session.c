@@ -18,7 +18,7 @@ struct sandbox *session_row(struct session *s)
 
 const char *session_who(const struct session *s)
 {
-    return s->tool ? s->tool->name : "agent";
+    return s->tool ? s->tool->name : s->raw ? "process" : "agent";
 }
 
 bool session_readonly(const struct session *s)
@@ -48,6 +48,7 @@ struct session *session_of(struct jobs *j, uint64_t row)
     if (!s->ad)
         s->ad = agent_adapter_find("shell");
     session_out_init(s);
+    session_raw_init(s, r);
     map_put_id(j->sessions, row, s);
     return s;
 }
@@ -57,6 +58,7 @@ void session_free(struct session *s)
     if (!s)
         return;
     session_follow_stop(s, FO_OFF);
+    session_raw_free(s);
     session_relay_release(s);
     session_provision_release(s);
     session_show_release(s);

@@ -43,6 +43,7 @@ static void close_calls(struct session *s)
         e2b_cancel(s->j->e2b, s->get_call);
     session_runs_close(s);
     session_sum_close(s);
+    session_raw_close(s);
     f->call = f->stream = s->get_call = 0;
     f->tail_pid = 0;
 }
@@ -376,6 +377,8 @@ static void go(struct session *s)
         (r->state == SB_ERROR && !r->vm_up)) {
         session_follow_stop(s, FO_STOPPED);
         session_logs_go(s);
+    } else if (s->raw) {
+        session_raw_go(s);
     } else if (!s->envd) {
         s->fo.state = FO_TARGET;
         ask_control_plane(s);

@@ -337,7 +337,10 @@ void session_out_echo(struct session *s, uint64_t at, const char *text, const ch
     struct agent_event ev = AGENT_EVENT(AGENT_USER_ECHO);
 
     ev.offset = at ? at - 1 : 0;
-    ev.index = SESSION_ECHO_INDEX;
+    /* several may come before the next byte */
+    s->out.echo_n = s->out.echo_at == at + 1 ? s->out.echo_n + 1 : 0;
+    s->out.echo_at = at + 1;
+    ev.index = SESSION_ECHO_INDEX + s->out.echo_n;
     ev.text = (char *)text;
     ev.time_ms = clock_wall_ms();
     keep_event(s, &ev);
@@ -431,7 +434,8 @@ void session_out_flush(struct session *s)
     session_cancel_timer(s, &o->flush_timer);
     if (!o->open || (!o->raw.len && !o->ev.n))
         return;
-    a.turn_offset = agent_dec_turn_offset(o->dec);
+    /* whole lines alone are fed of a process without turns: go on where we are */
+    a.turn_offset = s->raw ? o->pos : agent_dec_turn_offset(o->dec);
     a.turn_line = o->turn_line;
     a.raw = buf_detach(&o->raw, &a.len);
     a.events = o->ev.v;

@@ -16,6 +16,7 @@
  *   session_turn.c       whose turn it is: echoes, waiters for an answer
  *   session_show.c       the transcript for the screen
  *   session_logs.c       raw bytes and events for `logs`
+ *   session_raw.c        an adopted process in the place of all that
  *
  * Everything runs on the net thread. Calls to envd are cancelled by envd_free(), those
  * to the store dropped by jobs_store_forget(): no callback comes after session_free(). */
@@ -164,6 +165,8 @@ struct out {
     uint64_t turn_line;
     struct buf raw; /* read, not yet handed to the store; ends at pos */
     ARR(struct st_event) ev;
+    uint64_t echo_at; /* of the last one of our own, plus one; how many came there before */
+    uint32_t echo_n;
     uint64_t sent_to; /* end of what was handed over */
     unsigned n_sent, n_acked;
     unsigned fresh_from; /* n_sent when the run was opened: earlier answers are history */
@@ -266,6 +269,7 @@ struct session {
     struct provision *prov; /* a start or restart under way */
     bool prov_begun;        /* it is at work in the folder */
     bool prov_ready;        /* its CLI runs, the first prompt is on its way */
+    struct session_raw *raw; /* an adopted process: no folder, no runner */
 };
 
 /* --- session.c ------------------------------------------------------------------- */
@@ -379,6 +383,10 @@ void session_relay_stop(struct session *s, bool gone, const char *why);
 void session_relay_ended(struct session *s); /* the CLI is gone */
 void session_relay_turn(struct session *s, const struct agent_event *ev);
 
+/* What became of the message that went to an adopted process's input. */
+enum session_input { INPUT_TAKEN, INPUT_REFUSED, INPUT_UNKNOWN };
+void session_relay_input(struct session *s, enum session_input how, const char *why);
+
 /* --- session_interrupt.c --------------------------------------------------------- */
 void session_interrupt_done(struct session *s, const struct err *e); /* err NULL: it worked */
 
@@ -411,5 +419,13 @@ bool session_show_live(struct session *s, const struct agent_event *ev);
 /* --- session_logs.c -------------------------------------------------------------- */
 void session_logs_release(struct session *s);
 void session_logs_go(struct session *s); /* the store has more, or the end was reached */
+
+/* --- session_raw.c --------------------------------------------------------------- */
+void session_raw_init(struct session *s, const struct sandbox *row); /* when it is one */
+void session_raw_free(struct session *s);
+void session_raw_go(struct session *s); /* follow, or read what another instance keeps */
+void session_raw_close(struct session *s);
+bool session_raw_takes_input(const struct session *s); /* no message is on its way */
+void session_raw_send(struct session *s, const char *text); /* then session_relay_input */
 
 #endif

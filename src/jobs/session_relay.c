@@ -216,11 +216,14 @@ static void on_script(void *ctx, const struct envd_result *r)
 /* A run of its own goes on with the session of the run before. */
 static void publish(struct session *s)
 {
-    struct session_cli cli = {.argv = s->tool->argv, .resume_id = s->out.agent_session};
+    struct session_cli cli = {.argv = s->tool ? s->tool->argv : NULL,
+                              .resume_id = s->out.agent_session};
     struct buf text = BUF_INIT;
     char name[96], *path;
 
-    if (!s->envd || !s->dir) {
+    if (s->raw) {
+        session_raw_send(s, s->re.msg.text);
+    } else if (!s->envd || !s->dir) {
         free_slot(s); /* the claim runs out by itself */
     } else if (s->ad->mode != AGENT_ONE_RUN || !cli.resume_id ||
                !session_cli_resumes(cli.argv)) {
@@ -232,6 +235,25 @@ static void publish(struct session *s)
         s->re.call = envd_write(s->envd, path, text.p, text.len, on_script, s);
         free(path);
         buf_release(&text);
+    }
+}
+
+void session_relay_input(struct session *s, enum session_input how, const char *why)
+{
+    struct relay *re = &s->re;
+
+    if (re->step != RE_PUBLISH)
+        return;
+    if (how == INPUT_REFUSED) {
+        failed(s, why);
+        return;
+    }
+    set_state(s, re->msg.id, MSG_QUEUED, MSG_SENT, NULL);
+    if (how == INPUT_TAKEN) {
+        session_out_echo(s, s->out.pos, re->msg.text, re->msg.key);
+        session_relay_delivered(s, re->msg.id);
+    } else {
+        unconfirmed(s, why);
     }
 }
 
@@ -269,6 +291,10 @@ static void on_list(void *ctx, struct st_reply *r)
             queued = true;
         if (m->state != MSG_SENT || re->msg.id)
             continue;
+        if (s->raw) { /* an input leaves no trace to look for */
+            set_state(s, m->id, MSG_SENT, MSG_UNCONFIRMED, "it was cut short while it was sent");
+            continue;
+        }
         /* sent by an instance that may be gone: see what became of it */
         message_copy(&re->msg, m);
         re->msg.sent_at = 0; /* the key is the beginning of every id it may have */
@@ -305,6 +331,8 @@ static void on_claim(void *ctx, struct st_reply *r)
 /* May the next message go? A fresh CLI that said nothing yet takes its first one. */
 static bool is_free(const struct session *s)
 {
+    if (s->raw)
+        return !session_readonly(s) && session_raw_takes_input(s);
     if (session_readonly(s) || !s->out.caught_up || !s->tool || (s->prov && !s->prov_ready))
         return false;
     return s->out.agent == AG_IDLE || s->out.agent == AG_STARTING;

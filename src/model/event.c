@@ -75,6 +75,12 @@ static void free_done(struct msg *m)
     free(ev);
 }
 
+static void free_procs(struct msg *m)
+{
+    procs_release(&((struct ev_procs *)m)->p);
+    free(m);
+}
+
 void *ev_new(enum ev_type t)
 {
     static const struct {
@@ -89,8 +95,9 @@ void *ev_new(enum ev_type t)
         [EV_KILL] = {sizeof(struct ev_kill), free_kill},
         [EV_DONE] = {sizeof(struct ev_done), free_done},
         [EV_LOADED] = {sizeof(struct msg), NULL},
+        [EV_PROCS] = {sizeof(struct ev_procs), free_procs},
     };
-    if (t < EV_SANDBOXES || t > EV_LOADED)
+    if (t < EV_SANDBOXES || t > EV_PROCS)
         BUG("no such event: %d", (int)t);
     struct msg *m = xcalloc(1, kinds[t].size);
     msg_init(m, t, kinds[t].size, kinds[t].free_fn);

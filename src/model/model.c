@@ -16,6 +16,7 @@ enum { MAX_EVENTS = 500, MAX_MESSAGES = 2000 };
 struct model_priv {
     struct map *index;       /* sandbox id -> position + 1 in sandboxes */
     struct map *transcripts; /* sandbox id -> struct transcript */
+    struct map *procs;       /* sandbox id -> struct procs */
 };
 
 struct model *model_new(void)
@@ -24,6 +25,7 @@ struct model *model_new(void)
     m->priv = xcalloc(1, sizeof(*m->priv));
     m->priv->index = map_new();
     m->priv->transcripts = map_new();
+    m->priv->procs = map_new();
     m->total_running = -1;
     return m;
 }
@@ -31,6 +33,12 @@ struct model *model_new(void)
 static void free_transcript(void *p)
 {
     transcript_release(p);
+    free(p);
+}
+
+static void free_procs(void *p)
+{
+    procs_release(p);
     free(p);
 }
 
@@ -54,6 +62,7 @@ void model_free(struct model *m)
         msg_free(&m->kill->m);
     map_free(m->priv->index, NULL);
     map_free(m->priv->transcripts, free_transcript);
+    map_free(m->priv->procs, free_procs);
     free(m->priv);
     free(m);
 }
@@ -72,6 +81,11 @@ const struct sandbox *model_sandbox(const struct model *m, uint64_t id)
 const struct transcript *model_transcript(const struct model *m, uint64_t sandbox)
 {
     return map_get_id(m->priv->transcripts, sandbox);
+}
+
+const struct procs *model_procs(const struct model *m, uint64_t sandbox)
+{
+    return map_get_id(m->priv->procs, sandbox);
 }
 
 static void reindex(struct model *m)
@@ -120,6 +134,9 @@ static void drop_missing(struct model *m, const struct ev_sandboxes *ev)
         struct transcript *t = map_del_id(m->priv->transcripts, m->sandboxes[i].id);
         if (t)
             free_transcript(t);
+        struct procs *p = map_del_id(m->priv->procs, m->sandboxes[i].id);
+        if (p)
+            free_procs(p);
         sandbox_release(&m->sandboxes[i]);
     }
     if (keep != m->n_sandboxes) {
@@ -204,6 +221,21 @@ static void apply_event(struct model *m, struct ev_event *ev)
     m->events_rev++;
 }
 
+static void apply_procs(struct model *m, struct ev_procs *ev)
+{
+    struct procs *p = map_get_id(m->priv->procs, ev->sandbox);
+    if (!p) {
+        p = xcalloc(1, sizeof(*p));
+        map_put_id(m->priv->procs, ev->sandbox, p);
+    }
+    uint64_t rev = p->rev;
+    procs_release(p);
+    *p = ev->p;
+    p->rev = rev + 1;
+    memset(&ev->p, 0, sizeof(ev->p));
+    m->procs_rev++;
+}
+
 /* The event's memory becomes the model's: it is large and only the newest counts. */
 static void apply_kill(struct model *m, struct ev_kill *ev)
 {
@@ -242,6 +274,9 @@ void model_apply(struct model *m, struct msg *ev)
         break;
     case EV_KILL:
         apply_kill(m, (struct ev_kill *)e);
+        break;
+    case EV_PROCS:
+        apply_procs(m, (struct ev_procs *)e);
         break;
     case EV_LOADED:
         m->loaded = true;

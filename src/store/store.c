@@ -32,6 +32,7 @@ static const struct {
     st_op_fn *run;
 } ops[] = {
     [OP_SANDBOXES] = {HOW_READ, ST_SANDBOXES, st_op_sandboxes},
+    [OP_OWNED] = {HOW_READ, ST_SANDBOXES, st_op_owned},
     [OP_PUT_SANDBOX] = {HOW_WRITE, ST_SANDBOXES, st_op_put_sandbox},
     [OP_DEL_SANDBOX] = {HOW_WRITE, ST_OK, st_op_del_sandbox},
     [OP_RUN_OPEN] = {HOW_WRITE, ST_RUN, st_op_run_open},

@@ -68,6 +68,20 @@ void store_put_sandbox(struct store *s, const struct sandbox *sb, struct st_to t
     post(s, q);
 }
 
+void store_own_sandbox(struct store *s, const struct sandbox *sb, struct st_to to)
+{
+    struct st_req *q = request(OP_PUT_SANDBOX, to, sb->id);
+    q->sandbox = xmalloc(sizeof(*q->sandbox));
+    sandbox_copy(q->sandbox, sb);
+    q->flag = true;
+    post(s, q);
+}
+
+void store_owned(struct store *s, struct st_to to)
+{
+    post(s, request(OP_OWNED, to, 0));
+}
+
 void store_del_sandbox(struct store *s, uint64_t id, struct st_to to)
 {
     post(s, request(OP_DEL_SANDBOX, to, id));

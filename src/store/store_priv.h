@@ -14,6 +14,7 @@ enum { STORE_SCHEMA = 2 /* user_version this program writes */ };
 enum st_op {
     OP_SANDBOXES,
     OP_PUT_SANDBOX,
+    OP_OWNED,
     OP_DEL_SANDBOX,
     OP_RUN_OPEN,
     OP_APPEND,
@@ -90,6 +91,7 @@ struct store {
     /* db thread */
     sqlite3 *db;
     bool readonly, memory, no_wal, full_sync;
+    int64_t owned_version; /* of the data when store_owned was answered last */
     int last_error; /* SQLite's number of the last error */
     ino_t inode;    /* of the open file */
     struct st_stmt stmts[64];
@@ -147,7 +149,7 @@ bool st_prune_step(struct store *s, struct err *e);
 
 typedef int st_op_fn(struct store *s, const struct st_req *q, struct st_reply *r);
 /* store_rows.c */
-st_op_fn st_op_sandboxes, st_op_put_sandbox, st_op_del_sandbox;
+st_op_fn st_op_sandboxes, st_op_put_sandbox, st_op_owned, st_op_del_sandbox;
 /* store_chat.c */
 st_op_fn st_op_message_add, st_op_messages, st_op_message_claim, st_op_message_unclaim,
     st_op_message_state;

@@ -52,13 +52,20 @@ static struct kv *meta_parse(const char *text)
     return kv;
 }
 
+/* isForeign: an older program takes every number but 0 for foreign. */
+enum { OWN_OURS = 0, OWN_FOREIGN = 1, OWN_ADOPTED = 2 };
+
+static int64_t own_of(const struct sandbox *s)
+{
+    return s->foreign ? OWN_FOREIGN : s->adopted ? OWN_ADOPTED : OWN_OURS;
+}
+
 static void read_sandbox(sqlite3_stmt *q, struct sandbox *s)
 {
     char **texts[] = {&s->sandbox_id,  &s->session, &s->name, &s->tool,   &s->project,
                       &s->template_id, &s->alias,   &s->mark, &s->reason, &s->last_line,
                       &s->account};
-    bool *flags[] = {&s->foreign,      &s->vm_up,   &s->unlisted,
-                     &s->not_isolated, &s->protect, &s->pending};
+    bool *flags[] = {&s->vm_up, &s->unlisted, &s->not_isolated, &s->protect, &s->pending};
     int64_t *times[] = {&s->started_at, &s->end_at,     &s->ended_at,
                         &s->seen_at,    &s->created_at, &s->agent_since};
     int c = 0;
@@ -72,6 +79,9 @@ static void read_sandbox(sqlite3_stmt *q, struct sandbox *s)
     s->agent = agent < 0 ? AG_UNKNOWN : (enum sb_agent)agent;
     int gone = sqlite3_column_int(q, c++);
     s->gone = gone < GONE_NONE || gone > GONE_EARLY ? GONE_NONE : (enum sb_gone)gone;
+    int own = sqlite3_column_int(q, c++);
+    s->foreign = own != OWN_OURS && own != OWN_ADOPTED;
+    s->adopted = own == OWN_ADOPTED;
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
         *flags[i] = sqlite3_column_int(q, c++) != 0;
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
@@ -109,10 +119,24 @@ int st_op_sandboxes(struct store *s, const struct st_req *q, struct st_reply *r)
     return p ? collect(s, p, r) : r->err.code;
 }
 
+/* Each instance looks when another one has committed something. */
+int st_op_owned(struct store *s, const struct st_req *q, struct st_reply *r)
+{
+    int64_t version;
+    int rc = st_number(s, &r->err, 0, &version, "PRAGMA data_version", "");
+    (void)q;
+    if (rc != 0 || version == s->owned_version)
+        return rc;
+    s->owned_version = version;
+    sqlite3_stmt *p = st_query(
+        s, &r->err, "SELECT id, " COLUMNS " FROM sandboxes WHERE isForeign<>0 ORDER BY id", "");
+    return p ? collect(s, p, r) : r->err.code;
+}
+
 #define VALUES(b, meta)                                                                  \
     (b)->sandbox_id, (b)->session, (b)->name, (b)->tool, (b)->project, (b)->template_id, \
         (b)->alias, (b)->mark, (b)->reason, (b)->last_line, (b)->account, sb_state_name((b)->state),   \
-        sb_agent_name((b)->agent), (int64_t)(b)->gone, (int64_t)(b)->foreign,            \
+        sb_agent_name((b)->agent), (int64_t)(b)->gone, own_of(b),                         \
         (int64_t)(b)->vm_up, (int64_t)(b)->unlisted, (int64_t)(b)->not_isolated,         \
         (int64_t)(b)->protect, (int64_t)(b)->pending, (b)->started_at, (b)->end_at,      \
         (b)->ended_at, (b)->seen_at, (b)->created_at, (b)->agent_since,                  \
@@ -148,6 +172,28 @@ static int insert_sandbox(struct store *s, const struct sandbox *b, const char *
     return rc;
 }
 
+/* Whose a sandbox is that cc-tui did not make stays what the database says of it. The texts
+ * of `own` are its own. */
+static int keep_own(struct store *s, const struct sandbox *b, struct sandbox *own,
+                    struct err *e)
+{
+    char **texts[] = {&own->name, &own->project, &own->session, &own->tool};
+    sqlite3_stmt *p = st_query(s, e,
+                               "SELECT isForeign, name, project, session, tool FROM sandboxes"
+                               " WHERE id=? AND isForeign<>0", "i", (int64_t)b->id);
+    int rc = p ? st_step(s, p, e) : e->code;
+    memset(own, 0, sizeof(*own));
+    if (rc != 1)
+        return rc;
+    int kind = sqlite3_column_int(p, 0);
+    own->adopted = kind == OWN_ADOPTED;
+    own->foreign = !own->adopted;
+    for (int i = 0; i < 4; i++)
+        *texts[i] = st_text(p, i + 1);
+    sqlite3_reset(p);
+    return 1;
+}
+
 static int update_sandbox(struct store *s, const struct sandbox *b, const char *meta,
                           struct err *e)
 {
@@ -164,13 +210,32 @@ static int update_sandbox(struct store *s, const struct sandbox *b, const char *
     return rc;
 }
 
+static int update_kept(struct store *s, const struct sandbox *b, bool owns, const char *meta,
+                       struct err *e)
+{
+    struct sandbox own, row = *b;
+    int rc = owns ? 0 : keep_own(s, b, &own, e);
+    if (rc <= 0)
+        return rc ? rc : update_sandbox(s, b, meta, e);
+    row.foreign = own.foreign;
+    row.adopted = own.adopted;
+    row.project = own.project;
+    row.session = own.session;
+    row.tool = own.tool;
+    if (row.adopted != b->adopted || !row.name)
+        row.name = own.name;
+    rc = update_sandbox(s, &row, meta, e);
+    sandbox_release(&own);
+    return rc;
+}
+
 int st_op_put_sandbox(struct store *s, const struct st_req *q, struct st_reply *r)
 {
     const struct sandbox *b = q->sandbox;
     char *meta = meta_json(b->meta);
     int64_t id = (int64_t)b->id;
     int rc =
-        id ? update_sandbox(s, b, meta, &r->err) : insert_sandbox(s, b, meta, &id, &r->err);
+        id ? update_kept(s, b, q->flag, meta, &r->err) : insert_sandbox(s, b, meta, &id, &r->err);
     free(meta);
     if (rc != 0 || !q->to.mq)
         return rc;

@@ -196,6 +196,38 @@ int app_go_online(struct app *a, struct err *e)
     return 0;
 }
 
+void app_procs(struct app *a, uint64_t sandbox, bool on)
+{
+    fake_called(a, "procs %d %d", (int)sandbox, on);
+}
+
+uint64_t app_proc_watch(struct app *a, uint64_t sandbox, int pid, uint64_t ident)
+{
+    return fake_called(a, "proc_watch %d %d %d", (int)sandbox, pid, (int)ident);
+}
+
+void app_proc_unwatch(struct app *a, uint64_t sandbox)
+{
+    fake_called(a, "proc_unwatch %d", (int)sandbox);
+}
+
+uint64_t app_proc_kill(struct app *a, uint64_t sandbox, int pid, uint64_t ident, bool hard)
+{
+    return fake_called(a, "proc_kill %d %d %d %s", (int)sandbox, pid, (int)ident,
+                       hard ? "KILL" : "TERM");
+}
+
+uint64_t app_adopt(struct app *a, uint64_t sandbox, const struct app_adopt *how)
+{
+    return fake_called(a, "adopt %d name=%s project=%s pid=%d", (int)sandbox,
+                       how->name ? how->name : "-", how->project ? how->project : "-", how->pid);
+}
+
+uint64_t app_unadopt(struct app *a, uint64_t sandbox)
+{
+    return fake_called(a, "unadopt %d", (int)sandbox);
+}
+
 void app_event_add(struct app *a, int level, uint64_t sandbox, const char *text)
 {
     fake_called(a, "event %d %d %s", level, (int)sandbox, text);

@@ -36,7 +36,14 @@ enum cmd_type {
     CMD_KEY_RM,         /* text: provider, on: of the project */
     CMD_KEY_TRUST,      /* the folder's .cc-tui may choose the project's keys */
     CMD_KEY_PROTECT,    /* key: a passphrase; NULL: by a key file */
-    CMD_STRETCHED       /* within the jobs: key, or text: why there is none */
+    CMD_STRETCHED,      /* within the jobs: key, or text: why there is none */
+    CMD_PROCS,          /* sandbox, on: somebody looks at its processes */
+    CMD_PROC_LIST,      /* sandbox: once */
+    CMD_PROC_WATCH,     /* sandbox, n: pid, id: ident or 0, on: as bytes */
+    CMD_PROC_UNWATCH,   /* sandbox */
+    CMD_PROC_KILL,      /* sandbox, n: pid, id: ident or 0, on: SIGKILL */
+    CMD_ADOPT,          /* sandbox, text: name, text2: project, n: pid or 0, id: ident */
+    CMD_UNADOPT         /* sandbox */
 };
 struct secret;
 struct cmd_create {
@@ -50,7 +57,7 @@ struct cmd {
     uint64_t sandbox, id;
     int64_t n;
     bool on;
-    char *text;
+    char *text, *text2;
     struct secret *key; /* freed with the command; may be NULL */
     struct cmd_create *create;
 };

@@ -58,9 +58,11 @@ void session_restart(struct session *s, const struct kv *env, uint64_t req_id);
  * the session ended. */
 struct ev_chunk {
     struct msg m; /* type EV_CHUNK */
+    int stream; /* of a watched process: enum envd_stream, or CHUNK_NOTE; else 0 */
     char *data;
     size_t len;
 };
+enum { CHUNK_NOTE = -1 /* a remark of ours */ };
 enum { EV_CHUNK = 64 };
 void session_raw(struct session *s, uint64_t req_id, uint64_t from, bool follow);
 void session_events(struct session *s, uint64_t req_id, bool follow);

@@ -4,6 +4,7 @@
 #ifndef CCT_MODEL_EVENT_H
 #define CCT_MODEL_EVENT_H
 
+#include <cct/model/process.h>
 #include <cct/model/sandbox.h>
 #include <cct/util/err.h>
 #include <cct/util/mq.h>
@@ -16,7 +17,8 @@ enum ev_type {
     EV_EVENT,         /* a line for the events pane: struct ev_event */
     EV_KILL,          /* kill-all question, progress, report: struct ev_kill */
     EV_DONE,          /* a request ended: struct ev_done */
-    EV_LOADED         /* stored state was read: first rows are complete */
+    EV_LOADED,        /* stored state was read: first rows are complete */
+    EV_PROCS          /* processes of one sandbox: struct ev_procs */
 };
 
 struct ev_sandboxes {
@@ -95,7 +97,14 @@ struct ev_done {
     char *sandbox_id; /* create: the new id */
     char *text;       /* send --wait: the answer */
     int outcome;      /* send --wait: enum agent_outcome */
-    int exit_code;    /* send --wait: the CLI's own, -1 unknown */
+    int exit_code;    /* send --wait: the CLI's own, -1 unknown; watch: the process's */
+};
+
+/* Replaces what was known; what is watched in it has its output as EV_ITEMS. */
+struct ev_procs {
+    struct msg m;
+    uint64_t sandbox;
+    struct procs p;
 };
 
 /* New, zeroed event with its free function set. */

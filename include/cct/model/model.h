@@ -15,7 +15,7 @@ struct model {
     struct sandbox *sandboxes; /* insertion order; panes sort ids of their own */
     size_t n_sandboxes;
     uint64_t rev;              /* grows with any change */
-    uint64_t sandboxes_rev, events_rev, link_rev, kill_rev, messages_rev;
+    uint64_t sandboxes_rev, events_rev, link_rev, kill_rev, messages_rev, procs_rev;
     bool loaded;               /* stored state arrived */
     /* link and account */
     enum link_state link;
@@ -41,6 +41,8 @@ void model_apply(struct model *m, struct msg *ev);
 const struct sandbox *model_sandbox(const struct model *m, uint64_t id);
 /* Transcript of a sandbox; NULL when nothing was loaded. */
 const struct transcript *model_transcript(const struct model *m, uint64_t sandbox);
+/* Its processes, as far as they were asked for; NULL when never. */
+const struct procs *model_procs(const struct model *m, uint64_t sandbox);
 /* Count of rows by state and by what the agents do. */
 void model_counts(const struct model *m, size_t by_state[SB_STATE_COUNT], size_t *asks,
                   size_t *working, size_t *idle);

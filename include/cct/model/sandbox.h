@@ -38,7 +38,9 @@ struct sandbox {
     enum sb_gone gone;
     enum sb_agent agent;
     char *reason;        /* text of an error, or how it was killed */
-    bool foreign;        /* not made by cc-tui */
+    bool foreign;        /* not made by cc-tui, nor adopted */
+    bool adopted;        /* not made by cc-tui, ours by the user's word; its session, if any,
+                            is a process (cct/model/process.h) */
     bool vm_up;          /* with SB_ERROR: the VM still runs and bills */
     bool unlisted;       /* running by our record, absent from the last list */
     bool not_isolated;   /* local provider without namespaces */
