@@ -176,6 +176,8 @@ static void draw_hints(struct ui *ui, int y)
     static const enum action in[] = {ACT_SEND, ACT_NEWLINE, ACT_LEAVE};
     static const enum action form[] = {ACT_FIELD_NEXT, ACT_SUBMIT, ACT_FORM_CANCEL};
     static const enum action none[] = {ACT_NEW, ACT_REFRESH, ACT_QUIT};
+    static const enum action procs[] = {ACT_PROC_WATCH, ACT_PROC_END, ACT_ADOPT, ACT_PROCESSES,
+                                        ACT_ZOOM, ACT_KILL, ACT_KILL_ALL, ACT_QUIT};
     const struct pane *p = &ui->panes[ui->focus];
     const char *typing = p->ops->typing ? p->ops->typing(p->state) : NULL;
     if (!ui->n_overlays && typing) {
@@ -183,11 +185,13 @@ static void draw_hints(struct ui *ui, int y)
         return;
     }
     enum key_scope scope = ui->n_overlays ? ui->overlays[ui->n_overlays - 1].ops->scope
-                                          : ui->panes[ui->focus].ops->scope;
+                                          : ui_scope(ui, ui->focus);
     const enum action *v = scope == SCOPE_INPUT ? in : scope == SCOPE_FORM ? form
+                           : scope == SCOPE_PROCS ? procs
                            : scope == SCOPE_OUTPUT ? out : scope == SCOPE_NAV ? other : nav;
     size_t n = scope == SCOPE_INPUT    ? sizeof(in) / sizeof(in[0])
                : scope == SCOPE_FORM   ? sizeof(form) / sizeof(form[0])
+               : scope == SCOPE_PROCS  ? sizeof(procs) / sizeof(procs[0])
                : scope == SCOPE_OUTPUT ? sizeof(out) / sizeof(out[0])
                : scope == SCOPE_NAV    ? sizeof(other) / sizeof(other[0])
                                        : sizeof(nav) / sizeof(nav[0]);

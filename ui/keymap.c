@@ -128,12 +128,16 @@ static bool parse_binding(const char *word, struct binding *b)
     return false;
 }
 
-/* List and output fall back to NAV: what one of them binds would hide the other's. */
+static bool falls_back(enum key_scope s)
+{
+    return s == SCOPE_LIST || s == SCOPE_OUTPUT || s == SCOPE_PROCS;
+}
+
+/* What falls back to NAV would hide what that binds. */
 static bool meet(enum key_scope a, enum key_scope b)
 {
     bool nav_a = a == SCOPE_NAV, nav_b = b == SCOPE_NAV;
-    return a == b || (nav_a && (b == SCOPE_LIST || b == SCOPE_OUTPUT)) ||
-           (nav_b && (a == SCOPE_LIST || a == SCOPE_OUTPUT));
+    return a == b || (nav_a && falls_back(b)) || (nav_b && falls_back(a));
 }
 
 static const struct binding *find_clash(const struct keymap *k, const struct binding *b)
@@ -269,8 +273,7 @@ enum action keymap_find(struct keymap *k, enum key_scope scope, key_code key, bo
 {
     bool starts = false;
     enum action a = find_in(k, scope, key, &starts);
-    bool falls = scope == SCOPE_LIST || scope == SCOPE_OUTPUT;
-    if (a == ACT_NONE && falls)
+    if (a == ACT_NONE && falls_back(scope))
         a = find_in(k, SCOPE_NAV, key, &starts);
     k->pending = a == ACT_NONE && starts ? key : 0;
     *pending = k->pending != 0;

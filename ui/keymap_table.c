@@ -17,6 +17,7 @@ char *keymap_table(const struct keymap *k)
 {
     static const char *const scopes[SCOPE_COUNT] = {
         [SCOPE_NAV] = "everywhere", [SCOPE_LIST] = "list",  [SCOPE_OUTPUT] = "output",
+        [SCOPE_PROCS] = "processes",
         [SCOPE_INPUT] = "input",    [SCOPE_FORM] = "forms", [SCOPE_DIALOG] = "questions"};
     struct buf b = BUF_INIT;
 

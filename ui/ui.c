@@ -54,6 +54,7 @@ void ui_resize(struct ui *ui, int h, int w)
     canvas_resize(&ui->canvas, h, w);
     ui->canvas.ascii = ui->opts.ascii;
     ui_layout(ui, ui->canvas.h, ui->canvas.w);
+    processes_settle(ui);
 }
 
 static void relayout(struct ui *ui)
@@ -85,6 +86,12 @@ void ui_overlay_pop(struct ui *ui)
     struct overlay *o = &ui->overlays[--ui->n_overlays];
     if (o->ops->close)
         o->ops->close(o->state);
+}
+
+enum key_scope ui_scope(struct ui *ui, enum pane_id p)
+{
+    const struct pane *pane = &ui->panes[p];
+    return pane->ops->scope_now ? pane->ops->scope_now(ui, pane->state) : pane->ops->scope;
 }
 
 void ui_focus(struct ui *ui, enum pane_id p)
@@ -233,6 +240,10 @@ static int with_selected(struct ui *ui, enum action a)
         overlay_kill_one(ui, s->id);
     else if (a == ACT_INTERRUPT)
         interrupt(ui, s);
+    else if (a == ACT_PROCESSES)
+        output_toggle_processes(ui);
+    else if (a == ACT_ADOPT)
+        overlay_adopt(ui, s->id, output_process(ui));
     else
         open_input(ui, s);
     return UI_HANDLED | UI_REDRAW;
@@ -242,7 +253,7 @@ bool ui_changes_things(enum action a)
 {
     return a == ACT_NEW || a == ACT_NEW_PROMPT || a == ACT_INPUT || a == ACT_INTERRUPT ||
            a == ACT_KILL || a == ACT_KILL_ALL || a == ACT_SET_TIME || a == ACT_PAUSE ||
-           a == ACT_RESUME || a == ACT_PROTECT || a == ACT_RENAME || a == ACT_FORGET;
+           a == ACT_ADOPT || a == ACT_PROC_END || a == ACT_RESUME || a == ACT_PROTECT || a == ACT_RENAME || a == ACT_FORGET;
 }
 
 /* The newest of what can still be called off. */
@@ -324,6 +335,8 @@ static int global_action(struct ui *ui, enum action a, key_code k)
     case ACT_KILL:
     case ACT_INTERRUPT:
     case ACT_INPUT:
+    case ACT_PROCESSES:
+    case ACT_ADOPT:
         return with_selected(ui, a);
     default:
         return UI_IGNORED;
@@ -374,7 +387,7 @@ static int pane_key(struct ui *ui, key_code k, const char *paste, size_t len)
             return r;
     }
     bool pending;
-    enum action a = keymap_find(ui->keys, p->ops->scope, k, &pending);
+    enum action a = keymap_find(ui->keys, ui_scope(ui, ui->focus), k, &pending);
     if (pending)
         return UI_HANDLED;
     if (a != ACT_NONE) {
@@ -392,6 +405,8 @@ int ui_key(struct ui *ui, key_code k, const char *paste, size_t len)
     THREAD_ASSERT(THREAD_MAIN);
     if (k == K_FOCUS_IN || k == K_FOCUS_OUT) {
         app_active(ui->app, k == K_FOCUS_IN);
+        ui->away = k == K_FOCUS_OUT;
+        processes_settle(ui);
         return UI_IGNORED;
     }
     ui->status[0] = 0;
@@ -401,6 +416,7 @@ int ui_key(struct ui *ui, key_code k, const char *paste, size_t len)
     int r = ui->n_overlays ? overlay_key(ui, k, paste, len) : pane_key(ui, k, paste, len);
     if (r & UI_LAYOUT)
         relayout(ui);
+    processes_settle(ui);
     return r;
 }
 
@@ -431,6 +447,7 @@ bool ui_update(struct ui *ui)
         if (ui->overlays[i].ops->update)
             changed |= ui->overlays[i].ops->update(ui, ui->overlays[i].state);
     relayout(ui);
+    processes_settle(ui);
     return changed;
 }
 

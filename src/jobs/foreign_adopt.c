@@ -88,7 +88,7 @@ static void change_session(struct jobs *j, struct sandbox *row, const char *sess
     row->agent_since = jobs_now(j);
     clear_error(row);
     if (begins || !session) { /* one place on the screen for both */
-        watch_free(f->watch);
+        livewatch_free(f->watch);
         f->watch = NULL;
         foreign_post(f);
     }
@@ -148,12 +148,12 @@ static void on_stored(void *ctx, struct st_reply *r)
     if (row) {
         settled(a->j, row);
         if (a->undo)
-            jobs_say(a->j, 0, row->id, "%s is foreign again", row->name);
+            jobs_say(a->j, 0, row->id, "given back: foreign again");
         else if (a->pid)
-            jobs_say(a->j, 0, row->id, "%s is adopted into project %s with its process %d",
-                     row->name, row->project, a->pid);
+            jobs_say(a->j, 0, row->id, "adopted into project %s with process %d", row->project,
+                     a->pid);
         else
-            jobs_say(a->j, 0, row->id, "%s is adopted into project %s", row->name, row->project);
+            jobs_say(a->j, 0, row->id, "adopted into project %s", row->project);
     }
     finish(a, NULL);
 }

@@ -119,6 +119,29 @@ static bool read_proc(struct proc *p, const struct cJSON *j)
     return true;
 }
 
+static int by_pid(const void *a, const void *b)
+{
+    const struct proc *p = a, *q = b;
+
+    return (p->pid > q->pid) - (p->pid < q->pid);
+}
+
+/* envd tells them in any order; the same pid told twice counts once. */
+static void sort_list(struct proc_list *l)
+{
+    size_t keep = 0;
+
+    if (l->n)
+        qsort(l->v, l->n, sizeof(*l->v), by_pid);
+    for (size_t i = 0; i < l->n; i++) {
+        if (keep && l->v[keep - 1].pid == l->v[i].pid)
+            proc_release(&l->v[i]);
+        else
+            l->v[keep++] = l->v[i];
+    }
+    l->n = keep;
+}
+
 int proc_list_parse(struct proc_list *l, const char *json, size_t len, int wanted,
                     struct err *e)
 {
@@ -138,24 +161,19 @@ int proc_list_parse(struct proc_list *l, const char *json, size_t len, int wante
             l->more++;
             continue;
         }
-        if (!read_proc(&p, c))
-            continue;
-        l->v = got.v;
-        l->n = got.n;
-        if (proc_list_find(l, p.pid)) /* told twice: the first one counts */
-            proc_release(&p);
-        else
+        if (read_proc(&p, c))
             *ARR_PUSH(&got) = p;
     }
     l->v = got.v;
     l->n = got.n;
+    sort_list(l);
     json_free(j);
     return 0;
 }
 
 /* --- ends ------------------------------------------------------------------------ */
 
-int proc_signal(const char *status)
+int proc_end_signal(const char *status)
 {
     static const struct {
         const char *word;

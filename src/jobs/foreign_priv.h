@@ -3,6 +3,7 @@
  * without side effects, and one that is not known to run gets no request at all.
  *
  *   foreign_list.c    pure: envd's list, lines of several streams
+ *   foreign_reach.c   where a sandbox is
  *   foreign.c         a sandbox whose processes somebody looks at
  *   foreign_stream.c  the live output of one process, over losses
  *   foreign_watch.c   ... for the screen and for `watch`
@@ -30,7 +31,7 @@ int proc_list_parse(struct proc_list *l, const char *json, size_t len, int wante
 void proc_list_release(struct proc_list *l);
 const struct proc *proc_list_find(const struct proc_list *l, int pid);
 /* The signal that a process was ended by, from the words of its end; 0 = none known. */
-int proc_signal(const char *status);
+int proc_end_signal(const char *status);
 
 /* Several streams become one of whole lines, so that none cuts a line of another. */
 enum { LANES = ENVD_PTY + 1 };
@@ -45,7 +46,7 @@ void lanes_flush(struct lanes *l, lanes_fn fn, void *ctx); /* lines without an e
 const struct buf *lanes_part(const struct lanes *l);       /* newest unfinished line, or NULL */
 void lanes_release(struct lanes *l);
 
-/* --- foreign.c ------------------------------------------------------------------- */
+/* --- foreign_reach.c ------------------------------------------------------------- */
 /* One question to the control plane: where is it? Owned by who asks; zeroed before. */
 struct reach;
 /* envd: the receiver's own, NULL with e. ERR_CONFLICT: it is paused. */
@@ -64,7 +65,8 @@ void reach_cancel(struct reach *r);
 /* Why nothing can be asked of it now: 0, or a code with a sentence. */
 int reach_refusal(const struct sandbox *row, struct err *e);
 
-struct watch;
+/* --- foreign.c ------------------------------------------------------------------- */
+struct livewatch;
 struct foreign {
     struct jobs *j;
     uint64_t row;
@@ -76,7 +78,7 @@ struct foreign {
     int64_t listed_at;  /* mono ms, of the last answer */
     ARR(uint64_t) asked; /* requests that one list answers */
     struct procs p;     /* as told last, without the watch */
-    struct watch *watch;
+    struct livewatch *watch;
 };
 struct foreign *foreign_of(struct jobs *j, uint64_t row); /* made when missing */
 struct foreign *foreign_find(struct jobs *j, uint64_t row);
@@ -114,10 +116,9 @@ void procwatch_gap(struct buf *out, int64_t from, int64_t to);
 /* --- foreign_watch.c ------------------------------------------------------------- */
 /* For the screen (chunks false): items of the row's transcript. Else the bytes as
  * EV_CHUNK and one EV_DONE with the exit code. */
-void watch_start(struct foreign *f, uint64_t req_id, int pid, uint64_t ident, bool chunks);
-void watch_free(struct watch *w);
-void watch_fill(const struct watch *w, struct procs *p); /* its part of what is told */
-int watch_pid(const struct watch *w);
+void livewatch_start(struct foreign *f, uint64_t req_id, int pid, uint64_t ident, bool chunks);
+void livewatch_free(struct livewatch *w);
+void livewatch_fill(const struct livewatch *w, struct procs *p); /* its part of what is told */
 
 /* --- foreign_kill.c -------------------------------------------------------------- */
 struct prockill;

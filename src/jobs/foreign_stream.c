@@ -8,6 +8,7 @@
 #include <cct/util/clock.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,7 +137,7 @@ static void on_end(void *ctx, const struct envd_end *end)
 
     w->stream = 0;
     if (end->ended) {
-        out.sig = end->exited ? 0 : proc_signal(end->status);
+        out.sig = end->exited ? 0 : proc_end_signal(end->status);
         out.exit_code = end->exited ? end->exit_code : -1;
         over(w, &out);
     } else if (end->err.code == ERR_NOTFOUND) {

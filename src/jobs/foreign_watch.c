@@ -17,7 +17,7 @@ enum { FRAME_MS = 33, PART_MS = 300, BATCH_ITEMS = 1000,
        FIRST_BYTE = 1,         /* a notice may stand in front of it */
        NOTICE_INDEX = 1 << 25 /* behind all that one line can make */ };
 
-struct watch {
+struct livewatch {
     struct foreign *f;
     struct procwatch *w;
     int pid;
@@ -36,14 +36,14 @@ struct watch {
 
 /* --- items ----------------------------------------------------------------------- */
 
-static struct jobs *jobs_of(const struct watch *w)
+static struct jobs *jobs_of(const struct livewatch *w)
 {
     return w->f->j;
 }
 
 static void post_items(void *ctx)
 {
-    struct watch *w = ctx;
+    struct livewatch *w = ctx;
     size_t bytes = 0;
 
     net_timer_cancel(jobs_of(w)->o.net, w->timer);
@@ -59,14 +59,14 @@ static void post_items(void *ctx)
     w->posted_at = clock_mono_ms();
 }
 
-static struct ev_items *batch(struct watch *w)
+static struct ev_items *batch(struct livewatch *w)
 {
     if (!w->items)
         w->items = ev_new(EV_ITEMS);
     return w->items;
 }
 
-static void post_soon(struct watch *w)
+static void post_soon(struct livewatch *w)
 {
     int64_t since = clock_mono_ms() - w->posted_at;
 
@@ -77,7 +77,7 @@ static void post_soon(struct watch *w)
                              post_items, w);
 }
 
-static void put(struct watch *w, struct item *it, const char *text, size_t len)
+static void put(struct livewatch *w, struct item *it, const char *text, size_t len)
 {
     struct buf b = BUF_INIT;
     struct text_runs runs = {NULL, 0, 0};
@@ -91,10 +91,10 @@ static void put(struct watch *w, struct item *it, const char *text, size_t len)
     post_soon(w);
 }
 
-static void notice(struct watch *w, int level, const char *fmt, ...)
+static void notice(struct livewatch *w, int level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-static void notice(struct watch *w, int level, const char *fmt, ...)
+static void notice(struct livewatch *w, int level, const char *fmt, ...)
 {
     struct item it = {.kind = ITEM_NOTICE, .state = level, .time_ms = clock_wall_ms()};
     struct buf b = BUF_INIT;
@@ -111,7 +111,7 @@ static void notice(struct watch *w, int level, const char *fmt, ...)
 
 static void on_event(void *ctx, const struct agent_event *ev)
 {
-    struct watch *w = ctx;
+    struct livewatch *w = ctx;
     struct ev_items *items = batch(w);
 
     if (ev->kind != AGENT_EXIT) /* the end is told in our own words */
@@ -122,14 +122,14 @@ static void on_event(void *ctx, const struct agent_event *ev)
 
 static void on_line(void *ctx, const char *data, size_t len)
 {
-    agent_dec_feed(((struct watch *)ctx)->dec, data, len);
+    agent_dec_feed(((struct livewatch *)ctx)->dec, data, len);
 }
 
 /* A prompt has no line end: after a moment it is shown as it stands; the whole line comes
  * to the same place. */
 static void show_part(void *ctx)
 {
-    struct watch *w = ctx;
+    struct livewatch *w = ctx;
     const struct buf *part = lanes_part(&w->lanes);
     struct item it = {.kind = ITEM_RAW, .offset = agent_dec_offset(w->dec)};
 
@@ -138,7 +138,7 @@ static void show_part(void *ctx)
         put(w, &it, part->p, part->len);
 }
 
-static void take_items(struct watch *w, enum envd_stream s, const char *data, size_t len)
+static void take_items(struct livewatch *w, enum envd_stream s, const char *data, size_t len)
 {
     lanes_add(&w->lanes, s, data, len, on_line, w);
     net_timer_cancel(jobs_of(w)->o.net, w->part_timer);
@@ -155,7 +155,7 @@ static void chunk_free(struct msg *m)
     free(m);
 }
 
-static void post_chunk(struct watch *w, int stream, const char *data, size_t len)
+static void post_chunk(struct livewatch *w, int stream, const char *data, size_t len)
 {
     struct ev_chunk *c = xcalloc(1, sizeof(*c));
 
@@ -170,7 +170,7 @@ static void post_chunk(struct watch *w, int stream, const char *data, size_t len
 }
 
 /* A remark among the bytes. */
-static void say(struct watch *w, int level, struct buf *text)
+static void say(struct livewatch *w, int level, struct buf *text)
 {
     char *line;
 
@@ -184,7 +184,7 @@ static void say(struct watch *w, int level, struct buf *text)
     buf_release(text);
 }
 
-static void tell_dropped(struct watch *w)
+static void tell_dropped(struct livewatch *w)
 {
     struct buf b = BUF_INIT;
 
@@ -199,7 +199,7 @@ static void tell_dropped(struct watch *w)
 
 static void on_data(void *ctx, enum envd_stream s, const char *data, size_t len)
 {
-    struct watch *w = ctx;
+    struct livewatch *w = ctx;
 
     if (mq_full(jobs_of(w)->o.events)) {
         if (!w->dropped) {
@@ -219,7 +219,7 @@ static void on_data(void *ctx, enum envd_stream s, const char *data, size_t len)
 
 /* --- how it goes ----------------------------------------------------------------- */
 
-static void set_state(struct watch *w, enum watch_state st, const char *text)
+static void set_state(struct livewatch *w, enum watch_state st, const char *text)
 {
     w->state = st;
     core_row_set(&w->text, text);
@@ -228,7 +228,7 @@ static void set_state(struct watch *w, enum watch_state st, const char *text)
 
 static void on_live(void *ctx, const struct proc *p, int64_t lost_at)
 {
-    struct watch *w = ctx;
+    struct livewatch *w = ctx;
     char now[16];
     struct buf b = BUF_INIT;
 
@@ -247,7 +247,7 @@ static void on_live(void *ctx, const struct proc *p, int64_t lost_at)
 
 static void on_lost(void *ctx, const struct err *e, bool paused)
 {
-    struct watch *w = ctx;
+    struct livewatch *w = ctx;
     struct buf b = BUF_INIT;
 
     if (!w->chunks)
@@ -271,7 +271,7 @@ static char *end_words(const struct proc_end *end)
                      end->err.text);
 }
 
-static void finish_request(struct watch *w, const struct proc_end *end, const char *words)
+static void finish_request(struct livewatch *w, const struct proc_end *end, const char *words)
 {
     struct ev_done *d = ev_new(EV_DONE);
 
@@ -288,7 +288,7 @@ static void finish_request(struct watch *w, const struct proc_end *end, const ch
 
 static void on_end(void *ctx, const struct proc_end *end)
 {
-    struct watch *w = ctx;
+    struct livewatch *w = ctx;
     bool refused = end->err.code && w->state == WATCH_OPENING;
     char *words = refused ? xasprintf("is not watched: %s", end->err.text) : end_words(end);
 
@@ -309,7 +309,7 @@ static void on_end(void *ctx, const struct proc_end *end)
 
 /* --- life ------------------------------------------------------------------------ */
 
-static void reset_items(struct watch *w)
+static void reset_items(struct livewatch *w)
 {
     struct ev_items *ev = ev_new(EV_ITEMS);
 
@@ -318,14 +318,14 @@ static void reset_items(struct watch *w)
     jobs_post(jobs_of(w), ev);
 }
 
-void watch_start(struct foreign *f, uint64_t req_id, int pid, uint64_t ident, bool chunks)
+void livewatch_start(struct foreign *f, uint64_t req_id, int pid, uint64_t ident, bool chunks)
 {
     struct procwatch_cb cb = {on_live, on_data, on_lost, on_end, NULL};
-    struct watch *w = xcalloc(1, sizeof(*w));
+    struct livewatch *w = xcalloc(1, sizeof(*w));
 
-    watch_free(f->watch);
+    livewatch_free(f->watch);
     f->watch = w;
-    *w = (struct watch){.f = f, .pid = pid, .ident = ident, .chunks = chunks,
+    *w = (struct livewatch){.f = f, .pid = pid, .ident = ident, .chunks = chunks,
                         .req_id = chunks ? req_id : 0, .state = WATCH_OPENING};
     w->dec = agent_dec_new(agent_adapter_find("shell"), FIRST_BYTE, on_event, w);
     cb.ctx = w;
@@ -337,7 +337,7 @@ void watch_start(struct foreign *f, uint64_t req_id, int pid, uint64_t ident, bo
         jobs_done(f->j, req_id, NULL, f->row);
 }
 
-void watch_free(struct watch *w)
+void livewatch_free(struct livewatch *w)
 {
     struct net *n;
 
@@ -357,7 +357,7 @@ void watch_free(struct watch *w)
     free(w);
 }
 
-void watch_fill(const struct watch *w, struct procs *p)
+void livewatch_fill(const struct livewatch *w, struct procs *p)
 {
     if (!w)
         return;
@@ -365,9 +365,4 @@ void watch_fill(const struct watch *w, struct procs *p)
     p->watched_ident = w->ident;
     p->watch = w->state;
     p->watch_text = xstrdup(w->text);
-}
-
-int watch_pid(const struct watch *w)
-{
-    return w && w->w ? w->pid : 0;
 }

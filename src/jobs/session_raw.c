@@ -408,6 +408,9 @@ static void give(struct session *s);
 
 static void input_done(struct session *s, enum session_input how, const char *why)
 {
+    if (how != INPUT_TAKEN)
+        session_say(s, AGENT_WARN, "%s: %s", how == INPUT_REFUSED ? "not sent" : "perhaps not sent",
+                    why);
     input_release(s->raw);
     session_relay_input(s, how, why);
 }

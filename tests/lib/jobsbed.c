@@ -2,6 +2,8 @@
  * core's. */
 #include "jobsbed.h"
 
+#include "../../src/jobs/core_priv.h"
+
 #include <cct/config/tools.h>
 #include <cct/util/clock.h>
 #include <cct/util/fs.h>
@@ -118,6 +120,24 @@ void jobs_store_forget(struct jobs *j, const void *owner)
     while ((w = map_next(j->waiting, &it, NULL, &id)))
         if (w->owner == owner)
             free(map_del_id(j->waiting, id));
+}
+
+/* What an adopted process asks of the core; there is none here. */
+void core_poll_soon(struct jobs *j, int64_t ms)
+{
+    (void)j;
+    (void)ms;
+}
+
+bool core_row_live(const struct sandbox *row)
+{
+    return row->state == SB_RUNNING;
+}
+
+void core_call_cancel(struct jobs *j, struct e2b *client, uint64_t call)
+{
+    (void)j;
+    e2b_cancel(client, call);
 }
 
 int64_t jobs_now(const struct jobs *j)

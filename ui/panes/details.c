@@ -52,7 +52,13 @@ static void add_state(const struct sandbox *s, struct buf *b)
     add(b, "state", "%s%s%s%s%s", sb_state_name(s->state), *more ? ": " : "", more,
         s->state == SB_ERROR && s->vm_up ? " (the VM still runs and bills)" : "",
         s->unlisted ? " (not in the last list)" : "");
-    if (!s->foreign)
+    int pid;
+    uint64_t ident;
+    if (s->adopted && proc_session_parse(s->session, &pid, &ident))
+        add(b, "agent", "adopted process %d, %s", pid, sb_agent_name(s->agent));
+    else if (s->adopted)
+        add(b, "agent", "adopted, none of its processes is kept");
+    else if (!s->foreign)
         add(b, "agent", "%s, %s", s->tool ? s->tool : "-", sb_agent_name(s->agent));
     else
         add(b, "agent", "not made by cc-tui");

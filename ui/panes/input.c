@@ -86,7 +86,7 @@ static void input_draw(struct ui *ui, void *state, struct canvas *c, struct rect
 static const char *cannot_send(const struct sandbox *s)
 {
     if (s->foreign || s->agent == AG_NONE)
-        return "not made by cc-tui: there is no agent to talk to";
+        return "nobody reads it: adopt one of its processes first (o, then A)";
     switch (s->state) {
     case SB_PAUSED:
         return "it is paused: press r in the list to resume it first";
@@ -113,7 +113,7 @@ static int send(struct ui *ui, struct inputline *l)
         app_send(ui->app, s->id, text, false);
         inputline_history_add(l, text);
         inputline_set(l, "");
-        if (s->agent == AG_WORKING || s->agent == AG_ASKS)
+        if (!s->adopted && (s->agent == AG_WORKING || s->agent == AG_ASKS))
             ui_status(ui, 0, "queued: it is sent when the agent is idle (Alt-q edits it)");
         else if (s->agent == AG_EXITED)
             ui_status(ui, 1, "queued: the agent has ended; press r in the list to restart it");

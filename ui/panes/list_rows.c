@@ -60,6 +60,10 @@ static void doing_text(const struct sandbox *s, int64_t now, char *dst, size_t s
     }
     if (s->agent == AG_IDLE && s->agent_since && now - s->agent_since >= 60000)
         clock_format_span(span, sizeof(span), (now - s->agent_since) / 60000 * 60000);
+    if (s->adopted && s->agent == AG_WORKING) { /* what it does, nobody tells us */
+        str_copy(dst, size, "runs");
+        return;
+    }
     snprintf(dst, size, "%s%s%s", s->agent == AG_ASKS ? "ASKS YOU" : sb_agent_name(s->agent),
              *span ? " " : "", span);
 }
@@ -99,7 +103,7 @@ static void age_text(const struct sandbox *s, int64_t now, char *dst, size_t siz
 
 static void cost_text(const struct sandbox *s, char *dst, size_t size)
 {
-    if (isnan(s->cost_usd) || s->foreign)
+    if (isnan(s->cost_usd) || s->foreign || s->adopted)
         str_copy(dst, size, "-");
     else
         snprintf(dst, size, "%.2f", s->cost_usd);
@@ -145,7 +149,7 @@ static const char *last_words(const struct sandbox *s)
         return s->last_line + strspn(s->last_line, " ");
     if (s->reason)
         return s->reason;
-    return s->foreign ? "not made by cc-tui" : "";
+    return s->foreign ? "not made by cc-tui" : s->adopted ? "adopted" : "";
 }
 
 void list_draw_row(struct ui *ui, struct canvas *c, int y, struct rect r,

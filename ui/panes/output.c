@@ -43,8 +43,9 @@ static void output_close(void *state)
     free(o);
 }
 
-static struct view *view_of(struct ui *ui, struct output *o)
+struct view *output_view(struct ui *ui, void *state)
 {
+    struct output *o = state;
     struct view *v = map_get_id(o->views, ui->selected);
     if (!v && ui->selected) {
         v = xcalloc(1, sizeof(*v));
@@ -88,8 +89,8 @@ static const char *empty_text(const struct sandbox *s)
 {
     if (!s)
         return "no sandbox: press n for a new one, ? for help";
-    if (s->foreign)
-        return "this sandbox was not made by cc-tui: it has no session to show";
+    if (s->foreign || (s->adopted && !s->session))
+        return "no output of it is kept; o lists its processes, Enter there watches one";
     if (s->state == SB_CREATING)
         return "creating the sandbox";
     if (s->state == SB_KILLED)
@@ -115,7 +116,7 @@ static void output_draw(struct ui *ui, void *state, struct canvas *c, struct rec
                         bool focused, int64_t now)
 {
     struct output *o = state;
-    struct view *v = view_of(ui, o);
+    struct view *v = output_view(ui, o);
     (void)now;
     o->h = r.h - (o->searching ? 1 : 0);
     o->w = r.w;
@@ -123,7 +124,9 @@ static void output_draw(struct ui *ui, void *state, struct canvas *c, struct rec
     struct rect body = {r.y, r.x, o->h, r.w};
     if (v)
         view_set_style(v, o);
-    if (v && v->raw)
+    if (processes_wanted(ui, v))
+        processes_draw(ui, v, c, body, focused);
+    else if (v && v->raw)
         view_raw_draw(v, c, body);
     else if (v && t && t->n)
         draw_items(ui, o, v, t, c, body, focused);
@@ -140,7 +143,7 @@ static int find_step(struct ui *ui, struct output *o, int step)
         ui_status(ui, 0, "nothing to find yet: / searches (a new sandbox: press n in the list)");
         return UI_HANDLED | UI_REDRAW;
     }
-    return output_find_next(ui, o, view_of(ui, o), t, step);
+    return output_find_next(ui, o, output_view(ui, o), t, step);
 }
 
 static int output_key(struct ui *ui, void *state, key_code k, const char *paste, size_t len)
@@ -301,11 +304,60 @@ static int view_action(struct ui *ui, struct output *o, struct view *v,
     return UI_HANDLED | UI_REDRAW;
 }
 
+/* From a watched process back to the list that it was chosen in. */
+static int leave_watch(struct ui *ui, struct view *v)
+{
+    const struct sandbox *s = model_sandbox(ui->model, ui->selected);
+    if (!s || s->session || !v || v->procs != PROCS_HIDDEN)
+        return UI_IGNORED;
+    v->procs = PROCS_SHOWN;
+    return UI_HANDLED | UI_REDRAW;
+}
+
+void output_toggle_processes(struct ui *ui)
+{
+    struct view *v = output_view(ui, ui->panes[PANE_OUTPUT].state);
+    if (!v)
+        return;
+    v->procs = processes_wanted(ui, v) && ui->panes[PANE_OUTPUT].visible ? PROCS_HIDDEN
+                                                                         : PROCS_SHOWN;
+    if (ui->focus != PANE_OUTPUT)
+        ui_focus(ui, PANE_OUTPUT);
+}
+
+void output_as_fits(struct ui *ui, uint64_t sandbox)
+{
+    struct output *o = ui->panes[PANE_OUTPUT].state;
+    struct view *v = map_get_id(o->views, sandbox);
+    if (v)
+        v->procs = PROCS_AS_FITS;
+}
+
+const struct proc *output_process(struct ui *ui)
+{
+    struct view *v = output_view(ui, ui->panes[PANE_OUTPUT].state);
+    const struct procs *p = model_procs(ui->model, ui->selected);
+    if (!v || !p)
+        return NULL;
+    if (processes_wanted(ui, v) && ui->focus == PANE_OUTPUT)
+        return processes_cursor(ui, v);
+    return p->watch == WATCH_LIVE || p->watch == WATCH_LOST ? procs_find(p, p->watched) : NULL;
+}
+
+static enum key_scope output_scope(struct ui *ui, void *state)
+{
+    return processes_wanted(ui, output_view(ui, state)) ? SCOPE_PROCS : SCOPE_OUTPUT;
+}
+
 static int output_action(struct ui *ui, void *state, enum action a)
 {
     struct output *o = state;
-    struct view *v = view_of(ui, o);
+    struct view *v = output_view(ui, o);
     const struct transcript *t = ui->selected ? model_transcript(ui->model, ui->selected) : NULL;
+    bool procs = processes_wanted(ui, v);
+    int r = procs ? processes_action(ui, v, a) : UI_IGNORED;
+    if (r != UI_IGNORED || (procs && a != ACT_BACK))
+        return r;
     switch (a) {
     case ACT_SEARCH:
         o->searching = true;
@@ -317,7 +369,7 @@ static int output_action(struct ui *ui, void *state, enum action a)
         return find_step(ui, o, -1);
     case ACT_BACK:
         if (!o->pattern)
-            return UI_IGNORED;
+            return leave_watch(ui, v);
         free(o->pattern);
         o->pattern = NULL;
         return UI_HANDLED | UI_REDRAW;
@@ -351,7 +403,7 @@ static bool output_update(struct ui *ui, void *state)
 {
     struct output *o = state;
     const struct transcript *t = ui->selected ? model_transcript(ui->model, ui->selected) : NULL;
-    uint64_t rev = (t ? t->rev : 0) + ui->model->messages_rev + ui->model->sandboxes_rev;
+    uint64_t rev = (t ? t->rev : 0) + ui->model->procs_rev + ui->model->messages_rev + ui->model->sandboxes_rev;
     bool changed = rev != o->seen;
     o->seen = rev;
     return changed;
@@ -367,20 +419,29 @@ static const char *output_title(struct ui *ui, void *state)
 {
     struct output *o = state;
     const struct sandbox *s = model_sandbox(ui->model, ui->selected);
-    struct view *v = view_of(ui, o);
+    const struct procs *p = model_procs(ui->model, ui->selected);
+    struct view *v = output_view(ui, o);
     if (!s)
         return "2 output";
-    snprintf(o->title, sizeof(o->title), "2 output%s: %.60s  %.16s", v && v->raw ? " (raw)" : "",
-             s->name, s->tool ? s->tool : "");
+    if (processes_wanted(ui, v))
+        snprintf(o->title, sizeof(o->title), "2 processes: %.60s", s->name);
+    else if (!s->session && p && p->watch != WATCH_NONE)
+        snprintf(o->title, sizeof(o->title), "2 live only, nothing from before: process %d",
+                 p->watched);
+    else
+        snprintf(o->title, sizeof(o->title), "2 output%s: %.60s  %.16s",
+                 v && v->raw ? " (raw)" : "", s->name, s->tool ? s->tool : "");
     return o->title;
 }
 
 static const char *output_note(struct ui *ui, void *state)
 {
     struct output *o = state;
-    struct view *v = view_of(ui, o);
+    struct view *v = output_view(ui, o);
     const struct transcript *t = ui->selected ? model_transcript(ui->model, ui->selected) : NULL;
     o->w = ui->panes[PANE_OUTPUT].r.w;
+    if (processes_wanted(ui, v))
+        return processes_note(ui, o->note, sizeof(o->note));
     if (!v || !t || !t->n || v->raw || o->w < 1)
         return NULL;
     view_set_style(v, o);
@@ -406,6 +467,7 @@ static const char *output_note(struct ui *ui, void *state)
 const struct pane_ops pane_output = {
     .name = "output",
     .scope = SCOPE_OUTPUT,
+    .scope_now = output_scope,
     .open = output_open,
     .close = output_close,
     .update = output_update,

@@ -44,6 +44,7 @@ struct cached {
     uint32_t rows; /* 0 = not known */
     int8_t fold;   /* -1 as by default, 0 open, 1 folded: the user's word */
 };
+enum procs_view { PROCS_AS_FITS, PROCS_SHOWN, PROCS_HIDDEN };
 struct view {
     struct pos top, cur;
     bool follow;
@@ -56,6 +57,9 @@ struct view {
     struct ui *ui;            /* told when raw bytes came */
     struct buf raw_text;      /* cleaned lines of the raw stream */
     size_t raw_top;           /* lines from the end */
+    enum procs_view procs;    /* the list of processes in this place */
+    int proc_pid, proc_page;  /* of the cursor; rows drawn last */
+    size_t proc_at, proc_top;
 };
 struct output {
     struct map *views;        /* sandbox id -> struct view */
@@ -88,6 +92,16 @@ void view_end_follow(struct view *v, const struct transcript *t);
 /* The raw stream, cleaned line by line, newest bytes kept. */
 void view_raw_add(void *ctx, const char *data, size_t len);
 void view_raw_draw(struct view *v, struct canvas *c, struct rect r);
+
+/* The view of the selected sandbox, NULL without one. */
+struct view *output_view(struct ui *ui, void *state);
+
+/* processes.c: the list of processes in the place of the output. */
+bool processes_wanted(const struct ui *ui, const struct view *v);
+void processes_draw(struct ui *ui, struct view *v, struct canvas *c, struct rect r, bool focused);
+int processes_action(struct ui *ui, struct view *v, enum action a);
+const struct proc *processes_cursor(const struct ui *ui, struct view *v); /* or NULL */
+const char *processes_note(const struct ui *ui, char *dst, size_t size);
 
 /* output_find.c: the search. */
 void output_mark_matches(struct output *o, struct canvas *c, int y, int x,

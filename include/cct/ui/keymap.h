@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 /* Scopes: where a key counts. A key may appear once in a scope (tested). */
-enum key_scope { SCOPE_NAV, SCOPE_LIST, SCOPE_OUTPUT, SCOPE_INPUT, SCOPE_FORM, SCOPE_DIALOG,
+enum key_scope { SCOPE_NAV, SCOPE_LIST, SCOPE_OUTPUT, SCOPE_PROCS, SCOPE_INPUT, SCOPE_FORM, SCOPE_DIALOG,
                  SCOPE_COUNT };
 
 /* X(ID, "config-name", SCOPE, "default keys", "short hint", "help text").
@@ -48,6 +48,10 @@ enum key_scope { SCOPE_NAV, SCOPE_LIST, SCOPE_OUTPUT, SCOPE_INPUT, SCOPE_FORM, S
     X(INTERRUPT, "interrupt", SCOPE_NAV, "X", "", "interrupt the agent")                       \
     X(KILL, "kill", SCOPE_NAV, "D F9", "kill", "kill the sandbox (asks)")                      \
     X(KILL_ALL, "kill-all", SCOPE_NAV, "K", "kill all", "kill all sandboxes (asks)")           \
+    X(PROCESSES, "processes", SCOPE_NAV, "o", "processes",                                     \
+      "processes of the sandbox, and back to its output")                                      \
+    X(ADOPT, "adopt", SCOPE_NAV, "A", "adopt",                                                 \
+      "adopt a sandbox that cc-tui did not make; give it back")                                \
     X(SET_TIME, "set-time", SCOPE_LIST, "t", "time", "set the time left")                      \
     X(OPEN, "open", SCOPE_LIST, "Enter", "open", "open the output zoomed")                     \
     X(DETAILS, "details", SCOPE_LIST, "d", "details", "show details")                          \
@@ -69,6 +73,9 @@ enum key_scope { SCOPE_NAV, SCOPE_LIST, SCOPE_OUTPUT, SCOPE_INPUT, SCOPE_FORM, S
     X(PREV_MSG, "prev-message", SCOPE_OUTPUT, "{", "", "previous message")                     \
     X(PAN_LEFT, "pan-left", SCOPE_OUTPUT, "h Left", "", "pan left (unwrapped)")                \
     X(PAN_RIGHT, "pan-right", SCOPE_OUTPUT, "l Right", "", "pan right (unwrapped)")            \
+    X(PROC_WATCH, "process-watch", SCOPE_PROCS, "Enter", "watch",                              \
+      "watch what the process puts out")                                                       \
+    X(PROC_END, "process-end", SCOPE_PROCS, "x", "end", "end the process (asks)")              \
     X(SEND, "send", SCOPE_INPUT, "Enter", "send", "send the message")                          \
     X(NEWLINE, "newline", SCOPE_INPUT, "^J Alt-Enter", "newline", "new line")                  \
     X(LEAVE, "leave", SCOPE_INPUT, "Esc", "leave", "leave, draft kept")                        \

@@ -18,6 +18,7 @@ struct pane;
 struct pane_ops {
     const char *name;
     enum key_scope scope;
+    enum key_scope (*scope_now)(struct ui *ui, void *state); /* or this one; may be NULL */
     void *(*open)(struct ui *ui);
     void (*close)(void *state);
     /* The model changed (rev); true when what this pane shows may differ. */
@@ -69,5 +70,17 @@ void overlay_kill_all(struct ui *ui);
 void overlay_details(struct ui *ui, uint64_t sandbox);
 void overlay_time(struct ui *ui, uint64_t sandbox);
 void overlay_rename(struct ui *ui, uint64_t sandbox);
+struct proc;
+void overlay_process_end(struct ui *ui, uint64_t sandbox, const struct proc *p);
+/* p: the process at hand, or NULL. */
+void overlay_adopt(struct ui *ui, uint64_t sandbox, const struct proc *p);
+/* The process that the output pane points at or shows, NULL = none. */
+const struct proc *output_process(struct ui *ui);
+/* The list of processes in the place of the selected sandbox's output, or the other way. */
+void output_toggle_processes(struct ui *ui);
+/* What its pane shows is up to the sandbox again: processes, or output. */
+void output_as_fits(struct ui *ui, uint64_t sandbox);
+/* Say whose processes are on the screen, when that changed. */
+void processes_settle(struct ui *ui);
 
 #endif

@@ -42,6 +42,8 @@ struct ui {
     int n_overlays;
     uint64_t selected;    /* sandbox id of the list's cursor, 0 = none */
     uint64_t previous;    /* for "-" */
+    uint64_t procs_of;    /* sandbox whose processes are on the screen, 0 = none */
+    bool away;            /* the terminal has not the focus */
     bool awaits_new;      /* a sandbox was asked for: the cursor goes to its row */
     uint64_t newer_than;  /* which has a greater id than this */
     char status[256];     /* one line; cleared by the next key, an info by time too */
@@ -89,6 +91,7 @@ int ui_run(struct app *app, const struct ui_opts *o);
 void ui_overlay_push(struct ui *ui, const struct overlay_ops *ops, void *state);
 void ui_overlay_pop(struct ui *ui);
 void ui_focus(struct ui *ui, enum pane_id p);
+enum key_scope ui_scope(struct ui *ui, enum pane_id p);
 void ui_select(struct ui *ui, uint64_t sandbox);
 /* Go to the next new row of ours, unless a key comes first. */
 void ui_await_new(struct ui *ui);
