@@ -171,8 +171,8 @@ static void begin(struct session *s, uint64_t req_id, bool events, uint64_t from
 
     *r = (struct reader){
         .s = s, .req_id = req_id, .events = events, .follow = follow, .off = from};
-    *ARR_PUSH(&s->readers) = r;
     session_follow(s);
+    *ARR_PUSH(&s->readers) = r;
     r->busy = !s->out.run.id;
     if (r->busy)
         store_run_open(s->j->o.store, s->row, s->name, -1, jobs_store(s->j, on_newest, r, r));

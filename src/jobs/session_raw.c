@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEASE_MS = 15000, RENEW_MS = 5000, LOOK_MS = 1000, PART_MS = 300,
+enum { LEASE_MS = 15000, RENEW_MS = 5000, LOOK_MS = 1000, FIRST_LOOK_MS = 20, PART_MS = 300,
        GIVE_UP_MS = 8000 };
 
 struct session_raw {
@@ -26,7 +26,7 @@ struct session_raw {
     struct lanes lanes;
     uint64_t timer, part_timer; /* lease or look; an unfinished line */
     bool holds;                 /* the lease */
-    bool live, over, saw_pty;
+    bool live, over, saw_pty, looked;
     int64_t lost_at;            /* wall ms; 0 = never connected */
     uint64_t dropped;
     int64_t dropped_from;
@@ -278,7 +278,9 @@ static void read_on(struct session *s)
 {
     s->fo.state = FO_HOLD;
     store_run_open(s->j->o.store, s->row, s->name, -1, jobs_store(s->j, on_newest, s, s->raw));
-    session_timer(s, &s->raw->timer, LOOK_MS, look);
+    /* the reader that made us follow is known a moment later */
+    session_timer(s, &s->raw->timer, s->raw->looked ? LOOK_MS : FIRST_LOOK_MS, look);
+    s->raw->looked = true;
 }
 
 static void on_lease(void *ctx, struct st_reply *r)

@@ -75,7 +75,7 @@ enum key_scope { SCOPE_NAV, SCOPE_LIST, SCOPE_OUTPUT, SCOPE_PROCS, SCOPE_INPUT, 
     X(PAN_RIGHT, "pan-right", SCOPE_OUTPUT, "l Right", "", "pan right (unwrapped)")            \
     X(PROC_WATCH, "process-watch", SCOPE_PROCS, "Enter", "watch",                              \
       "watch what the process puts out")                                                       \
-    X(PROC_END, "process-end", SCOPE_PROCS, "x", "end", "end the process (asks)")              \
+    X(PROC_END, "process-end", SCOPE_PROCS, "t", "end", "end the process (asks)")              \
     X(SEND, "send", SCOPE_INPUT, "Enter", "send", "send the message")                          \
     X(NEWLINE, "newline", SCOPE_INPUT, "^J Alt-Enter", "newline", "new line")                  \
     X(LEAVE, "leave", SCOPE_INPUT, "Esc", "leave", "leave, draft kept")                        \
