@@ -46,7 +46,9 @@ struct exchange {
     void *wire;        /* the carrier's */
     int32_t stream_id; /* HTTP/2 */
     int64_t conn_no;
-    bool h2, plain; /* plain: no TLS on a port that speaks it */
+    bool h2, plain;    /* plain: no TLS on a port that speaks it */
+    struct rule *rule; /* of a call that is carried out late */
+    struct timer late;
     bool counted;   /* as a request that is being answered */
     int64_t events; /* of a stream, and those held back or kept */
     ARR(struct buf) kept;

@@ -23,7 +23,17 @@
  *    "page":100, "cap":20, "cursor":"offset", "v2":false, "code":false, "headers":true,
  *    "rules":[{"method":"DELETE", "path":"/sandboxes/i*", "skip":2, "times":3,
  *              "percent":50, "status":503, "retry_after":"2", "body":"...",
- *              "apply":false, "cut":40, "stall":true, "delay_ms":900}]}
+ *              "apply":false, "cut":40, "stall":true, "delay_ms":900}],
+ *    "add":true, "template":"claude", "metadata":{"k":"v"}, "ttl":3600,
+ *    "auto_resume":true, "auto_pause":true, "domain":"localhost:PORT", "templates":3,
+ *    "logs":20, "build":{"steps":2, "step_ms":100, "wait_ms":0, "lines":2, "fail_at":1}}
+ *
+ * reset forgets rules and log. Giving sandboxes or paused replaces all sandboxes, with
+ * "add" it adds to them; template to auto_pause describe the new ones. cursor: "offset" is
+ * the bad kind that skips rows when earlier ones were killed; any other is stable. domain
+ * stands in the answers of create and connect. templates: so many that are ready. logs:
+ * lines that each sandbox has. build: how builds go that are started from then on (steps 0:
+ * as many as the request has; fail_at: the step that fails).
  *
  * A rule plays for the requests that match it, after `skip` of them and `times` times
  * (0 = always), in `percent` of the cases. `apply` says whether the call is carried
@@ -31,6 +41,7 @@
  * another (status): a status 204 for a DELETE that did nothing is a lie one line long.
  *
  *   delay_ms N     the answer waits that long
+ *   late_ms N      the call is carried out so much later, even if nobody waits any more
  *   cut N          the connection closes after N bytes of the answer (HTTP/2: of its body)
  *   cut_body N     the same, counted in bytes of the body
  *   rst            closes by RST instead of FIN; without a cut: at once, unanswered
@@ -55,6 +66,7 @@
 #ifndef CCT_TESTS_FAULTD_H
 #define CCT_TESTS_FAULTD_H
 
+#include "loop.h"
 #include <cct/util/arr.h>
 #include <cct/util/buf.h>
 #include <cct/util/json.h>
@@ -78,7 +90,8 @@ struct answer {
 
 struct rule {
     char *method, *path, *retry_after, *body, *spawn_meta;
-    int64_t skip, times, percent, status, cut, cut_body, delay_ms, drip, back_ms, spawn;
+    int64_t skip, times, percent, status, cut, cut_body, delay_ms, drip, late_ms, back_ms,
+        spawn;
     int64_t replay, reorder, after;
     char *trailer, *sandbox;
     bool rst, stall, stall_all, rst_stream, goaway, apply, endless;
@@ -86,9 +99,21 @@ struct rule {
 struct data;
 struct box {
     char id[24], *template_id, *meta, *env; /* meta, env: JSON text or NULL */
-    bool running, gone, auto_resume;
+    bool running, gone, auto_resume, auto_pause;
+    struct plane *plane;
     struct data *data; /* its data plane, once it was asked for */
-    int64_t started_ms, end_ms, back_at; /* back_at: mono, a deleted one lives again */
+    int64_t started_ms, end_ms;
+    struct timer ttl, back;
+};
+struct event {
+    int64_t at_ms, started_ms;
+    const char *what;
+    char box[24], template_id[64];
+};
+struct fill { /* what sandboxes that are just there look like */
+    const char *template_id, *meta;
+    int64_t ttl;
+    bool add, auto_resume, auto_pause;
 };
 struct entry {
     int64_t at_ms, conn;
@@ -96,14 +121,21 @@ struct entry {
     int status;
     bool h2;
 };
+struct tpl;
 struct plane {
-    char *key;
+    char *key, *domain;
     ARR(struct box *) boxes;
+    ARR(struct event) events;
+    ARR(struct tpl *) tpls;
+    ARR(char *) uploads; /* hashes of files that are there */
     ARR(struct rule) rules;
     ARR(struct entry) log;
-    int64_t delay_min, delay_max, page, cap, streams;
+    int64_t delay_min, delay_max, page, cap, streams, logs;
+    struct {
+        int64_t steps, step_ms, wait_ms, lines, fail_at;
+    } build;
     uint64_t seed;
-    bool offset_cursor, no_v2, no_code, log_headers;
+    bool tls, offset_cursor, no_v2, no_code, log_headers;
     int64_t start_ms;
     int open, most_open; /* requests being answered: now, and at most */
     int64_t conns_total, conns_open, requests;
@@ -111,12 +143,9 @@ struct plane {
 
 /* plane.c */
 void plane_init(struct plane *p);
-void plane_release(struct plane *p);
-void plane_fill(struct plane *p, int64_t running, int64_t paused);
-/* N more running ones; meta (JSON text) may be NULL. */
-void plane_add(struct plane *p, int64_t n, const char *meta);
-void plane_come_back(struct plane *p, const char *id, int64_t ms); /* a deleted one, later */
-void plane_revive(struct plane *p);
+void plane_clear(struct plane *p); /* no sandboxes, no events */
+void plane_fill(struct plane *p, int64_t running, int64_t paused, const struct fill *f);
+void box_come_back(struct plane *p, const char *id, int64_t in_ms); /* a killed one, later */
 void plane_route(struct plane *p, const struct request *r, struct answer *a);
 struct box *plane_find(struct plane *p, const char *id, size_t len);
 uint64_t plane_random(struct plane *p);

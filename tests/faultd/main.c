@@ -77,9 +77,11 @@ static bool flag(struct args *a, const char *name)
 static int serve(const struct args *a, struct plane *p)
 {
     SSL_CTX *tls = a->tls_dir ? tls_context(a->tls_dir, a->names, a->n_names, a->h1) : NULL;
+    struct fill fill = {.ttl = 3600};
     int port;
 
-    plane_fill(p, a->sandboxes, a->paused);
+    p->tls = tls != NULL;
+    plane_fill(p, a->sandboxes, a->paused, &fill);
     if (a->config && !script_config(p, a->config, strlen(a->config)))
         die("faultd: --config needs a JSON object");
     port = conn_listen(p, (int)number("--listen", a->listen, 65535), a->listen6, tls);

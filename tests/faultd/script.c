@@ -1,5 +1,5 @@
 /* Rules that break answers, the log of what came, and the /_faultd/ routes. */
-#include "data.h"
+#include "plane.h"
 #include <cct/util/clock.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -45,8 +45,9 @@ static void add_rule(struct plane *p, const struct cJSON *j)
     r->drip = json_i64(j, "drip", 0);
     r->back_ms = json_i64(j, "back_ms", -1);
     r->spawn = json_i64(j, "spawn", 0);
-    r->spawn_meta = json_is_object(json_get(j, "spawn_meta")) ? json_text(json_get(j, "spawn_meta"))
-                                                               : NULL;
+    r->spawn_meta =
+        json_is_object(json_get(j, "spawn_meta")) ? json_text(json_get(j, "spawn_meta")) : NULL;
+    r->late_ms = json_i64(j, "late_ms", 0);
     r->stall_all = str_eq(json_str(j, "stall", NULL), "connection");
     r->stall = r->stall_all || json_bool(j, "stall", false);
     r->rst = json_bool(j, "rst", false);
@@ -72,6 +73,36 @@ static void rules_clear(struct plane *p)
     for (size_t i = 0; i < p->rules.n; i++)
         rule_release(&p->rules.v[i]);
     ARR_CLEAR(&p->rules);
+}
+
+/* What there is, and how it goes. */
+static void configure_plane(struct plane *p, const struct cJSON *j)
+{
+    const struct cJSON *build = json_get(j, "build");
+    char *meta =
+        json_is_object(json_get(j, "metadata")) ? json_text(json_get(j, "metadata")) : NULL;
+    struct fill f = {.template_id = json_str(j, "template", NULL),
+                     .meta = meta,
+                     .ttl = json_i64(j, "ttl", 3600),
+                     .add = json_bool(j, "add", false),
+                     .auto_resume = json_bool(j, "auto_resume", false),
+                     .auto_pause = json_bool(j, "auto_pause", false)};
+
+    if (json_get(j, "sandboxes") || json_get(j, "paused"))
+        plane_fill(p, json_i64(j, "sandboxes", 0), json_i64(j, "paused", 0), &f);
+    free(meta);
+    if (json_get(j, "templates"))
+        tpl_fill(p, json_i64(j, "templates", 0));
+    p->logs = json_i64(j, "logs", p->logs);
+    p->build.steps = json_i64(build, "steps", p->build.steps);
+    p->build.step_ms = json_i64(build, "step_ms", p->build.step_ms);
+    p->build.wait_ms = json_i64(build, "wait_ms", p->build.wait_ms);
+    p->build.lines = json_i64(build, "lines", p->build.lines);
+    p->build.fail_at = json_i64(build, "fail_at", p->build.fail_at);
+    if (json_str(j, "domain", NULL)) {
+        free(p->domain);
+        p->domain = xstrdup(json_str(j, "domain", NULL));
+    }
 }
 
 bool script_config(struct plane *p, const char *json, size_t len)
@@ -102,8 +133,7 @@ bool script_config(struct plane *p, const char *json, size_t len)
         free(lo);
         free(hi);
     }
-    if (json_get(j, "sandboxes") || json_get(j, "paused"))
-        plane_fill(p, json_i64(j, "sandboxes", 0), json_i64(j, "paused", 0));
+    configure_plane(p, j);
     if (rules)
         rules_clear(p);
     for (const struct cJSON *r = json_first(rules); r; r = json_next(r))
@@ -245,9 +275,12 @@ static void break_transport(const struct rule *u, struct exchange *x)
 /* What happens besides. */
 static void stir(struct plane *p, const struct rule *u, const struct request *r)
 {
+    struct fill f = {.meta = u->spawn_meta, .ttl = 3600, .add = true};
+
     if (u->back_ms >= 0 && strrchr(r->path, '/'))
-        plane_come_back(p, strrchr(r->path, '/') + 1, u->back_ms);
-    plane_add(p, u->spawn, u->spawn_meta);
+        box_come_back(p, strrchr(r->path, '/') + 1, u->back_ms);
+    if (u->spawn > 0)
+        plane_fill(p, u->spawn, 0, &f);
 }
 
 /* The routes about faultd itself; false for any other. */
@@ -270,24 +303,11 @@ static bool about_faultd(struct exchange *x)
     return true;
 }
 
-void script_begin(struct exchange *x)
+/* Carry the call out, as far as the rule lets, and answer. */
+static void play(struct exchange *x, const struct rule *u)
 {
     struct plane *p = x->plane;
-    struct rule *u;
 
-    plane_revive(p);
-    if (about_faultd(x))
-        return;
-    x->counted = true;
-    if (++p->open > p->most_open)
-        p->most_open = p->open;
-    if (p->delay_max > 0)
-        x->a.delay_ms =
-            (int)(p->delay_min +
-                  (int64_t)(plane_random(p) % (uint64_t)(p->delay_max - p->delay_min + 1)));
-    u = pick(p, &x->req);
-    if (u)
-        break_transport(u, x);
     if ((!u || u->apply) && !data_route(x))
         plane_route(p, &x->req, &x->a);
     if (u)
@@ -300,8 +320,85 @@ void script_begin(struct exchange *x)
         exchange_end(x);
 }
 
+static void nobody(struct exchange *x)
+{
+    (void)x;
+}
+
+static const struct carrier nowhere = {nobody};
+
+static void on_late(struct timer *t)
+{
+    struct exchange *x = OWNER_OF(t, struct exchange, late);
+
+    play(x, x->rule);
+    if (x->carrier == &nowhere)
+        exchange_free(x);
+}
+
+/* Who asked is gone, the call happens nevertheless. */
+static void leave_behind(struct exchange *x)
+{
+    struct exchange *ghost = exchange_new(x->plane, &nowhere, NULL);
+    char *target = xasprintf("%s?%s", x->req.path, x->req.query);
+
+    exchange_request(ghost, x->req.method, target, x->req.head, x->req.body, x->req.len);
+    ghost->rule = x->rule;
+    ghost->conn_no = x->conn_no;
+    ghost->h2 = x->h2;
+    ghost->late.fire = on_late;
+    loop_timer(&ghost->late, x->late.due - loop_now());
+    loop_timer_stop(&x->late);
+    x->rule = NULL;
+    free(target);
+}
+
+/* The rule as it is now: a configuration that comes in between may end it. */
+static struct rule *keep_rule(const struct rule *u)
+{
+    struct rule *k = xcalloc(1, sizeof(*k));
+
+    *k = *u;
+    k->method = k->path = k->sandbox = k->trailer = NULL;
+    k->retry_after = xstrdup(u->retry_after);
+    k->body = xstrdup(u->body);
+    k->spawn_meta = xstrdup(u->spawn_meta);
+    return k;
+}
+
+void script_begin(struct exchange *x)
+{
+    struct plane *p = x->plane;
+    struct rule *u;
+
+    if (about_faultd(x))
+        return;
+    x->counted = true;
+    if (++p->open > p->most_open)
+        p->most_open = p->open;
+    if (p->delay_max > 0)
+        x->a.delay_ms =
+            (int)(p->delay_min +
+                  (int64_t)(plane_random(p) % (uint64_t)(p->delay_max - p->delay_min + 1)));
+    u = pick(p, &x->req);
+    if (u)
+        break_transport(u, x);
+    if (!u || u->late_ms <= 0) {
+        play(x, u);
+        return;
+    }
+    x->rule = keep_rule(u);
+    x->late.fire = on_late;
+    loop_timer(&x->late, u->late_ms);
+}
+
 void script_end(struct exchange *x)
 {
     if (x->counted)
         x->plane->open--;
+    if (x->late.at)
+        leave_behind(x);
+    if (x->rule)
+        rule_release(x->rule);
+    free(x->rule);
 }
