@@ -146,6 +146,18 @@ struct app_adopt {
 uint64_t app_adopt(struct app *a, uint64_t sandbox, const struct app_adopt *how);
 uint64_t app_unadopt(struct app *a, uint64_t sandbox);
 
+/* --- templates, builds, system logs ------------------------------------------- */
+
+/* Lines of JSON (one object and LF each) to fn on the main thread, then EV_DONE.
+ * Templates; builds of one template (id or name; NULL: of all); the log and the states of
+ * a build ("template[:build or tag]", else the newest) until it ended: EV_DONE is an error
+ * when it did not end well; the system's log of a sandbox. */
+typedef void (*app_lines_fn)(void *ctx, const char *json, size_t len);
+uint64_t app_templates(struct app *a, app_lines_fn fn, void *ctx);
+uint64_t app_builds(struct app *a, const char *template_name, app_lines_fn fn, void *ctx);
+uint64_t app_build_follow(struct app *a, const char *which, app_lines_fn fn, void *ctx);
+uint64_t app_system_logs(struct app *a, uint64_t sandbox, bool follow, app_lines_fn fn, void *ctx);
+
 void app_event_add(struct app *a, int level, uint64_t sandbox, const char *text);
 
 /* --- keys (cct/keys.h) ------------------------------------------------------------ */

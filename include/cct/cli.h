@@ -53,6 +53,7 @@ int cli_exit_of(int err_code);
     X(WAIT, "wait", 'w', "", "wait for the answer")                                            \
     X(FOLLOW, "follow", 'f', "", "go on with what comes")                                      \
     X(RAW, "raw", 0, "", "the exact bytes")                                                    \
+    X(SYSTEM, "system", 0, "", "the log of the sandbox's system, not of the agent")            \
     X(SCOPE, "scope", 0, "project|account", "how far --all reaches (project)")                 \
     X(EXIT_CODE, "exit-code", 0, "N", "decode the agent's end with this status")               \
     X(SIGNAL, "signal", 0, "NAME",                                                             \
@@ -83,8 +84,8 @@ enum cli_flag {
       "create a sandbox with an agent in it; prints its id")                                   \
     X(SEND, cli_send, "send", "", "SANDBOX TEXT|-", 2, 2, CLI_BIT(WAIT),                       \
       "send a message to the agent; --wait prints the answer")                                 \
-    X(LOGS, cli_logs, "logs", "lg log", "SANDBOX", 1, 1, CLI_BIT(FOLLOW) | CLI_BIT(RAW),       \
-      "print what the agent put out")                                                          \
+    X(LOGS, cli_logs, "logs", "lg log", "SANDBOX", 1, 1,                                       \
+      CLI_BIT(FOLLOW) | CLI_BIT(RAW) | CLI_BIT(SYSTEM), "print what the agent put out")        \
     X(INTERRUPT, cli_interrupt, "interrupt", "int", "SANDBOX", 1, 1, CLI_BIT(DRY_RUN),         \
       "interrupt the agent's turn")                                                            \
     X(RESTART, cli_restart, "restart", "", "SANDBOX", 1, 1, CLI_BIT(DRY_RUN),                  \
@@ -106,6 +107,10 @@ enum cli_flag {
     X(ADOPT, cli_adopt, "adopt", "", "SANDBOX", 1, 1,                                          \
       CLI_BIT(NAME) | CLI_BIT(PROCESS) | CLI_BIT(UNDO) | CLI_BIT(DRY_RUN),                     \
       "count a sandbox that cc-tui did not make as ours, in the project")                      \
+    X(TEMPLATES, cli_templates, "templates", "tpl", "", 0, 0, CLI_NONE,                        \
+      "list the templates that sandboxes can be made from")                                    \
+    X(BUILDS, cli_builds, "builds", "", "[TEMPLATE[:BUILD]]", 0, 1, CLI_BIT(FOLLOW),           \
+      "list builds of templates; --follow shows one to its end")                               \
     X(LOCAL_START, cli_local_start, "local start", "", "", 0, 0, CLI_NONE,                     \
       "start the local provider and wait until it is ready")                                   \
     X(LOCAL_STOP, cli_local_stop, "local stop", "", "", 0, 0, CLI_NONE,                        \

@@ -1,7 +1,8 @@
-/* Bytes of a session on their way to `logs`. */
+/* Bytes and lines on their way to a command. */
 #include "app_priv.h"
 
 #include <cct/jobs/session.h>
+#include <cct/util/xalloc.h>
 
 static struct sink *find(struct app *a, uint64_t req_id)
 {
@@ -58,6 +59,36 @@ uint64_t app_events(struct app *a, uint64_t sandbox, bool follow,
                     void (*fn)(void *ctx, const char *json, size_t len), void *ctx)
 {
     struct cmd *c = app_cmd(a, CMD_EVENTS);
+
+    c->sandbox = sandbox;
+    c->on = follow;
+    return stream(a, c, fn, ctx);
+}
+
+uint64_t app_templates(struct app *a, app_lines_fn fn, void *ctx)
+{
+    return stream(a, app_cmd(a, CMD_TEMPLATES), fn, ctx);
+}
+
+uint64_t app_builds(struct app *a, const char *template_name, app_lines_fn fn, void *ctx)
+{
+    struct cmd *c = app_cmd(a, CMD_BUILDS);
+
+    c->text = xstrdup(template_name);
+    return stream(a, c, fn, ctx);
+}
+
+uint64_t app_build_follow(struct app *a, const char *which, app_lines_fn fn, void *ctx)
+{
+    struct cmd *c = app_cmd(a, CMD_BUILD_FOLLOW);
+
+    c->text = xstrdup(which);
+    return stream(a, c, fn, ctx);
+}
+
+uint64_t app_system_logs(struct app *a, uint64_t sandbox, bool follow, app_lines_fn fn, void *ctx)
+{
+    struct cmd *c = app_cmd(a, CMD_SYSTEM_LOGS);
 
     c->sandbox = sandbox;
     c->on = follow;

@@ -45,6 +45,25 @@ struct secret *cli_secret_command(const char *command, struct err *e);
  * *old), else asked for twice. */
 struct secret *cli_new_passphrase(const struct cli *c, struct secret **old, struct err *e);
 
+/* --- tables and lines (table.c) ------------------------------------------------- */
+enum { CLI_TABLE_MAX = 10 };
+/* Columns with a heading each; cells are taken, cleaned on the way out. */
+struct cli_table {
+    int columns;
+    const char *heads[CLI_TABLE_MAX];
+    char **cells;
+    size_t n, cap; /* of cells */
+};
+void cli_table_add(struct cli_table *t, char *take_cell);
+void cli_table_print(struct cli_table *t); /* and empties it */
+/* Each line of `text` to fn. */
+void cli_each_line(const char *text, size_t len, void (*fn)(void *ctx, const char *line, size_t len),
+                   void *ctx);
+/* Lines of JSON objects as one JSON array on stdout. */
+void cli_print_array(const char *lines, size_t len);
+/* `logs --system` */
+int cli_system_logs(struct cli *c);
+
 /* --- the application (session.c) --------------------------------------------- */
 struct cli_app {
     struct app *app;

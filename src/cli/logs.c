@@ -163,6 +163,10 @@ int cli_logs(struct cli *c)
     int status = CLI_OK;
     bool follow = cli_has(c, CLI_FOLLOW), raw = cli_has(c, CLI_RAW);
 
+    if (cli_has(c, CLI_SYSTEM) && raw)
+        return cli_usage("'logs --system' has no raw bytes, but --json");
+    if (cli_has(c, CLI_SYSTEM))
+        return cli_system_logs(c);
     if (raw && cli_json(c))
         return cli_usage("'logs' prints raw bytes or JSON, not both");
     const struct sandbox *s = cli_app_begin(&a, c, c->args[0], &status);

@@ -146,8 +146,8 @@ uint64_t e2b_logs(struct e2b *c, const char *id, const struct e2b_log_query *q,
 
     call_options(k, o);
     k->family = ROUTE_LOGS;
-    if (q->from_ms > 0 || !q->backward)
-        add_i64(&b, "cursor", q->from_ms > 0 ? q->from_ms : 0);
+    if (q->from_ms > 0)
+        add_i64(&b, "cursor", q->from_ms);
     if (q->from_ms > 0 && !q->backward)
         add_i64(&old, "start", q->from_ms);
     if (q->limit > 0) {

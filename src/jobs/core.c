@@ -326,6 +326,7 @@ static void on_stop(void *ctx)
     core_kill_release(j);
     core_poll_release(j);
     core_local_release(j);
+    core_looks_release(j);
     core_keys_release(j);
     core_account_release(j);
     core_rows_flush(j);

@@ -528,6 +528,12 @@ void core_action(struct jobs *j, struct cmd *c)
     case CMD_STRETCHED:
         core_keys_cmd(j, c);
         break;
+    case CMD_TEMPLATES:
+    case CMD_BUILDS:
+    case CMD_BUILD_FOLLOW:
+    case CMD_SYSTEM_LOGS:
+        core_look(j, c);
+        break;
     case CMD_SAY:
         jobs_say(j, (int)c->n, c->sandbox, "%s", c->text);
         break;

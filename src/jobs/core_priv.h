@@ -10,6 +10,7 @@
  *   core_kill.c      one sandbox, open intents
  *   core_killall.c   everything; core_killrun.c its deletes and the proof
  *   core_actions.c   messages, time, pause, names, views
+ *   core_looks.c     templates, builds and system logs, as lines of JSON
  *   foreign*.c       processes that cc-tui did not start (foreign_priv.h) */
 #ifndef CCT_JOBS_CORE_PRIV_H
 #define CCT_JOBS_CORE_PRIV_H
@@ -27,6 +28,7 @@ struct kill;
 struct keys;
 struct killall;
 struct lister;
+struct looks;
 struct local;
 struct prockill;
 struct procwatch;
@@ -75,6 +77,7 @@ struct jobs_priv {
     struct local *local;
     /* the rest */
     struct lister *poll;
+    struct looks *looks;
     ARR(struct create *) creates;
     ARR(struct act *) acts;
     ARR(struct kill *) kills;
@@ -277,6 +280,10 @@ void killall_verify(struct killall *k);       /* all were answered, or it took l
 void killall_stop(struct killall *k);         /* cancels what runs */
 /* Which result a target has after the last list; refused: the service would not. Pure. */
 int killall_final(int result, bool listed, bool refused);
+
+/* --- core_looks.c, core_looks_json.c --------------------------------------------- */
+void core_look(struct jobs *j, struct cmd *c); /* CMD_TEMPLATES .. CMD_SYSTEM_LOGS */
+void core_looks_release(struct jobs *j);
 
 /* --- core_actions.c ------------------------------------------------------------- */
 void core_action(struct jobs *j, struct cmd *c);

@@ -11,23 +11,6 @@
 
 static void go(struct reader *r);
 
-static void chunk_free(struct msg *m)
-{
-    free(((struct ev_chunk *)m)->data);
-    free(m);
-}
-
-static void post(struct reader *r, char *take, size_t len)
-{
-    struct ev_chunk *c = xcalloc(1, sizeof(*c));
-
-    msg_init(&c->m, EV_CHUNK, sizeof(*c) + len, chunk_free);
-    c->m.req_id = r->req_id;
-    c->data = take;
-    c->len = len;
-    jobs_post(r->s->j, c);
-}
-
 static void reader_free(struct reader *r)
 {
     jobs_store_forget(r->s->j, r);
@@ -107,7 +90,7 @@ static void on_page(void *ctx, struct st_reply *a)
     if (b.len) {
         char *text = buf_detach(&b, &len);
 
-        post(r, text, len);
+        jobs_chunk(r->s->j, r->req_id, text, len);
         go(r);
     } else if (r->again) {
         go(r);

@@ -12,6 +12,8 @@ struct cJSON;
 extern struct localbed *tplbed;
 extern char tplbed_hash[65]; /* of the last upload; of no content, but new each time */
 
+/* Are there namespaces here? */
+bool tplbed_may_run(void);
 /* False, after the TAP line that says so, where there are no namespaces. */
 bool tplbed_is_possible(void);
 int tplbed_setup(void **state); /* starts the provider */

@@ -43,7 +43,12 @@ enum cmd_type {
     CMD_PROC_UNWATCH,   /* sandbox */
     CMD_PROC_KILL,      /* sandbox, n: pid, id: ident or 0, on: SIGKILL */
     CMD_ADOPT,          /* sandbox, text: name, text2: project, n: pid or 0, id: ident */
-    CMD_UNADOPT         /* sandbox */
+    CMD_UNADOPT,        /* sandbox */
+    /* JSON lines by EV_CHUNK, then EV_DONE */
+    CMD_TEMPLATES,
+    CMD_BUILDS,         /* text: template, or NULL: of all */
+    CMD_BUILD_FOLLOW,   /* text: "template[:build or tag]" */
+    CMD_SYSTEM_LOGS     /* sandbox, on: follow */
 };
 struct secret;
 struct cmd_create {

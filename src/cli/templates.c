@@ -1,0 +1,343 @@
+/* cc-tui templates, cc-tui builds: what can be made into a sandbox, and how it came to be. */
+#include "cli_priv.h"
+
+#include <cct/text/clean.h>
+#include <cct/util/clock.h>
+#include <cct/util/json.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void collect(void *ctx, const char *json, size_t len)
+{
+    buf_add(ctx, json, len);
+}
+
+/* --- cells -------------------------------------------------------------------------- */
+
+static char *text_cell(const struct cJSON *j, const char *name)
+{
+    const char *s = json_str(j, name, "");
+    return *s ? xstrdup(s) : NULL;
+}
+
+static char *date_cell(const struct cJSON *j, const char *name)
+{
+    const char *s = json_str(j, name, "");
+    char *day = strlen(s) >= 16 ? xstrndup(s, 16) : NULL;
+
+    if (day)
+        day[10] = ' '; /* "2026-08-22 10:00", UTC */
+    return day;
+}
+
+static char *size_cell(const struct cJSON *j)
+{
+    int64_t cpu = json_i64(j, "cpuCount", 0), mb = json_i64(j, "memoryMB", 0);
+
+    if (cpu <= 0 || mb <= 0)
+        return NULL;
+    return xasprintf("%lld vCPU %lld MiB", (long long)cpu, (long long)mb);
+}
+
+static char *count_cell(const struct cJSON *j, const char *name)
+{
+    int64_t n = json_i64(j, name, -1);
+    return n < 0 ? NULL : xasprintf("%lld", (long long)n);
+}
+
+/* From its begin to its end. */
+static char *span_cell(const struct cJSON *j)
+{
+    int64_t from = 0, to = 0;
+    char span[16];
+
+    if (clock_parse_rfc3339(json_str(j, "createdAt", ""), &from) != 0 ||
+        clock_parse_rfc3339(json_str(j, "finishedAt", ""), &to) != 0 || to < from)
+        return NULL;
+    clock_format_span(span, sizeof(span), to - from);
+    return xstrdup(span);
+}
+
+/* --- lists -------------------------------------------------------------------------- */
+
+static void template_row(void *ctx, const char *line, size_t len)
+{
+    struct cJSON *j = json_parse(line, len, NULL);
+    const struct cJSON *name = json_first(json_get(j, "names"));
+
+    cli_table_add(ctx, name ? xstrdup(json_str_of(name)) : NULL);
+    cli_table_add(ctx, text_cell(j, "templateID"));
+    cli_table_add(ctx, text_cell(j, "buildStatus"));
+    cli_table_add(ctx, size_cell(j));
+    cli_table_add(ctx, date_cell(j, "updatedAt"));
+    cli_table_add(ctx, count_cell(j, "spawnCount"));
+    json_free(j);
+}
+
+static void build_row(void *ctx, const char *line, size_t len)
+{
+    struct cJSON *j = json_parse(line, len, NULL);
+    char *name = text_cell(j, "name");
+
+    cli_table_add(ctx, name ? name : text_cell(j, "templateID"));
+    cli_table_add(ctx, text_cell(j, "buildID"));
+    cli_table_add(ctx, text_cell(j, "status"));
+    cli_table_add(ctx, size_cell(j));
+    cli_table_add(ctx, date_cell(j, "createdAt"));
+    cli_table_add(ctx, span_cell(j));
+    json_free(j);
+}
+
+static void bare_id(void *ctx, const char *line, size_t len)
+{
+    struct cJSON *j = json_parse(line, len, NULL);
+    char *id = clean_line_dup(json_str(j, ctx, ""), 0);
+
+    puts(id);
+    free(id);
+    json_free(j);
+}
+
+struct listing {
+    struct cli_table table;
+    void (*row)(void *ctx, const char *line, size_t len);
+    const char *id;
+};
+
+static void print_lines(const struct cli *c, struct listing *l, struct buf *lines)
+{
+    const char *text = buf_str(lines);
+
+    if (cli_json(c)) {
+        cli_print_array(text, lines->len);
+    } else if (cli_has(c, CLI_QUIET)) {
+        cli_each_line(text, lines->len, bare_id, (void *)(uintptr_t)l->id);
+    } else {
+        cli_each_line(text, lines->len, l->row, &l->table);
+        cli_table_print(&l->table);
+    }
+}
+
+static int list(struct cli *c, struct listing *l,
+                uint64_t (*start)(struct app *a, const char *word, app_lines_fn fn, void *ctx))
+{
+    struct cli_app a;
+    struct err e = {0};
+    struct buf lines = BUF_INIT;
+    int status = CLI_OK;
+
+    if (cli_app_open(&a, c, &e) != 0)
+        return cli_fail(&e);
+    if (cli_app_wait(&a, start(a.app, c->n_args ? c->args[0] : NULL, collect, &lines), &e) == 0)
+        print_lines(c, l, &lines);
+    else
+        status = cli_app_fail(&a, &e);
+    cli_app_close(&a);
+    buf_release(&lines);
+    return status;
+}
+
+static uint64_t start_templates(struct app *a, const char *word, app_lines_fn fn, void *ctx)
+{
+    (void)word;
+    return app_templates(a, fn, ctx);
+}
+
+int cli_templates(struct cli *c)
+{
+    struct listing l = {{6, {"NAME", "ID", "STATE", "SIZE", "UPDATED", "USED"}, NULL, 0, 0},
+                        template_row, "templateID"};
+
+    return list(c, &l, start_templates);
+}
+
+/* --- following ---------------------------------------------------------------------- */
+
+struct tail {
+    const struct cli *c;
+    char status[40], trouble[200];
+    int64_t quiet;
+};
+
+static void print_time(const struct cJSON *j)
+{
+    int64_t ms = 0;
+    char t[16] = "-";
+
+    if (clock_parse_rfc3339(json_str(j, "timestamp", ""), &ms) == 0)
+        clock_format_hms(t, sizeof(t), ms);
+    printf("%-8s ", t);
+}
+
+/* Each line of it behind the same indent; no byte of it reaches the terminal raw. */
+static void print_text(const char *text, const char *indent)
+{
+    char *clean = clean_text_dup(text, strlen(text));
+    size_t n = strlen(clean);
+
+    while (n > 0 && clean[n - 1] == '\n')
+        n--;
+    for (const char *p = clean;;) {
+        size_t len = strcspn(p, "\n");
+        if (p + len >= clean + n) {
+            printf("%.*s\n", (int)(clean + n - p), p);
+            break;
+        }
+        printf("%.*s\n%s", (int)len, p, indent);
+        p += len + 1;
+    }
+    free(clean);
+}
+
+/* "[builder 3/10] [stdout]: text" is text. */
+static const char *output_of(const char *message)
+{
+    const char *end = *message == '[' ? strstr(message, "] [std") : NULL;
+    const char *text = end ? strstr(end, "]: ") : NULL;
+
+    return text && text - end < 12 ? text + 3 : message;
+}
+
+static void print_log(const struct cJSON *j)
+{
+    const char *phase = json_str(j, "phase", NULL), *level = json_str(j, "level", "");
+    char *head;
+
+    print_time(j);
+    if (phase) {
+        head = xasprintf("%s  %s%s", phase, json_bool(j, "cached", false) ? "(cached) " : "",
+                         json_str(j, "title", ""));
+        print_text(head, "         ");
+        free(head);
+        return;
+    }
+    if (str_eq(level, "warn") || str_eq(level, "error"))
+        printf("  %s: ", level);
+    else
+        fputs("  ", stdout);
+    print_text(output_of(json_str(j, "message", "")), "           ");
+}
+
+/* What changed is told; silence each half minute. */
+static void tell_state(struct tail *t, const struct cJSON *j)
+{
+    const char *status = json_str(j, "status", ""), *phase = json_str(j, "phase", "");
+    const char *trouble = json_str(j, "trouble", "");
+    int64_t quiet = json_i64(j, "secondsSinceLastLine", 0);
+    char *clean;
+
+    if (*trouble && !str_eq(t->trouble, trouble)) {
+        clean = clean_line_dup(trouble, 0);
+        cli_say(t->c, "cc-tui: %s; trying again", clean);
+        free(clean);
+    }
+    str_copy(t->trouble, sizeof(t->trouble), trouble);
+    if (json_str(j, "end", NULL) || (str_eq(t->status, status) && quiet / 30 <= t->quiet)) {
+        t->quiet = quiet / 30;
+        return;
+    }
+    clean = clean_line_dup(*status ? status : "not heard of yet", 0);
+    if (quiet < 30)
+        cli_say(t->c, "cc-tui: %s%s%s", clean, *phase ? ", " : "", phase);
+    else
+        cli_say(t->c, "cc-tui: %s%s%s, the last line came %lld s ago", clean, *phase ? ", " : "",
+                phase, (long long)quiet);
+    free(clean);
+    str_copy(t->status, sizeof(t->status), status);
+    t->quiet = quiet / 30;
+}
+
+static void follow_line(void *ctx, const char *line, size_t len)
+{
+    struct cJSON *j = json_parse(line, len, NULL);
+
+    if (str_eq(json_str(j, "type", ""), "log"))
+        print_log(j);
+    else
+        tell_state(ctx, j);
+    json_free(j);
+}
+
+static void follow_lines(void *ctx, const char *json, size_t len)
+{
+    cli_each_line(json, len, follow_line, ctx);
+}
+
+static void put_bytes(void *ctx, const char *json, size_t len)
+{
+    (void)ctx;
+    fwrite(json, 1, len, stdout);
+}
+
+static int follow(struct cli *c)
+{
+    struct cli_app a;
+    struct tail t = {.c = c};
+    struct err e = {0};
+    int status = CLI_OK;
+
+    if (c->n_args != 1)
+        return cli_usage("'builds --follow' wants TEMPLATE or TEMPLATE:BUILD; 'cc-tui builds' lists "
+                         "them");
+    if (cli_app_open(&a, c, &e) != 0)
+        return cli_fail(&e);
+    uint64_t req = app_build_follow(a.app, c->args[0], cli_json(c) ? put_bytes : follow_lines, &t);
+    if (cli_app_wait(&a, req, &e) == 0)
+        cli_say(c, "cc-tui: the build is ready");
+    else
+        status = cli_app_fail(&a, &e);
+    cli_app_close(&a);
+    return status;
+}
+
+int cli_builds(struct cli *c)
+{
+    struct listing l = {{6, {"TEMPLATE", "BUILD", "STATE", "SIZE", "BEGUN", "TOOK"}, NULL, 0, 0},
+                        build_row, "buildID"};
+
+    return cli_has(c, CLI_FOLLOW) ? follow(c) : list(c, &l, app_builds);
+}
+
+/* --- the system's log ---------------------------------------------------------------- */
+
+static void system_line(void *ctx, const char *line, size_t len)
+{
+    struct cJSON *j = json_parse(line, len, NULL);
+    char *level = clean_line_dup(json_str(j, "level", ""), 8);
+    char *rest = json_get(j, "fields") ? json_text(json_get(j, "fields")) : NULL;
+    char *text = xasprintf("%-5s %s%s%s", *level ? level : "-", json_str(j, "message", ""),
+                           rest ? "  " : "", rest ? rest : "");
+
+    (void)ctx;
+    print_time(j);
+    print_text(text, "               ");
+    free(text);
+    free(rest);
+    free(level);
+    json_free(j);
+}
+
+static void system_lines(void *ctx, const char *json, size_t len)
+{
+    cli_each_line(json, len, system_line, ctx);
+}
+
+int cli_system_logs(struct cli *c)
+{
+    struct cli_app a;
+    struct err e = {0};
+    int status = CLI_OK;
+    const struct sandbox *s = cli_app_begin(&a, c, c->args[0], &status);
+
+    if (!s)
+        return status;
+    uint64_t req = app_system_logs(a.app, s->id, cli_has(c, CLI_FOLLOW),
+                                   cli_json(c) ? put_bytes : system_lines, NULL);
+    if (cli_app_wait(&a, req, &e) != 0)
+        status = cli_app_fail(&a, &e);
+    cli_app_close(&a);
+    return status;
+}
