@@ -3,6 +3,7 @@
 
 #include <cct/text/width.h>
 #include <cct/util/buf.h>
+#include <cct/util/clock.h>
 #include <cct/util/str.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,6 +27,18 @@ static const char *link_words(const struct model *m)
         return "rate limited";
     }
     return "?";
+}
+
+/* How old what is shown is, where there is no list. */
+static void add_age(const struct ui *ui, char *words, size_t size)
+{
+    char span[16];
+    int64_t age = ui_server_now(ui, ui->now) - ui->model->listed_at;
+    size_t n = strlen(words);
+    if (!model_is_stale(ui->model) || !ui->model->listed_at || age < 60000)
+        return;
+    clock_format_span(span, sizeof(span), age / 60000 * 60000);
+    snprintf(words + n, size - n, " for %s", span);
 }
 
 static enum theme_role link_role(const struct model *m)
@@ -84,7 +97,9 @@ static void draw_header(struct ui *ui)
     const size_t n = sizeof(pieces) / sizeof(pieces[0]);
     int digits = snprintf(NULL, 0, "%zu", m->n_sandboxes);
     canvas_fill(c, (struct rect){0, 0, 1, c->w}, ROLE_HEADER, " ");
-    const char *words = link_words(m);
+    char words[40];
+    snprintf(words, sizeof(words), "%s", link_words(m));
+    add_age(ui, words, sizeof(words));
     int right = c->w - (int)strlen(words) - 1, x = 1, need = 0;
     canvas_text(c, 0, right, -1, link_role(m), words);
     x = word(c, x, right, ROLE_HEADER, "cc-tui");
@@ -223,7 +238,7 @@ static const char *default_status(struct ui *ui, char *dst, size_t size)
         return dst;
     }
     const struct model_event *e = m->n_events ? &m->events[m->n_events - 1] : NULL;
-    if (!e || ui->now - e->time_ms > EVENT_SHOWN_MS)
+    if (!e || ui->now - e->time_ms > EVENT_SHOWN_MS || e->time_ms - ui->now > EVENT_SHOWN_MS)
         return "";
     const struct sandbox *s = e->sandbox ? model_sandbox(m, e->sandbox) : NULL;
     bool named = !s || str_starts(e->text, s->name);
@@ -277,6 +292,7 @@ void ui_draw(struct ui *ui, int64_t now)
     struct canvas *c = &ui->canvas;
     ui->now = now;
     ui->moved = false;
+    ui->hidden = ui->tiny;
     canvas_erase(c, ROLE_TEXT);
     if (c->h < 1 || c->w < 1)
         return;
