@@ -94,7 +94,8 @@ uint64_t app_forget(struct app *a, uint64_t sandbox);
 
 /* Kill all: open lists afresh (EV_KILL LISTING, then ARMED or CANNOT); confirm
  * freezes the ids and goes (RUNNING..REPORT). `expected` = number shown, refused if it
- * differs. retry acts on what failed. The EV_DONE of confirm comes with the report. */
+ * differs; SIZE_MAX: none was. retry acts on what failed. The EV_DONE of confirm comes
+ * with the report. */
 uint64_t app_kill_all_open(struct app *a, bool account_scope);
 uint64_t app_kill_all_confirm(struct app *a, bool account_scope, size_t expected);
 void app_kill_all_cancel(struct app *a);

@@ -92,6 +92,7 @@ typedef void (*e2b_fn)(void *ctx, const struct e2b_result *r); /* r borrowed */
 struct e2b_call_opts {
     bool urgent;
     int give_up_ms; /* 0 = one try */
+    bool warm;      /* list: as e2b_warm, when the first page says that there are many */
     int try_ms;     /* an answer so late is taken as lost; 0 = all of the time */
 };
 uint64_t e2b_list(struct e2b *c, const struct e2b_call_opts *o, e2b_fn fn, void *ctx);
@@ -130,7 +131,7 @@ uint64_t e2b_pause(struct e2b *c, const char *id, e2b_fn fn, void *ctx);
  * whichever the service has (v without a row after the last). Timeout as above. */
 uint64_t e2b_connect(struct e2b *c, const char *id, int timeout_s, e2b_fn fn, void *ctx);
 void e2b_cancel(struct e2b *c, uint64_t call);
-/* Open connections ahead of a kill-all so that the DELETEs go out at once. */
-void e2b_warm(struct e2b *c, size_t connections);
+/* Open connections ahead of so many deletes, so that they go out at once. */
+void e2b_warm(struct e2b *c, size_t deletes);
 
 #endif

@@ -73,6 +73,7 @@ struct net_req {
     size_t n_headers;
     struct buf body;     /* owned */
     bool urgent;         /* own warm connections, ahead of all else */
+    bool fresh;          /* over a new connection, which is kept for others */
     bool stream;         /* may last for ever: a connection outside max_per_host */
     bool repeatable;     /* a body may go out again when a kept connection turns out
                             dead; without it a body is never sent twice */
@@ -106,11 +107,6 @@ const char *net_answer_header(struct net *n, uint64_t id, const char *name);
 /* https anywhere, or http to a loopback address; no user, no blanks or controls.
  * 0 or ERR_INVALID. *loopback may be NULL. Any thread. */
 int net_url_check(const char *url, bool *loopback, struct err *e);
-
-/* The machine slept: no connection is trusted any more. Everything under way ends with
- * ERR_NETWORK (sent: it may have arrived), what is submitted from now on gets new
- * connections. From a timer or a watch, not from a callback of a request. */
-void net_renew(struct net *n);
 
 /* One-shot timers. */
 uint64_t net_timer(struct net *n, int64_t ms, void (*fn)(void *ctx), void *ctx);

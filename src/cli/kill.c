@@ -216,12 +216,6 @@ static int kill_named(struct cli_app *a, struct report *r, struct err *e)
 
 /* --- all ----------------------------------------------------------------------- */
 
-static bool is_armed(struct cli_app *a)
-{
-    const struct ev_kill *k = app_model(a->app)->kill;
-    return k && (k->phase == KILL_ARMED || k->phase == KILL_CANNOT);
-}
-
 static bool is_reported(struct cli_app *a)
 {
     const struct ev_kill *k = app_model(a->app)->kill;
@@ -274,15 +268,10 @@ static int kill_all(struct cli_app *a, struct report *r, struct err *e)
     bool account = str_eq(c->value[CLI_SCOPE], "account");
     const struct ev_kill *k;
 
-    app_kill_all_open(a->app, account);
-    if (cli_app_until(a, is_armed, -1, e) != 0)
+    if (cli_app_wait(a, app_kill_all_open(a->app, account), e) != 0)
         return cli_app_fail(a, e);
     k = app_model(a->app)->kill;
     size_t n = account ? k->n_account : k->n_project;
-    if (k->phase == KILL_CANNOT) {
-        err_set(e, ERR_NETWORK, "%s", k->text ? k->text : "the list could not be had");
-        return cli_fail(e);
-    }
     if (cli_has(c, CLI_DRY_RUN)) {
         add_targets(k, r);
         app_kill_all_cancel(a->app);
@@ -295,7 +284,7 @@ static int kill_all(struct cli_app *a, struct report *r, struct err *e)
     }
     a->progress = cli_has(c, CLI_VERBOSE);
     a->done = false;
-    a->wanted = app_kill_all_confirm(a->app, account, n);
+    a->wanted = app_kill_all_confirm(a->app, account, cli_has(c, CLI_YES) ? SIZE_MAX : n);
     if (cli_app_until(a, is_reported, -1, e) != 0)
         return cli_app_fail(a, e);
     k = app_model(a->app)->kill;
@@ -310,10 +299,10 @@ static int kill_all(struct cli_app *a, struct report *r, struct err *e)
 static int run(struct cli *c, struct cli_app *a, struct report *r)
 {
     struct err e = {0};
+    if (cli_has(c, CLI_ALL))
+        return kill_all(a, r, &e); /* with a list of its own */
     if (cli_app_refresh(a, &e) != 0)
         return cli_app_fail(a, &e);
-    if (cli_has(c, CLI_ALL))
-        return kill_all(a, r, &e);
     if (find_named(a, r, &e) != 0)
         return cli_app_fail(a, &e);
     if (cli_has(c, CLI_DRY_RUN))

@@ -262,6 +262,8 @@ static bool next_page(struct e2b_call *k, struct err *e)
         k->total_running = t;
     if (!token || !*token)
         return false;
+    if (k->warm) /* while the other pages come */
+        e2b_warm(k->e2b, k->got.sandboxes.n + (k->total_running > 0 ? (size_t)k->total_running : 0));
     if (k->pages >= PAGES_MAX || str_eq(token, k->token)) {
         err_set(e, ERR_PROTO, "cannot %s: the list of the service does not end (page %d)",
                 rows[k->kind].task, k->pages);

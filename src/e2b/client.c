@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOTAL_MS = 60000, RETRY_BASE_MS = 500, RETRY_MAX_MS = 15000, WARM_MAX = 1000,
-       WARM_TLS_MAX = 4 };
+enum { TOTAL_MS = 60000, RETRY_BASE_MS = 500, RETRY_MAX_MS = 15000, WARM_MAX = 64,
+       WARM_TLS_MAX = 12, WARM_MS = 30000,
+       STREAMS = 100 /* at once on an HTTP/2 connection, with most services */ };
 
 struct e2b *e2b_new(struct net *n, const struct e2b_account *a)
 {
@@ -98,6 +99,7 @@ void call_options(struct e2b_call *k, const struct e2b_call_opts *o)
         return;
     k->urgent = o->urgent;
     k->try_ms = o->try_ms;
+    k->warm = o->warm;
     if (o->give_up_ms > 0)
         k->deadline = clock_mono_ms() + o->give_up_ms;
 }
@@ -267,6 +269,7 @@ void call_send(struct e2b_call *k)
         buf_init(&k->body, 0);
     }
     q->urgent = k->urgent;
+    q->fresh = k->kind == CALL_WARM;
     if (k->try_ms > 0 && left > k->try_ms)
         left = k->try_ms;
     q->total_ms = (int)(left > most ? most : left < 1000 ? 1000 : left);
@@ -292,13 +295,19 @@ uint64_t call_start(struct e2b_call *k)
     return id;
 }
 
-/* One request each is enough to open a connection; with TLS a few are, because
- * HTTP/2 carries all deletes over one. No key: the answer does not matter. */
-void e2b_warm(struct e2b *c, size_t connections)
+/* One request each is enough to open a connection. No key: the answer does not matter.
+ * What was opened a moment ago is not opened again. */
+void e2b_warm(struct e2b *c, size_t deletes)
 {
-    size_t max = str_starts(c->account.api_url, "https:") ? WARM_TLS_MAX : WARM_MAX;
+    bool tls = str_starts(c->account.api_url, "https:");
+    size_t n = tls ? (deletes + STREAMS - 1) / STREAMS : deletes;
+    size_t max = tls ? WARM_TLS_MAX : WARM_MAX;
+    int64_t now = clock_mono_ms();
 
-    for (size_t i = 0; i < (connections < max ? connections : max); i++) {
+    if (now >= c->warm_until)
+        c->warmed = 0;
+    c->warm_until = now + WARM_MS;
+    for (n = n < max ? n : max; c->warmed < n; c->warmed++) {
         struct e2b_call *k = call_new(c, CALL_WARM, "GET", NULL, NULL, NULL);
         call_route(k, xstrdup("/health"));
         k->urgent = true;

@@ -23,6 +23,8 @@ struct e2b {
     struct e2b_account account;
     struct map *calls; /* id -> struct e2b_call */
     uint64_t next_id;
+    size_t warmed;     /* connections opened ahead ... */
+    int64_t warm_until; /* ... and taken as open until then; mono */
     struct {
         int at;        /* which address worked last */
         int64_t until; /* mono: it is asked first so long */
@@ -64,6 +66,7 @@ struct e2b_call {
     bool urgent;
     int64_t deadline;  /* mono; 0 = one try */
     int try_ms;        /* of each try; 0 = up to the deadline */
+    bool warm;         /* list: open connections for as many deletes */
     bool resent;       /* an earlier try may have arrived */
     int total_ms;      /* 0 = a minute */
     int attempt;

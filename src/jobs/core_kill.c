@@ -53,11 +53,10 @@ bool kill_list_proves(const struct e2b_result *r, bool had_count)
 
 struct sandbox *core_kill_row(struct jobs *j, const char *id, const char *mark)
 {
-    for (size_t i = 0; i < j->table.n; i++)
-        if ((id && str_eq(j->table.v[i].sandbox_id, id)) ||
-            (!id && mark && str_eq(j->table.v[i].mark, mark)))
+    for (size_t i = 0; !id && mark && i < j->table.n; i++)
+        if (str_eq(j->table.v[i].mark, mark))
             return &j->table.v[i];
-    return NULL;
+    return id ? core_row_of_vm(j, id) : NULL;
 }
 
 static struct sandbox *row_of(const struct kill *k)

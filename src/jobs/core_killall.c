@@ -13,8 +13,7 @@
 #define LIST_MS 10000
 #define POST_MS 50
 #define WAIT_MS 30000
-#define INTENT_MS 3 /* the disk may not keep the kill waiting longer */
-#define WARM_MAX 64
+#define INTENT_MS 2 /* the disk may not keep the kill waiting longer */
 
 /* --- the set -------------------------------------------------------------------- */
 
@@ -194,6 +193,11 @@ bool core_killall_busy(const struct jobs *j)
     return k && k->frozen && k->phase != KILL_REPORT;
 }
 
+bool core_killall_lists(const struct jobs *j)
+{
+    return j->priv->ka && j->priv->ka->phase == KILL_LISTING && j->priv->ka->list_call;
+}
+
 static void opened(struct killall *k, const struct err *e)
 {
     uint64_t req = k->open_req;
@@ -211,7 +215,7 @@ static void cannot(struct killall *k, const struct err *e)
 static void arm(struct killall *k)
 {
     survey(k);
-    e2b_warm(k->j->e2b, k->targets.n < WARM_MAX ? k->targets.n : WARM_MAX);
+    e2b_warm(k->j->e2b, k->targets.n);
     phase(k, KILL_ARMED, NULL);
     opened(k, NULL);
 }
@@ -244,7 +248,7 @@ static struct killall *fresh(struct jobs *j)
 
 void core_killall_open(struct jobs *j, uint64_t req_id, bool account)
 {
-    struct e2b_call_opts o = {.urgent = true, .give_up_ms = LIST_MS};
+    struct e2b_call_opts o = {.urgent = true, .give_up_ms = LIST_MS, .warm = true};
     struct killall *k;
     size_t up = 0;
 
@@ -262,8 +266,9 @@ void core_killall_open(struct jobs *j, uint64_t req_id, bool account)
     }
     for (size_t i = 0; i < j->table.n; i++)
         up += core_row_live(&j->table.v[i]);
-    e2b_warm(j->e2b, up < WARM_MAX ? up : WARM_MAX);
+    e2b_warm(j->e2b, up);
     phase(k, KILL_LISTING, NULL);
+    core_poll_yield(j);
     k->client = j->e2b;
     k->list_call = e2b_list(j->e2b, &o, on_list, k);
 }

@@ -26,7 +26,7 @@ void killall_pending(struct ka_target *t, bool on)
     if (!row || row->pending == on || row->state == SB_CREATING || row->state == SB_KILLED)
         return;
     row->pending = on;
-    jobs_row_changed(t->j, row);
+    core_row_shown(t->j, row);
 }
 
 static void target_done(struct ka_target *t, int result, const char *reason)

@@ -24,6 +24,7 @@ struct insert {
 void core_rows_init(struct jobs *j)
 {
     j->priv->dirty = map_new();
+    j->priv->places = map_new();
     j->priv->inserts = map_new();
     j->priv->local_ids = LOCAL_IDS;
 }
@@ -43,13 +44,48 @@ void core_rows_release(struct jobs *j)
         sandbox_release(&j->table.v[i]);
     ARR_RELEASE(&j->table);
     map_free(j->priv->dirty, NULL);
+    map_free(j->priv->places, NULL);
+}
+
+/* Where a row was when it was looked for last, plus 1. Rows move when one is taken out,
+ * so a place is only a guess that is held against the row. */
+static struct sandbox *guessed(struct jobs *j, void *hint)
+{
+    size_t at = (uintptr_t)hint;
+
+    return at && at <= j->table.n ? &j->table.v[at - 1] : NULL;
+}
+
+static void *place_of(size_t at)
+{
+    return (void *)(uintptr_t)(at + 1);
 }
 
 struct sandbox *jobs_row(struct jobs *j, uint64_t id)
 {
+    struct sandbox *row = id ? guessed(j, map_get_id(j->priv->places, id)) : NULL;
+
+    if (row && row->id == id)
+        return row;
     for (size_t i = 0; id && i < j->table.n; i++)
-        if (j->table.v[i].id == id)
+        if (j->table.v[i].id == id) {
+            map_put_id(j->priv->places, id, place_of(i));
             return &j->table.v[i];
+        }
+    return NULL;
+}
+
+struct sandbox *core_row_of_vm(struct jobs *j, const char *sandbox_id)
+{
+    struct sandbox *row = guessed(j, map_get(j->priv->places, sandbox_id));
+
+    if (row && str_eq(row->sandbox_id, sandbox_id))
+        return row;
+    for (size_t i = 0; i < j->table.n; i++)
+        if (str_eq(j->table.v[i].sandbox_id, sandbox_id)) {
+            map_put(j->priv->places, sandbox_id, place_of(i));
+            return &j->table.v[i];
+        }
     return NULL;
 }
 
@@ -168,6 +204,12 @@ void jobs_row_changed(struct jobs *j, struct sandbox *row)
     mark(j, row->id, POST | PERSIST);
 }
 
+void core_row_shown(struct jobs *j, struct sandbox *row)
+{
+    row->rev++;
+    mark(j, row->id, POST);
+}
+
 void jobs_row_error(struct jobs *j, struct sandbox *row, bool vm_up, const char *text)
 {
     char *reason = NULL;
@@ -181,7 +223,7 @@ void jobs_row_error(struct jobs *j, struct sandbox *row, bool vm_up, const char 
         return;
     row->state = SB_ERROR;
     row->vm_up = vm_up;
-    row->pending = row->changing = false;
+    row->pending = false;
     jobs_row_changed(j, row);
     if (!said)
         jobs_say(j, 2, row->id, "%s: %s%s", row->name ? row->name : "sandbox", reason,
@@ -210,6 +252,10 @@ void core_row_state(struct jobs *j, struct sandbox *row)
 /* The row in the table that this insert was for. */
 static struct sandbox *find_inserted(struct jobs *j, const struct sandbox *want)
 {
+    struct sandbox *vm = want->sandbox_id ? core_row_of_vm(j, want->sandbox_id) : NULL;
+
+    if (vm && !vm->id)
+        return vm;
     for (size_t i = 0; i < j->table.n; i++) {
         struct sandbox *row = &j->table.v[i];
         if (row->id)

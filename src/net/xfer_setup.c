@@ -230,8 +230,8 @@ static void set_transport(struct xfer *x)
     c->easy_setopt(h, CURLOPT_SHARE, x->net->share);
     c->easy_setopt(h, CURLOPT_HTTP_VERSION,
                    (long)(tls ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
-    c->easy_setopt(h, CURLOPT_PIPEWAIT, tls ? 1L : 0L);
-    if (x->again)
+    c->easy_setopt(h, CURLOPT_PIPEWAIT, tls && !r->fresh ? 1L : 0L);
+    if (x->again || r->fresh)
         c->easy_setopt(h, CURLOPT_FRESH_CONNECT, 1L);
     c->easy_setopt(h, CURLOPT_CONNECTTIMEOUT_MS, (long)(r->connect_ms > 0 ? r->connect_ms : 10000));
     if (r->total_ms > 0)

@@ -20,8 +20,8 @@
 enum { N = 250, PAUSED = 40, SOON = 120000 };
 #define KEY "E2B_API_KEY=e2b_0123456789abcdef0123456789abcdef01234f2a"
 #define DELETE_RULE(what) "{\"rules\":[{\"method\":\"DELETE\"," what "}]}"
-/* Two lists of three pages come before the deletes. */
-#define LIST_RULE(what) "{\"method\":\"GET\",\"path\":\"/v2/sandboxes\",\"skip\":6," what "}"
+/* One list of three pages comes before the deletes. */
+#define LIST_RULE(what) "{\"method\":\"GET\",\"path\":\"/v2/sandboxes\",\"skip\":3," what "}"
 
 struct outcome {
     int status;

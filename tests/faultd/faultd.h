@@ -40,7 +40,7 @@
  * out anyway: by default yes when only the transport is broken and no when the answer is
  * another (status): a status 204 for a DELETE that did nothing is a lie one line long.
  *
- *   delay_ms N     the answer waits that long
+ *   delay_ms N     the answer waits that long; with delay_to M: N to M, by chance
  *   late_ms N      the call is carried out so much later, even if nobody waits any more
  *   cut N          the connection closes after N bytes of the answer (HTTP/2: of its body)
  *   cut_body N     the same, counted in bytes of the body
@@ -91,7 +91,7 @@ struct answer {
 struct rule {
     char *method, *path, *retry_after, *body, *spawn_meta;
     int64_t skip, times, percent, status, cut, cut_body, delay_ms, drip, late_ms, back_ms,
-        spawn;
+        spawn, delay_to;
     int64_t replay, reorder, after;
     char *trailer, *sandbox;
     bool rst, stall, stall_all, rst_stream, goaway, apply, endless;
@@ -116,7 +116,7 @@ struct fill { /* what sandboxes that are just there look like */
     bool add, auto_resume, auto_pause;
 };
 struct entry {
-    int64_t at_ms, conn;
+    int64_t at_ms, conn, at_us, delay_ms; /* at_us: monotonic, as clock_gettime says */
     char method[8], *path, *body, *head; /* path with query */
     int status;
     bool h2;

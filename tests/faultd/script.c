@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { LOG_MAX = 100000, LOG_BODY = 2000 };
 
@@ -42,6 +43,7 @@ static void add_rule(struct plane *p, const struct cJSON *j)
     r->cut = json_i64(j, "cut", -1);
     r->cut_body = json_i64(j, "cut_body", -1);
     r->delay_ms = json_i64(j, "delay_ms", -1);
+    r->delay_to = json_i64(j, "delay_to", 0);
     r->drip = json_i64(j, "drip", 0);
     r->back_ms = json_i64(j, "back_ms", -1);
     r->spawn = json_i64(j, "spawn", 0);
@@ -146,6 +148,8 @@ static void put_entry(struct jw *w, const struct entry *e)
 {
     jw_obj(w, NULL);
     jw_i64(w, "ms", e->at_ms);
+    jw_i64(w, "us", e->at_us);
+    jw_i64(w, "delay", e->delay_ms);
     jw_str(w, "method", e->method);
     jw_str(w, "path", e->path);
     jw_i64(w, "status", e->status);
@@ -188,6 +192,14 @@ static void put_log(struct plane *p, struct answer *a, bool brief)
     jw_end(&w);
 }
 
+static int64_t now_us(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000LL + t.tv_nsec / 1000;
+}
+
 static void note(struct exchange *x)
 {
     struct plane *p = x->plane;
@@ -204,6 +216,8 @@ static void note(struct exchange *x)
     e->status = x->fault.how == END_SILENCE ? 0 : x->a.status;
     e->h2 = x->h2;
     e->conn = x->conn_no;
+    e->at_us = now_us();
+    e->delay_ms = x->a.delay_ms;
     if (p->log_headers)
         e->head = xstrdup(r->head);
     if (r->len)
@@ -250,6 +264,8 @@ static void break_answer(const struct rule *u, struct exchange *x)
         buf_addf(&a->head, "Retry-After: %s\r\n", u->retry_after);
     if (u->delay_ms >= 0)
         a->delay_ms = (int)u->delay_ms;
+    if (u->delay_ms >= 0 && u->delay_to > u->delay_ms)
+        a->delay_ms += (int)(plane_random(x->plane) % (uint64_t)(u->delay_to - u->delay_ms + 1));
 }
 
 /* How the transport is broken: known before the call is carried out. */
