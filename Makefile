@@ -91,6 +91,8 @@ $(UNIT) $(GOLDEN) $(E2E) $(BENCH) $(FUZZ): $(B)/tests/%: $(B)/tests/%.o $(B)/lib
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(B)/libcct.a $(LDLIBS_TEST)
 # screens are tried with a facade that only writes down what it is asked
 $(patsubst tests/%.c,$(B)/tests/%,$(shell grep -lsE 'screenscript|fakeapp' tests/*/*_*.c)): $(B)/tests/lib/fakeapp.o
+# these ask by libcurl itself
+$(B)/tests/e2e/test_faultd_self $(B)/tests/e2e/test_faultd_data: LDLIBS_TEST += $(shell $(PKG) --libs libcurl)
 # floors stand alone: each is linked with the one library that it measures
 $(B)/tests/bench/ncmin: LDLIBS = $(shell $(PKG) --libs ncursesw)
 $(B)/tests/bench/multi: LDLIBS = $(shell $(PKG) --libs libcurl)

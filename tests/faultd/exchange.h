@@ -49,6 +49,8 @@ struct exchange {
     bool h2, plain;    /* plain: no TLS on a port that speaks it */
     struct rule *rule; /* of a call that is carried out late */
     struct timer late;
+    size_t entry; /* in the log, from 1 on */
+    int64_t log_no;
     bool counted;   /* as a request that is being answered */
     int64_t events; /* of a stream, and those held back or kept */
     ARR(struct buf) kept;

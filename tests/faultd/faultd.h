@@ -16,8 +16,18 @@
  * understood for /_faultd/ alone. --listen6 listens on ::1 too. --streams: how many
  * streams an HTTP/2 connection may have at once (1000).
  *
- * GET /_faultd/log tells what came (?brief: without the requests); POST /_faultd/config
- * (or --config) takes
+ * GET /_faultd/log (?brief: without the requests) gives
+ *
+ *   {"running":N, "paused":N, "killed":N, "open":N, "most_open":N, "conns":N,
+ *    "conns_open":N, "count":N, "requests":[{"ms":N, "us":N, "delay":N, "method":"GET",
+ *    "path":"/...?...", "status":200, "conn":N, "h2":true, "over_ms":N, "bytes":N,
+ *    "headers":"...", "body":"..."}]}
+ *
+ * where ms counts from the last reset, us is the monotonic clock, status 0 is a request
+ * that was never answered, over_ms and bytes (of the answer's body) come when it is over,
+ * and headers when the configuration wants them.
+ *
+ * POST /_faultd/config (or --config) takes
  *
  *   {"reset":true, "sandboxes":100, "paused":20, "delay":[100,200], "seed":7,
  *    "page":100, "cap":20, "cursor":"offset", "v2":false, "code":false, "headers":true,
@@ -116,7 +126,8 @@ struct fill { /* what sandboxes that are just there look like */
     bool add, auto_resume, auto_pause;
 };
 struct entry {
-    int64_t at_ms, conn, at_us, delay_ms; /* at_us: monotonic, as clock_gettime says */
+    int64_t at_ms, over_ms, conn, bytes; /* over_ms -1: not yet; bytes: of the body */
+    int64_t at_us, delay_ms;             /* at_us: monotonic, as clock_gettime says */
     char method[8], *path, *body, *head; /* path with query */
     int status;
     bool h2;
@@ -136,8 +147,8 @@ struct plane {
     } build;
     uint64_t seed;
     bool tls, offset_cursor, no_v2, no_code, log_headers;
-    int64_t start_ms;
-    int open, most_open; /* requests being answered: now, and at most */
+    int64_t start_ms, log_no; /* log_no: which log this is */
+    int open, most_open;      /* requests being answered: now, and at most */
     int64_t conns_total, conns_open, requests;
 };
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WINDOW = 16 << 20, HEADERS_MAX = 32 };
+enum { WINDOW = 16 << 20, HEADERS_MAX = 32, RESETS = 1000000 };
 
 /* A request while it comes in; afterwards its exchange. */
 struct stream {
@@ -248,21 +248,25 @@ static void h2_open(struct conn *c)
 {
     struct h2 *h = c->session = xcalloc(1, sizeof(*h));
     nghttp2_session_callbacks *cb;
+    nghttp2_option *opt;
     nghttp2_settings_entry set[] = {
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, (uint32_t)c->plane->streams},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, WINDOW},
     };
 
-    if (nghttp2_session_callbacks_new(&cb))
+    if (nghttp2_session_callbacks_new(&cb) || nghttp2_option_new(&opt))
         die("faultd: out of memory");
+    /* a client that ends a thousand streams at once is no attacker here */
+    nghttp2_option_set_stream_reset_rate_limit(opt, RESETS, RESETS);
     nghttp2_session_callbacks_set_on_begin_headers_callback(cb, on_begin);
     nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_data);
     nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame);
     nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_stream_close);
-    if (nghttp2_session_server_new(&h->ng, cb, c))
+    if (nghttp2_session_server_new2(&h->ng, cb, c, opt))
         die("faultd: out of memory");
     nghttp2_session_callbacks_del(cb);
+    nghttp2_option_del(opt);
     nghttp2_submit_settings(h->ng, NGHTTP2_FLAG_NONE, set, 2);
     nghttp2_session_set_local_window_size(h->ng, NGHTTP2_FLAG_NONE, 0, WINDOW);
 }

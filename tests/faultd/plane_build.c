@@ -58,7 +58,7 @@ void build_start(struct plane *p, struct build *b, const struct cJSON *request)
     int64_t n = p->build.steps ? p->build.steps : count_steps(request);
     const char *from =
         json_str(request, "fromImage", json_str(request, "fromTemplate", "base"));
-    char step[16];
+    char step[24];
 
     b->started_ms = b->done_ms = clock_wall_ms() + p->build.wait_ms;
     line(b, "base", false, "[base] FROM %s [0123456789abcdef]", from);

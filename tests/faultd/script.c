@@ -66,6 +66,7 @@ static void log_clear(struct plane *p)
         free(p->log.v[i].head);
     }
     ARR_CLEAR(&p->log);
+    p->log_no++;
     p->start_ms = clock_mono_ms();
     p->most_open = p->open;
 }
@@ -156,6 +157,10 @@ static void put_entry(struct jw *w, const struct entry *e)
     jw_i64(w, "conn", e->conn);
     if (e->h2)
         jw_bool(w, "h2", true);
+    if (e->over_ms >= 0) {
+        jw_i64(w, "over_ms", e->over_ms);
+        jw_i64(w, "bytes", e->bytes);
+    }
     if (e->head)
         jw_str(w, "headers", e->head);
     if (e->body)
@@ -218,6 +223,9 @@ static void note(struct exchange *x)
     e->conn = x->conn_no;
     e->at_us = now_us();
     e->delay_ms = x->a.delay_ms;
+    e->over_ms = -1;
+    x->entry = p->log.n;
+    x->log_no = p->log_no;
     if (p->log_headers)
         e->head = xstrdup(r->head);
     if (r->len)
@@ -265,7 +273,8 @@ static void break_answer(const struct rule *u, struct exchange *x)
     if (u->delay_ms >= 0)
         a->delay_ms = (int)u->delay_ms;
     if (u->delay_ms >= 0 && u->delay_to > u->delay_ms)
-        a->delay_ms += (int)(plane_random(x->plane) % (uint64_t)(u->delay_to - u->delay_ms + 1));
+        a->delay_ms +=
+            (int)(plane_random(x->plane) % (uint64_t)(u->delay_to - u->delay_ms + 1));
 }
 
 /* How the transport is broken: known before the call is carried out. */
@@ -410,8 +419,14 @@ void script_begin(struct exchange *x)
 
 void script_end(struct exchange *x)
 {
+    struct plane *p = x->plane;
+
     if (x->counted)
-        x->plane->open--;
+        p->open--;
+    if (x->entry && x->log_no == p->log_no) {
+        p->log.v[x->entry - 1].over_ms = clock_mono_ms() - p->start_ms;
+        p->log.v[x->entry - 1].bytes = (int64_t)x->taken;
+    }
     if (x->late.at)
         leave_behind(x);
     if (x->rule)

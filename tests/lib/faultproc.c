@@ -121,7 +121,8 @@ static bool read_all(int fd, struct buf *b)
     return n == 0;
 }
 
-char *faultd_http(const struct faultd *f, const char *method, const char *path, const char *body)
+char *faultd_http(const struct faultd *f, const char *method, const char *path,
+                  const char *body)
 {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -130,7 +131,8 @@ char *faultd_http(const struct faultd *f, const char *method, const char *path, 
     char *answer = NULL;
 
     a.sin_port = htons((uint16_t)strtoul(strrchr(f->url, ':') + 1, NULL, 10));
-    buf_addf(&b, "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n%s",
+    buf_addf(&b,
+             "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n%s",
              method, path, body ? strlen(body) : 0, body ? body : "");
     if (connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0 &&
         send(fd, b.p, b.len, MSG_NOSIGNAL) == (ssize_t)b.len) {
@@ -166,6 +168,25 @@ bool faultd_command(const struct faultd *f, const char *line, char *answer, size
     if (answer)
         str_copy(answer, size, text);
     return n > 0 && !str_starts(text, "unknown");
+}
+
+bool faultd_can_run(void)
+{
+    static const char *const args[] = {"probe"};
+    struct faultd *f = start(args, 1);
+    int status;
+    bool ok =
+        waitpid(f->pid, &status, 0) == f->pid && WIFEXITED(status) && !WEXITSTATUS(status);
+
+    if (!ok)
+        fprintf(stderr, "# %s\n", f->url); /* what it said */
+    free(f);
+    return ok;
+}
+
+int faultd_pid(const struct faultd *f)
+{
+    return f->pid;
 }
 
 void faultd_stop(struct faultd *f)

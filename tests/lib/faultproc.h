@@ -15,12 +15,17 @@ const char *faultd_ca(const struct faultd *f); /* the CA's file; NULL without TL
 struct faultd *faultd_proxy(const char *url);
 /* "http://127.0.0.1:PORT", with TLS "https://localhost:PORT". */
 const char *faultd_url(const struct faultd *f);
-/* One plain HTTP request to it (with TLS: for /_faultd/ alone), body of the answer as a new string; NULL when it failed. */
-char *faultd_http(const struct faultd *f, const char *method, const char *path, const char *body);
+/* One plain HTTP request to it (with TLS: for /_faultd/ alone), body of the answer as a new
+ * string; NULL when it failed. */
+char *faultd_http(const struct faultd *f, const char *method, const char *path,
+                  const char *body);
 /* Same as POST /_faultd/config. */
 bool faultd_config(const struct faultd *f, const char *json);
 /* One command line to the proxy; true on "ok" and numbers of stat. */
 bool faultd_command(const struct faultd *f, const char *line, char *answer, size_t size);
+/* May sandboxes run processes on this machine? */
+bool faultd_can_run(void);
+int faultd_pid(const struct faultd *f);
 void faultd_stop(struct faultd *f);
 
 #endif
