@@ -265,7 +265,8 @@ static void test_suspend(void **state)
     assert_true(pid > 0);
     kill(pid, SIGTSTP);
     assert_true(rig_wait_gone(&r, "ASKS YOU", SOON));
-    must_show(&r, "Stopped");
+    must_show(&r, "Stopped"); /* the first one's, when the main screen is back */
+    rig_wait_quiet(&r, 150, SOON);
     assert_false(r.judge.alt || r.judge.focus); /* the shell itself takes pastes */
     rig_type(&r, "fg\r");
     must_show(&r, "ASKS YOU");
