@@ -3,11 +3,12 @@
 
 #include <cct/text/width.h>
 #include <cct/util/buf.h>
+#include <cct/util/clock.h>
 #include <cct/util/str.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { EVENT_SHOWN_MS = 120000 };
+enum { EVENT_SHOWN_MS = 120000, SAID_MIN = 24, MASK_CELLS = 8 };
 
 static const char *link_words(const struct model *m)
 {
@@ -26,6 +27,18 @@ static const char *link_words(const struct model *m)
         return "rate limited";
     }
     return "?";
+}
+
+/* How old what is shown is, where there is no list. */
+static void add_age(const struct ui *ui, char *words, size_t size)
+{
+    char span[16];
+    int64_t age = ui_server_now(ui, ui->now) - ui->model->listed_at;
+    size_t n = strlen(words);
+    if (!model_is_stale(ui->model) || !ui->model->listed_at || age < 60000)
+        return;
+    clock_format_span(span, sizeof(span), age / 60000 * 60000);
+    snprintf(words + n, size - n, " for %s", span);
 }
 
 static enum theme_role link_role(const struct model *m)
@@ -59,6 +72,20 @@ static int piece(struct canvas *c, int x, const struct piece *p, bool wide, int 
     return (int)strlen(text) + (wide ? 3 : 1);
 }
 
+/* Where calls go, in front of the state, when it is not E2B's own service. */
+static void service_words(const struct model *m, char *dst, size_t size)
+{
+    const char *words = link_words(m), *url = m->account ? strstr(m->account, " at http") : NULL;
+    const char *host = url ? strstr(url, "://") : NULL;
+    int n = host ? (int)strcspn(host + 3, "/, ") : 0;
+
+    if (n > 0)
+        snprintf(dst, size, "%.*s %s", n < 30 ? n : 30, host + 3,
+                 str_starts(words, "e2b ") ? words + 4 : words);
+    else
+        str_copy(dst, size, words);
+}
+
 /* A word of the header, if it ends before `right`; returns where the next one starts. */
 static int word(struct canvas *c, int x, int right, enum theme_role role, const char *s)
 {
@@ -84,7 +111,9 @@ static void draw_header(struct ui *ui)
     const size_t n = sizeof(pieces) / sizeof(pieces[0]);
     int digits = snprintf(NULL, 0, "%zu", m->n_sandboxes);
     canvas_fill(c, (struct rect){0, 0, 1, c->w}, ROLE_HEADER, " ");
-    const char *words = link_words(m);
+    char words[64];
+    service_words(m, words, sizeof(words));
+    add_age(ui, words, sizeof(words));
     int right = c->w - (int)strlen(words) - 1, x = 1, need = 0;
     canvas_text(c, 0, right, -1, link_role(m), words);
     x = word(c, x, right, ROLE_HEADER, "cc-tui");
@@ -223,7 +252,7 @@ static const char *default_status(struct ui *ui, char *dst, size_t size)
         return dst;
     }
     const struct model_event *e = m->n_events ? &m->events[m->n_events - 1] : NULL;
-    if (!e || ui->now - e->time_ms > EVENT_SHOWN_MS)
+    if (!e || ui->now - e->time_ms > EVENT_SHOWN_MS || e->time_ms - ui->now > EVENT_SHOWN_MS)
         return "";
     const struct sandbox *s = e->sandbox ? model_sandbox(m, e->sandbox) : NULL;
     bool named = !s || str_starts(e->text, s->name);
@@ -245,6 +274,68 @@ static const char *mode_word(struct ui *ui)
     return ui->mode == UI_INPUT ? "INPUT" : ui->opts.readonly ? "NAV ro" : "NAV";
 }
 
+/* "****4f2a env, hides 9f21 user" of "E2B key ****4f2a (environment) at URL, hides ****9f21
+ * (user key)". */
+static void short_account(const char *account, char *dst, size_t size)
+{
+    static const struct {
+        const char *word, *brief;
+    } t[] = {{"E2B key ", ""},          {"(environment)", "env"}, {"(project key)", "project"},
+             {"(user key)", "user"},    {"(E2B CLI config)", "CLI"}};
+    bool hides = false;
+    size_t n = 0;
+
+    for (const char *p = account; *p && n + 16 < size;) {
+        size_t k = 0, skip = 0;
+        while (k < sizeof(t) / sizeof(t[0]) && !str_starts(p, t[k].word))
+            k++;
+        if (str_starts(p, " at http"))
+            skip = 4 + strcspn(p + 4, " ,");
+        else if (hides && str_starts(p, "****") && p[4] != ' ')
+            skip = 4;
+        hides = hides || str_starts(p, "hides ");
+        if (k < sizeof(t) / sizeof(t[0])) {
+            n += (size_t)snprintf(dst + n, size - n, "%s", t[k].brief);
+            p += strlen(t[k].word);
+        } else if (skip) {
+            p += skip;
+        } else {
+            dst[n++] = *p++;
+        }
+    }
+    dst[n] = '\0';
+}
+
+static void draw_account(struct ui *ui, int y, int w, const char *text)
+{
+    canvas_right(&ui->canvas, y, ui->canvas.w - w - 9, w, ROLE_HINT, text);
+}
+
+/* Whose account it is stays in view, with what it hides: in full beside what is said, else
+ * in short, and what is said gives way. A refused key's sentence names it itself. */
+static int place_account(struct ui *ui, int y, const char *say)
+{
+    const char *account = ui->model->account ? ui->model->account : "";
+    int said = (int)text_width(say, strlen(say)), w = (int)text_width(account, strlen(account));
+    int room = ui->canvas.w - 12;
+    char brief[160];
+
+    if (said + w <= room) {
+        draw_account(ui, y, w, account);
+        return room - w;
+    }
+    if (say == ui->model->link_text && ui->model->link == LINK_AUTH)
+        return room + 3;
+    short_account(account, brief, sizeof(brief));
+    w = (int)text_width(brief, strlen(brief));
+    if (w > room - SAID_MIN && said > room - w)
+        w = room - SAID_MIN < MASK_CELLS ? MASK_CELLS : room - SAID_MIN;
+    if (w == 0 || room < 2 * MASK_CELLS)
+        return room + 3;
+    draw_account(ui, y, w, brief);
+    return room - w;
+}
+
 static void draw_status(struct ui *ui, int y)
 {
     struct canvas *c = &ui->canvas;
@@ -263,12 +354,7 @@ static void draw_status(struct ui *ui, int y)
         if (ui->model->link != LINK_OK && ui->model->link != LINK_CONNECTING)
             role = link_role(ui->model);
     }
-    /* whose account it is stays in view; what is said has the left part */
-    const char *account = ui->model->account ? ui->model->account : "";
-    int said = (int)text_width(say, strlen(say)), w = (int)text_width(account, strlen(account));
-    if (said + w + 12 <= c->w)
-        canvas_right(c, y, c->w - w - 9, w, ROLE_HINT, account);
-    canvas_text(c, y, 1, c->w - 9, role, say);
+    canvas_text(c, y, 1, place_account(ui, y, say), role, say);
     canvas_right(c, y, c->w - 8, 7, ROLE_TITLE, mode);
 }
 
@@ -277,6 +363,7 @@ void ui_draw(struct ui *ui, int64_t now)
     struct canvas *c = &ui->canvas;
     ui->now = now;
     ui->moved = false;
+    ui->hidden = ui->tiny;
     canvas_erase(c, ROLE_TEXT);
     if (c->h < 1 || c->w < 1)
         return;

@@ -110,6 +110,7 @@ static void read_keys(struct loop *l)
 
 static void paint(struct loop *l, int64_t now)
 {
+    l->ui->boot = clock_boot_ms();
     ui_draw(l->ui, clock_wall_ms());
     if (l->ui->asks_anew)
         term_mark_ahead();

@@ -51,6 +51,7 @@ void ui_release(struct ui *ui)
 
 void ui_resize(struct ui *ui, int h, int w)
 {
+    ui->hidden = true;
     canvas_resize(&ui->canvas, h, w);
     ui->canvas.ascii = ui->opts.ascii;
     ui_layout(ui, ui->canvas.h, ui->canvas.w);
@@ -184,7 +185,8 @@ static int quit(struct ui *ui)
 static int back(struct ui *ui, key_code k)
 {
     bool ctrl_c = k == ('C' & 0x1F);
-    if (ctrl_c && ui->last_ctrl_c && ui->now - ui->last_ctrl_c <= CTRL_C_TWICE_MS)
+    int64_t since = ui->now - ui->last_ctrl_c;
+    if (ctrl_c && ui->last_ctrl_c && since >= 0 && since <= CTRL_C_TWICE_MS)
         return UI_HANDLED | UI_QUIT;
     if (ctrl_c) {
         ui->last_ctrl_c = ui->now;
@@ -461,11 +463,16 @@ void ui_observe(void *ctx, const struct msg *ev)
     ui->said = true;
 }
 
+int64_t ui_server_now(const struct ui *ui, int64_t now)
+{
+    return server_clock_at(&ui->model->clock, ui->boot, now);
+}
+
 bool ui_status_ages(struct ui *ui, int64_t now)
 {
     if (!ui->status[0] || ui->status_level || !ui->status_since ||
-        now - ui->status_since < UI_SAID_MS)
-        return false;
+        (now >= ui->status_since && now - ui->status_since < UI_SAID_MS))
+        return false; /* a clock that was set back ends it, too */
     ui->status[0] = 0;
     return true;
 }

@@ -108,6 +108,11 @@ const char *net_answer_header(struct net *n, uint64_t id, const char *name);
  * 0 or ERR_INVALID. *loopback may be NULL. Any thread. */
 int net_url_check(const char *url, bool *loopback, struct err *e);
 
+/* The machine slept: no connection is trusted any more. Everything under way ends with
+ * ERR_NETWORK (sent: it may have arrived), what is submitted from now on gets new
+ * connections. From a timer or a watch, not from a callback of a request. */
+void net_renew(struct net *n);
+
 /* One-shot timers. */
 uint64_t net_timer(struct net *n, int64_t ms, void (*fn)(void *ctx), void *ctx);
 void net_timer_cancel(struct net *n, uint64_t id);

@@ -46,6 +46,8 @@ static void json_row(struct jw *w, const struct sandbox *s)
         jw_bool(w, "adopted", true);
     if (s->unlisted)
         jw_bool(w, "unlisted", true);
+    if (s->odd)
+        jw_str(w, "providerState", s->odd);
     jw_end(w);
 }
 
@@ -76,7 +78,7 @@ static void fill_row(const struct sandbox *s, int64_t now, char *cell[COLUMNS])
         s->sandbox_id ? s->sandbox_id : "-",
         s->name && *s->name ? s->name : "-",
         s->tool && *s->tool ? s->tool : "-",
-        s->unlisted ? "unlisted" : sb_state_name(s->state),
+        s->unlisted ? "unlisted" : s->odd ? s->odd : sb_state_name(s->state),
         s->agent == AG_NONE ? "-" : sb_agent_name(s->agent),
         left,
         s->project && *s->project ? s->project : "-",
@@ -148,7 +150,7 @@ static void print_list(const struct cli *c, const struct model *m)
             if (rows[i]->sandbox_id)
                 puts(rows[i]->sandbox_id);
     } else {
-        print_table(c, rows, n, clock_wall_ms() + m->server_offset_ms);
+        print_table(c, rows, n, server_clock_at(&m->clock, clock_boot_ms(), clock_wall_ms()));
     }
     free(rows);
 }

@@ -97,7 +97,7 @@ void jobs_say(struct jobs *j, int level, uint64_t sandbox, const char *fmt, ...)
 
 int64_t jobs_now(const struct jobs *j)
 {
-    return clock_wall_ms() + j->server_offset_ms;
+    return server_clock_at(&j->clock, clock_boot_ms(), clock_wall_ms());
 }
 
 /* --- calls to the store --------------------------------------------------------- */
@@ -325,6 +325,7 @@ static void on_stop(void *ctx)
     core_actions_release(j);
     core_kill_release(j);
     core_poll_release(j);
+    core_ask_release(j);
     core_local_release(j);
     core_looks_release(j);
     core_keys_release(j);

@@ -36,9 +36,9 @@ static void tell(struct jobs *j)
     ev->account = xstrdup(l->account);
     ev->local = core_is_local(j);
     ev->unsafe = a && a->unsafe;
-    ev->server_offset_ms = j->server_offset_ms;
+    ev->clock = l->clock = j->clock;
+    ev->listed_at = l->listed_at;
     ev->total_running = l->total_running;
-    l->offset_ms = j->server_offset_ms;
     l->told = true;
     jobs_post(j, ev);
 }
@@ -48,7 +48,7 @@ void core_link(struct jobs *j, enum link_state st, const char *text)
     struct link *l = &j->priv->link;
     char *clean = text && *text ? clean_line_dup(text, 0) : NULL;
     bool same = l->told && l->state == st && str_eq(l->text, clean) &&
-                l->offset_ms == j->server_offset_ms;
+                l->clock.server_ms == j->clock.server_ms && l->clock.boot_ms == j->clock.boot_ms;
 
     l->state = st;
     free(l->text);

@@ -241,7 +241,7 @@ static void on_end_known(void *ctx, const struct e2b_result *r)
         jobs_row_changed(a->j, row);
         if (asked - row->end_at > 10000)
             jobs_say(a->j, 1, row->id, "%s: the provider gives less time than was asked for, "
-                     "see its END column", name_of(row));
+                     "its LEFT column says how much", name_of(row));
     }
     act_end(a, NULL);
 }
@@ -251,7 +251,7 @@ static void settle(struct act *a)
     struct sandbox *row = jobs_row(a->j, a->row);
 
     if (row && row->pending) {
-        row->pending = false;
+        row->pending = row->changing = false;
         jobs_row_changed(a->j, row);
     }
 }
@@ -316,7 +316,7 @@ static void on_resumed(void *ctx, const struct e2b_result *r)
     if (row) {
         row->state = SB_RUNNING;
         row->started_at = jobs_now(a->j);
-        row->end_at = row->started_at + a->seconds * 1000LL;
+        row->end_at = row->asked_end = row->started_at + a->seconds * 1000LL;
         jobs_row_changed(a->j, row);
         core_row_state(a->j, row);
         jobs_say(a->j, 0, row->id, "%s runs again", row->name ? row->name : row->sandbox_id);
@@ -357,7 +357,7 @@ static void do_time(struct jobs *j, struct cmd *c, struct sandbox *row)
     }
     a = act_new(j, c);
     a->seconds = seconds;
-    row->pending = true;
+    row->pending = row->changing = true;
     jobs_row_changed(j, row);
     if (c->m.type == CMD_TIMEOUT)
         e2b_set_timeout(j->e2b, row->sandbox_id, seconds, on_timeout, a);

@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOK_MS 4000
-
 /* One stretching of a passphrase; its thread posts CMD_STRETCHED. */
 struct stretch {
     struct mq *mq;
@@ -223,8 +221,8 @@ static void look_later(void *ctx);
 static void arm(struct keys *k)
 {
     net_timer_cancel(k->j->o.net, k->timer);
-    /* a command is over before anything could change under it */
-    k->timer = k->j->o.follow_all ? net_timer(k->j->o.net, LOOK_MS, look_later, k) : 0;
+    /* as often as the list; a command is over before anything could change under it */
+    k->timer = k->j->o.follow_all ? net_timer(k->j->o.net, k->j->o.poll_ms, look_later, k) : 0;
 }
 
 static void say_protection(struct keys *k)

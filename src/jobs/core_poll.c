@@ -1,8 +1,8 @@
-/* The list: the truth about state. One call at a time, a pace that follows
- * attention, back-off with jitter; whoever asked for a list, the answer is applied here. */
+/* The list, the truth about state: when it is asked for. One call at a time, a pace that
+ * follows attention and what the service asks for, back-off with jitter; whoever asked for
+ * a list, the answer is applied here. */
 #include "core_priv.h"
 
-#include <cct/text/clean.h>
 #include <cct/util/clock.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -13,20 +13,27 @@
 #include <unistd.h>
 
 #define SLOW_MS 2000
+#define TRY_MS 8000       /* of one page */
+#define NETWORK_MS 10000  /* a line that is down is tried so often while somebody looks */
 #define MAX_WAIT_MS 60000
-#define GIVE_UP_MS 8000
+#define PATIENCE_MS 8000  /* who waits for a list is told then that there is none */
+#define APART_MS 2000     /* from the begin of one list to the next */
+#define PAGE_MS 400       /* ... and more when it is long */
+#define LOOK_MS 10000     /* did the machine sleep? */
 #define SUSPEND_MS 2000
 #define FAR_S ((time_t)1 << 34)
 
 struct waiter { /* refresh: answered by a list that was asked for after it */
     uint64_t req_id, turn;
+    int64_t until; /* mono */
 };
 struct lister {
     uint64_t call, timer;
     struct e2b *client; /* of the call */
     uint64_t turn;      /* lists asked for */
-    int64_t due;        /* mono, of the timer */
+    int64_t due;        /* mono, of the next list */
     int64_t sent_at, changed_at;
+    int pages;          /* of the last list */
     int attempt;
     size_t lists;
     int empties;        /* suspicious empty answers in a row */
@@ -36,7 +43,6 @@ struct lister {
     int64_t asleep;     /* boot minus monotonic */
     ARR(struct waiter) waiters;
     ARR(uint64_t) settled; /* requests answered as soon as new rows have their ids */
-    struct map *warned; /* row id -> warning given + 1 */
 };
 
 /* --- pure parts ----------------------------------------------------------------- */
@@ -53,222 +59,46 @@ bool poll_suspicious(size_t listed, size_t known_up, int empties, int64_t empty_
     return listed == 0 && known_up >= 2 && (empties < 3 || empty_ms < 30000);
 }
 
-int poll_warning(int64_t left_ms)
+/* Tests ask for more than a service is asked for. */
+int64_t poll_apart(int64_t base_ms, int pages)
 {
-    return left_ms <= 0 ? 0 : left_ms <= 120000 ? 2 : left_ms <= 300000 ? 1 : 0;
+    int64_t least = base_ms < APART_MS ? base_ms : APART_MS;
+
+    return pages * PAGE_MS > APART_MS ? pages * PAGE_MS : least;
 }
 
-/* Date has whole seconds, so less than that is no difference. */
-int64_t poll_offset(int64_t date_ms, int64_t wall_ms)
+int64_t poll_backoff(const struct err *e, int attempt, int64_t base_ms, bool active)
 {
-    int64_t off = date_ms ? date_ms + 500 - wall_ms : 0;
+    bool line = e->code == ERR_NETWORK || e->code == ERR_TIMEOUT;
 
-    return off > -1500 && off < 1500 ? 0 : off;
+    return net_backoff_ms(attempt, base_ms, line && active ? NETWORK_MS : MAX_WAIT_MS);
 }
 
-/* --- a list becomes `listed` ---------------------------------------------------- */
+/* --- a list is there --------------------------------------------------------------- */
 
-struct foreign { /* cleaned texts and metadata, freed together */
-    ARR(char *) texts;
-    ARR(struct kv *) metas;
-};
-
-static const char *clean(struct foreign *f, const char *s)
-{
-    const unsigned char *p = (const unsigned char *)s;
-
-    while (p && *p >= 0x20 && *p < 0x7f)
-        p++;
-    if (!p || !*p)
-        return s;
-    return *ARR_PUSH(&f->texts) = clean_line_dup(s, 0);
-}
-
-static const struct kv *clean_meta(struct foreign *f, const struct kv *m)
-{
-    size_t n = 0;
-    struct kv *out;
-
-    while (m && m[n].k)
-        n++;
-    if (!n)
-        return NULL;
-    out = *ARR_PUSH(&f->metas) = xcalloc(n + 1, sizeof(*out));
-    for (size_t i = 0; i < n; i++) {
-        out[i].k = (char *)clean(f, m[i].k);
-        out[i].v = (char *)clean(f, m[i].v ? m[i].v : "");
-    }
-    return out;
-}
-
-static void foreign_release(struct foreign *f)
-{
-    for (size_t i = 0; i < f->texts.n; i++)
-        free(f->texts.v[i]);
-    for (size_t i = 0; i < f->metas.n; i++)
-        free(f->metas.v[i]);
-    ARR_RELEASE(&f->texts);
-    ARR_RELEASE(&f->metas);
-}
-
-static struct listed as_listed(struct foreign *f, const struct e2b_sandbox *v)
-{
-    return (struct listed){.sandbox_id = clean(f, v->sandbox_id),
-                           .template_id = clean(f, v->template_id),
-                           .alias = clean(f, v->alias),
-                           .state_text = clean(f, v->state),
-                           .started_at = v->started_at,
-                           .end_at = v->end_at,
-                           .cpu_count = v->cpu_count,
-                           .memory_mb = v->memory_mb,
-                           .disk_mb = v->disk_mb,
-                           .meta = clean_meta(f, v->meta),
-                           .not_isolated = v->not_isolated};
-}
-
-/* The old route hides paused ones: what we knew as paused is taken as still there. */
-static struct listed as_before(const struct sandbox *row)
-{
-    return (struct listed){.sandbox_id = row->sandbox_id,
-                           .template_id = row->template_id,
-                           .alias = row->alias,
-                           .state_text = "paused",
-                           .started_at = row->started_at,
-                           .end_at = row->end_at,
-                           .cpu_count = row->cpu_count,
-                           .memory_mb = row->memory_mb,
-                           .disk_mb = row->disk_mb,
-                           .meta = row->meta,
-                           .not_isolated = row->not_isolated};
-}
-
-/* --- reconciling ---------------------------------------------------------------- */
-
-struct change {
-    size_t at;
-    bool is_new;
-};
-struct changes {
-    struct jobs *j;
-    ARR(struct change) v;
-};
-
-static void on_change(void *ctx, struct sandbox *row, bool is_new)
-{
-    struct changes *c = ctx;
-
-    *ARR_PUSH(&c->v) = (struct change){(size_t)(row - c->j->table.v), is_new};
-}
-
-static size_t count_up(const struct jobs *j)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < j->table.n; i++)
-        n += j->table.v[i].sandbox_id && core_row_live(&j->table.v[i]);
-    return n;
-}
-
-static void one_changed(struct jobs *j, const struct change *c)
-{
-    struct sandbox *row = &j->table.v[c->at];
-
-    if (!row->account)
-        row->account = xstrdup(j->priv->place);
-    if (c->is_new) {
-        core_row_insert(j, row, NULL, NULL);
-        return;
-    }
-    jobs_row_changed(j, row);
-    core_row_state(j, row);
-    if (row->state == SB_KILLED && row->gone == GONE_EARLY)
-        jobs_say(j, 1, row->id, "%s ended before its time; it was not killed from here",
-                 row->name ? row->name : row->sandbox_id);
-    else if (row->state == SB_KILLED && row->gone == GONE_TIMEOUT)
-        jobs_say(j, 1, row->id, "%s has ended: its time was up",
-                 row->name ? row->name : row->sandbox_id);
-}
-
-/* Rows of an earlier run of the program that the list only confirms are no change; the
- * first list still says that they live, and their streams are opened. */
-static void first_list(struct jobs *j)
-{
-    for (size_t i = 0; i < j->table.n; i++)
-        if (j->table.v[i].id)
-            core_row_state(j, &j->table.v[i]);
-}
-
-/* "ends in 5 min" when that line is crossed while we look on. */
-static void warn_ends(struct jobs *j)
-{
-    struct map *warned = j->priv->poll->warned;
-    int64_t now = jobs_now(j);
-
-    for (size_t i = 0; i < j->table.n; i++) {
-        const struct sandbox *row = &j->table.v[i];
-        int level, before;
-
-        if (!row->id || row->foreign || row->state != SB_RUNNING || !row->end_at)
-            continue;
-        level = poll_warning(row->end_at - now);
-        before = (int)(uintptr_t)map_get_id(warned, row->id);
-        if (level + 1 == before)
-            continue;
-        map_put_id(warned, row->id, (void *)(uintptr_t)(level + 1));
-        if (before && level + 1 > before)
-            jobs_say(j, 1, row->id, "%s ends in %d min (t extends)", row->name,
-                     level == 2 ? 2 : 5);
-    }
-}
-
-static void set_offset(struct jobs *j, int64_t date_ms)
-{
-    int64_t off = poll_offset(date_ms, clock_wall_ms());
-    int64_t diff = off - j->server_offset_ms;
-
-    if (date_ms && (diff > 1500 || diff < -1500))
-        j->server_offset_ms = off;
-}
+static void poll_tick(void *ctx);
 
 void core_poll_apply(struct jobs *j, const struct e2b_result *r)
 {
     struct lister *p = j->priv->poll;
-    bool old_route = r->err.text[0] != 0;
-    ARR(struct listed) l = ARR_INIT;
-    struct foreign f = {0};
-    struct changes ch = {.j = j};
-    struct reconcile_opts o = {0};
-    size_t up = count_up(j);
+    size_t up = core_listed_up(j);
     int64_t mono = clock_mono_ms();
+    bool suspicious;
 
-    set_offset(j, r->date_ms);
-    for (size_t i = 0; i < r->n; i++)
-        *ARR_PUSH(&l) = as_listed(&f, &r->v[i]);
-    for (size_t i = 0; old_route && i < j->table.n; i++)
-        if (j->table.v[i].state == SB_PAUSED)
-            *ARR_PUSH(&l) = as_before(&j->table.v[i]);
-    o.now = jobs_now(j);
-    if (l.n)
+    core_pace_list(j, r->pages);
+    p->pages = r->pages;
+    if (r->n)
         p->empties = 0;
     else if (!p->empties)
         p->empty_since = mono;
     /* our own provider knows what it has */
-    o.suspicious_empty = !e2b_account_of(j->e2b)->local &&
-                         poll_suspicious(l.n, up, p->empties, mono - p->empty_since);
-    p->empties += l.n == 0;
-    p->lists = o.suspicious_empty ? 0 : p->lists + 1;
-    reconcile(&j->table, l.v, l.n, &o, on_change, &ch);
-    for (size_t i = 0; i < ch.v.n; i++)
-        one_changed(j, &ch.v.v[i]);
-    if (ch.v.n)
+    suspicious = !e2b_account_of(j->e2b)->local &&
+                 poll_suspicious(r->n, up, p->empties, mono - p->empty_since);
+    p->empties += r->n == 0;
+    p->lists = suspicious ? 0 : p->lists + 1;
+    if (core_listed(j, r, suspicious, !p->listed) || !p->changed_at)
         p->changed_at = mono;
-    if (!p->listed)
-        first_list(j);
     p->listed = true;
-    ARR_RELEASE(&ch.v);
-    ARR_RELEASE(&l);
-    foreign_release(&f);
-    warn_ends(j);
     core_create_listed(j);
     core_kill_intents(j);
     core_killall_listed(j);
@@ -277,25 +107,31 @@ void core_poll_apply(struct jobs *j, const struct e2b_result *r)
 
 /* --- asking --------------------------------------------------------------------- */
 
-static void poll_now(void *ctx);
-
+/* A list in so many ms, but not sooner than the service bears. The timer is cut into
+ * pieces: it stands still while the machine sleeps, and that must not go unnoticed. */
 static void arm(struct jobs *j, int64_t ms)
 {
     struct lister *p = j->priv->poll;
+    int64_t now = clock_mono_ms();
+    int64_t least = p->sent_at ? p->sent_at + poll_apart(j->o.poll_ms, p->pages) : now;
 
+    least = j->priv->quiet_until > least ? j->priv->quiet_until : least;
+    p->due = now + ms > least ? now + ms : least;
     net_timer_cancel(j->o.net, p->timer);
-    p->due = clock_mono_ms() + ms;
-    p->timer = net_timer(j->o.net, ms, poll_now, j);
+    p->timer = net_timer(j->o.net, p->due - now < LOOK_MS ? p->due - now : LOOK_MS, poll_tick, j);
 }
 
+/* Those whose list this is; with an error also those who will not wait for the next. */
 static void answer(struct jobs *j, const struct err *e)
 {
     struct lister *p = j->priv->poll;
+    bool passing = e && (e->code == ERR_NETWORK || e->code == ERR_TIMEOUT ||
+                         e->code == ERR_SERVER || e->code == ERR_BUSY);
     size_t keep = 0;
 
     core_rows_flush(j);
     for (size_t i = 0; i < p->waiters.n; i++) {
-        if (p->waiters.v[i].turn > p->turn)
+        if (p->waiters.v[i].turn > p->turn || (passing && p->waiters.v[i].until > p->due))
             p->waiters.v[keep++] = p->waiters.v[i];
         else if (e)
             jobs_done(j, p->waiters.v[i].req_id, e, 0);
@@ -320,15 +156,39 @@ void core_poll_settled(struct jobs *j)
     ARR_CLEAR(&p->settled);
 }
 
+static bool slept(struct jobs *j)
+{
+    return clock_boot_ms() - clock_mono_ms() - j->priv->poll->asleep >= SUSPEND_MS;
+}
+
+/* What we hold may be old, and so is every connection. */
+static void woke(struct jobs *j)
+{
+    struct lister *p = j->priv->poll;
+    struct session *s;
+    size_t it = 0;
+
+    p->asleep = clock_boot_ms() - clock_mono_ms();
+    p->attempt = 0;
+    net_renew(j->o.net); /* ends the list under way, if there is one */
+    if (!p->call)
+        arm(j, 0);
+    while ((s = map_next(j->sessions, &it, NULL, NULL)))
+        session_woke(s);
+}
+
 static void on_failed(struct jobs *j, const struct e2b_result *r)
 {
     struct lister *p = j->priv->poll;
-    int64_t wait = net_backoff_ms(p->attempt++, j->o.poll_ms, MAX_WAIT_MS);
+    int64_t wait = poll_backoff(&r->err, p->attempt++, j->o.poll_ms, p->active);
 
+    core_pace_hold(j, r->retry_after_ms);
     core_link_err(j, &r->err);
-    answer(j, &r->err);
-    arm(j, r->retry_after_ms > wait ? r->retry_after_ms : p->again ? 0 : wait);
+    if (p->waiters.n && wait > APART_MS)
+        wait = APART_MS; /* somebody stands there and waits */
+    arm(j, p->again ? 0 : wait);
     p->again = false;
+    answer(j, &r->err);
     if (r->err.code == ERR_NETWORK || r->err.code == ERR_AUTH || r->err.code == ERR_TIMEOUT)
         core_account_lost(j);
 }
@@ -346,8 +206,6 @@ static void on_list(void *ctx, const struct e2b_result *r)
         return;
     }
     p->attempt = 0;
-    if (!p->changed_at)
-        p->changed_at = now;
     core_poll_apply(j, r);
     if (running != j->priv->link.total_running)
         j->priv->link.told = false;
@@ -365,13 +223,21 @@ static void on_list(void *ctx, const struct e2b_result *r)
         core_create_demo(j);
 }
 
-static void poll_now(void *ctx)
+static void poll_tick(void *ctx)
 {
     struct jobs *j = ctx;
     struct lister *p = j->priv->poll;
-    struct e2b_call_opts o = {.give_up_ms = p->waiters.n ? GIVE_UP_MS : 0};
+    struct e2b_call_opts o = {.try_ms = TRY_MS};
 
     p->timer = 0;
+    if (slept(j)) {
+        woke(j);
+        return;
+    }
+    if (clock_mono_ms() < p->due) {
+        arm(j, p->due - clock_mono_ms());
+        return;
+    }
     if (p->call || !j->e2b || !j->priv->rows_loaded)
         return;
     p->turn++;
@@ -380,22 +246,23 @@ static void poll_now(void *ctx)
     p->call = e2b_list(j->e2b, &o, on_list, j);
 }
 
-/* The machine slept, or its clock was set: what we hold may be old. */
+/* The machine slept, or its clock was set. The service's clock goes by another one, but
+ * who sets a clock may have moved the machine. */
 static void on_clock(void *ctx, int fd)
 {
     struct jobs *j = ctx;
     struct lister *p = j->priv->poll;
     struct itimerspec far = {.it_value.tv_sec = FAR_S};
-    int64_t asleep = clock_boot_ms() - clock_mono_ms();
     uint64_t n;
     bool set = read(fd, &n, sizeof(n)) < 0 && errno == ECANCELED;
 
     timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &far, NULL);
-    if (!set && asleep - p->asleep < SUSPEND_MS)
-        return;
-    p->asleep = asleep;
-    p->attempt = 0;
-    core_poll_soon(j, 0);
+    if (slept(j)) {
+        woke(j);
+    } else if (set) {
+        p->attempt = 0;
+        core_poll_soon(j, 0);
+    }
 }
 
 static void watch_clock(struct jobs *j)
@@ -416,7 +283,7 @@ void core_poll_init(struct jobs *j)
     struct lister *p = j->priv->poll = xcalloc(1, sizeof(*p));
 
     p->active = true;
-    p->warned = map_new();
+    j->priv->warned = map_new();
     watch_clock(j);
 }
 
@@ -434,7 +301,7 @@ void core_poll_release(struct jobs *j)
     core_call_cancel(j, p->client, p->call);
     ARR_RELEASE(&p->waiters);
     ARR_RELEASE(&p->settled);
-    map_free(p->warned, NULL);
+    map_free(j->priv->warned, NULL);
     free(p);
     j->priv->poll = NULL;
 }
@@ -488,6 +355,20 @@ void core_poll_soon(struct jobs *j, int64_t ms)
         arm(j, ms);
 }
 
+/* The service asked for more patience than anybody has at the keys. */
+static void must_wait(struct jobs *j)
+{
+    struct lister *p = j->priv->poll;
+    struct err e = {0};
+    int64_t ms = j->priv->quiet_until - clock_mono_ms();
+
+    err_set(&e, ERR_BUSY, "the list is not asked for now: the service wants to be left alone for "
+            "%lld s", (long long)(ms + 999) / 1000);
+    for (size_t i = 0; i < p->waiters.n; i++)
+        jobs_done(j, p->waiters.v[i].req_id, &e, 0);
+    p->waiters.n = 0;
+}
+
 void core_poll_refresh(struct jobs *j, uint64_t req_id)
 {
     struct lister *p = j->priv->poll;
@@ -497,16 +378,23 @@ void core_poll_refresh(struct jobs *j, uint64_t req_id)
         return;
     }
     /* the first list of this life is fresh enough for anybody */
-    *ARR_PUSH(&p->waiters) = (struct waiter){req_id, p->turn + !(p->call && !p->listed)};
-    if (!p->call)
-        arm(j, 0);
+    *ARR_PUSH(&p->waiters) = (struct waiter){req_id, p->turn + !(p->call && !p->listed),
+                                             clock_mono_ms() + PATIENCE_MS};
+    if (p->call)
+        return;
+    if (j->priv->quiet_until > clock_mono_ms() + PATIENCE_MS) {
+        must_wait(j);
+        return;
+    }
+    p->attempt = 0;
+    arm(j, 0);
 }
 
 void core_poll_active(struct jobs *j, bool active)
 {
     struct lister *p = j->priv->poll;
 
-    if (active && !p->active && p->attempt == 0)
+    if (active && !p->active)
         core_poll_soon(j, 0);
     p->active = active;
 }

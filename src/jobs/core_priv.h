@@ -5,7 +5,9 @@
  *   core_account.c   which key and addresses are in force; link state
  *   core_keys.c      stored keys: read, opened; core_keyops.c changes them
  *   core_local.c     finding and starting the embedded provider
- *   core_poll.c      the list: pace, reconciliation, what follows from it
+ *   core_poll.c      the list: when it is asked for
+ *   core_listed.c    what a list changes
+ *   core_detail.c    single sandboxes asked for by id, slowly
  *   core_create.c    provisioning, lost answers
  *   core_kill.c      one sandbox, open intents
  *   core_killall.c   everything; core_killrun.c its deletes and the proof
@@ -23,6 +25,7 @@
 
 struct act;
 struct adoption;
+struct ask;
 struct create;
 struct kill;
 struct keys;
@@ -38,7 +41,8 @@ struct tool;
 struct link {
     enum link_state state;
     char *text, *account;
-    int64_t total_running, offset_ms;
+    int64_t total_running, listed_at;
+    struct server_clock clock;
     bool told;
 };
 /* A confirmed kill of which the end was not seen: of an earlier life, or of a create
@@ -76,9 +80,15 @@ struct jobs_priv {
     ARR(struct e2b *) old;      /* clients of earlier addresses, until their calls ended */
     uint64_t old_timer;
     struct local *local;
+    /* core_detail.c */
+    ARR(struct ask *) asks;     /* waiting and under way, in order */
+    uint64_t ask_ids, ask_timer;
+    int64_t ask_next;           /* mono: not before */
+    int64_t quiet_until;        /* mono: the service asked for so much patience */
     /* the rest */
     struct lister *poll;
     struct looks *looks;
+    struct map *warned;         /* row id -> warning given + 1 */
     ARR(struct create *) creates;
     ARR(struct act *) acts;
     ARR(struct kill *) kills;
@@ -168,11 +178,37 @@ void core_poll_apply(struct jobs *j, const struct e2b_result *r);
 /* The first list is another's: ours need not be asked for at the same time. */
 void core_poll_yield(struct jobs *j);
 size_t core_poll_lists(const struct jobs *j); /* complete ones in a row, none odd */
+
+/* --- core_listed.c -------------------------------------------------------------- */
+/* Reconcile with a complete list, and what follows; the service's clock is read from it.
+ * True when a row changed. */
+bool core_listed(struct jobs *j, const struct e2b_result *r, bool suspicious, bool first);
+/* An unlisted row is there all the same: its details say so. */
+void core_row_vouch(struct jobs *j, struct sandbox *row, const struct e2b_sandbox *v);
+size_t core_listed_up(const struct jobs *j); /* rows that are up as far as we know */
+void core_row_say_gone(struct jobs *j, const struct sandbox *row);
+int poll_warning(int64_t left_ms); /* 0 none, 1 below 5 minutes, 2 below 2 */
+/* The service's time by an answer's Date, or `believed` where that is near enough. */
+int64_t poll_server_time(int64_t date_ms, int64_t believed_ms);
+
+/* --- core_detail.c -------------------------------------------------------------- */
+void core_ask_release(struct jobs *j);
+/* Absent from the list for the first time: looked up by its id, once. */
+void core_row_vanished(struct jobs *j, const struct sandbox *row);
+/* A list of so many pages was asked for: details wait their turn. */
+void core_pace_list(struct jobs *j, int pages);
+void core_pace_hold(struct jobs *j, int64_t ms); /* Retry-After, or -1 */
+/* Takes a place `cost` ms wide in the row that begins at *next; how long until it comes.
+ * Pure. */
+int64_t pace_take(int64_t *next, int64_t now, int64_t cost);
+
 /* Pure parts. */
 int64_t poll_interval(int64_t base_ms, bool active, int64_t quiet_ms);
 bool poll_suspicious(size_t listed, size_t known_up, int empties, int64_t empty_ms);
-int poll_warning(int64_t left_ms); /* 0 none, 1 below 5 minutes, 2 below 2 */
-int64_t poll_offset(int64_t date_ms, int64_t wall_ms);
+/* From the begin of one list to the next, at least. */
+int64_t poll_apart(int64_t base_ms, int pages);
+/* After so many failures in a row. */
+int64_t poll_backoff(const struct err *e, int attempt, int64_t base_ms, bool active);
 
 /* --- core_create.c -------------------------------------------------------------- */
 void core_create(struct jobs *j, struct cmd *c); /* takes c->create */

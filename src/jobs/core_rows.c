@@ -223,7 +223,7 @@ void jobs_row_error(struct jobs *j, struct sandbox *row, bool vm_up, const char 
         return;
     row->state = SB_ERROR;
     row->vm_up = vm_up;
-    row->pending = false;
+    row->pending = row->changing = false;
     jobs_row_changed(j, row);
     if (!said)
         jobs_say(j, 2, row->id, "%s: %s%s", row->name ? row->name : "sandbox", reason,

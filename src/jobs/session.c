@@ -67,8 +67,7 @@ void session_free(struct session *s)
     jobs_store_forget(s->j, s);
     jobs_store_forget(s->j, &s->out);
     jobs_store_forget(s->j, &s->sh);
-    if (s->get_call)
-        e2b_cancel(s->j->e2b, s->get_call);
+    jobs_ask_cancel(s->j, s->get_call);
     envd_free(s->envd);
     session_out_release(s);
     map_del_id(s->j->sessions, s->row);

@@ -17,7 +17,7 @@
 #define HOLD_MS 50
 #define SHORT_TAIL_MS 1000
 #define STEADY_TAIL_MS 5000
-#define GONE_MS 5000
+#define UNKNOWN_MS 15000
 #define LOOK_AGAIN_MS 5000
 #define BACK_OFF_MS 8000 /* at most 10 s: current again soon after the network is well */
 
@@ -39,8 +39,7 @@ static void close_calls(struct session *s)
         envd_cancel(s->envd, f->call);
     if (f->stream)
         envd_close(s->envd, f->stream);
-    if (s->get_call)
-        e2b_cancel(s->j->e2b, s->get_call);
+    jobs_ask_cancel(s->j, s->get_call);
     session_runs_close(s);
     session_sum_close(s);
     session_raw_close(s);
@@ -94,11 +93,10 @@ static void back_off(struct session *s)
 
 static void ask_control_plane(struct session *s)
 {
-    struct e2b_call_opts o = {0};
     const struct sandbox *r = session_row(s);
 
     if (r && r->sandbox_id && s->j->e2b)
-        s->get_call = e2b_get(s->j->e2b, r->sandbox_id, &o, on_get, s);
+        s->get_call = jobs_ask(s->j, r->sandbox_id, s->sh.on, on_get, s);
     else
         session_follow_stop(s, FO_STOPPED);
 }
@@ -108,10 +106,13 @@ static void on_health(void *ctx, const struct envd_result *r)
     struct session *s = ctx;
 
     s->fo.call = 0;
-    if (r->err.code == 0)
+    /* once is enough: what changes later, the list says */
+    if (r->err.code == 0 || s->fo.asked) {
         back_off(s);
-    else
-        ask_control_plane(s);
+        return;
+    }
+    s->fo.asked = true;
+    ask_control_plane(s);
 }
 
 /* Paused, gone, or only the way to it? */
@@ -143,7 +144,9 @@ static void on_get(void *ctx, const struct e2b_result *r)
         /* whether it is gone for good is for the complete list to say */
         session_follow_stop(s, FO_STOPPED);
         session_drop_target(s);
-        session_timer(s, &s->fo.timer, GONE_MS, retry);
+        s->fo.unknown_until = clock_mono_ms() + UNKNOWN_MS;
+        session_timer(s, &s->fo.timer, UNKNOWN_MS, retry);
+        jobs_row_missing(s->j, session_row(s));
     } else if (r->err.code || !r->n) {
         back_off(s);
     } else if (str_eq(r->v[0].state, "paused")) {
@@ -179,6 +182,7 @@ static void feed(struct session *s, const char *data, size_t len)
     /* a line that breaks after every few bytes must not be taken up at once each time */
     if (s->fo.attempt > 2)
         s->fo.attempt = 2;
+    s->fo.asked = false;
 }
 
 /* --- back pressure --------------------------------------------------------------- */
@@ -377,6 +381,9 @@ static void go(struct session *s)
         (r->state == SB_ERROR && !r->vm_up)) {
         session_follow_stop(s, FO_STOPPED);
         session_logs_go(s);
+    } else if (!s->envd && clock_mono_ms() < s->fo.unknown_until) {
+        s->fo.state = FO_STOPPED; /* asked not long ago: a list that names it is no news */
+        session_timer(s, &s->fo.timer, UNKNOWN_MS, retry);
     } else if (s->raw) {
         session_raw_go(s);
     } else if (!s->envd) {
@@ -418,6 +425,14 @@ void session_follow_again(struct session *s)
     default:
         s->fo.again = true;
     }
+}
+
+void session_woke(struct session *s)
+{
+    s->fo.attempt = 0;
+    s->fo.asked = false;
+    if (s->fo.state == FO_WAIT)
+        go(s);
 }
 
 void session_follow_reset(struct session *s)

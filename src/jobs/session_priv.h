@@ -129,6 +129,8 @@ struct follow {
     enum follow_state state;
     bool again;                   /* look again as soon as the current step is done */
     int attempt;                  /* losses in a row */
+    bool asked;                   /* the control plane, since the way was last up */
+    int64_t unknown_until;        /* mono ms: the control plane did not know it */
     int64_t tail_since, ended_at; /* mono ms */
     uint64_t call, stream, timer;
     int tail_pid;

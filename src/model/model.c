@@ -198,7 +198,8 @@ static void apply_link(struct model *m, struct ev_link *ev)
     }
     m->local = ev->local;
     m->unsafe = ev->unsafe;
-    m->server_offset_ms = ev->server_offset_ms;
+    m->clock = ev->clock;
+    m->listed_at = ev->listed_at;
     m->total_running = ev->total_running;
     m->link_rev++;
 }
@@ -302,6 +303,11 @@ void model_counts(const struct model *m, size_t by_state[SB_STATE_COUNT], size_t
         *working += s->agent == AG_WORKING || s->agent == AG_STARTING;
         *idle += s->agent == AG_IDLE || s->agent == AG_EXITED;
     }
+}
+
+bool model_is_stale(const struct model *m)
+{
+    return m->link == LINK_DOWN || m->link == LINK_AUTH || m->link == LINK_LIMITED;
 }
 
 double model_usd_per_hour(const struct model *m)

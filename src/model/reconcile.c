@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* A sandbox that ended this close to its planned end timed out. */
-enum { END_SLACK_MS = 2000 };
+enum { END_SLACK_MS = 2000, VOUCH_MS = 60000 };
 
 static const char *meta_get(const struct kv *meta, const char *key)
 {
@@ -94,10 +94,12 @@ static bool apply_state(struct sandbox *s, const struct listed *l)
             changed |= SET(s->gone, GONE_NONE), s->ended_at = 0;
         changed |= SET(s->state, st);
         bool known = paused || str_eq(l->state_text, "running");
-        const char *odd = !known && l->state_text && *l->state_text ? l->state_text : NULL;
-        changed |= set_str(&s->reason, odd);
+        const char *word = l->state_text && *l->state_text ? l->state_text : "?";
+        changed |= set_str(&s->odd, known ? NULL : word);
+        changed |= set_str(&s->reason, NULL);
     }
     changed |= SET(s->unlisted, false);
+    s->vouched_at = 0;
     return changed;
 }
 
@@ -135,8 +137,10 @@ void reconcile_gone(struct sandbox *s, enum sb_gone why, int64_t now)
     if (why == GONE_TIMEOUT && s->end_at && s->end_at <= now)
         end = s->end_at;
     s->vm_up = false;
-    s->pending = false;
+    s->pending = s->changing = false;
     s->unlisted = false;
+    s->vouched_at = 0;
+    set_str(&s->odd, NULL);
     s->ended_at = end;
     if (s->state == SB_ERROR)
         return; /* keeps its text */
@@ -148,26 +152,47 @@ void reconcile_gone(struct sandbox *s, enum sb_gone why, int64_t now)
     s->reason = NULL;
 }
 
+void reconcile_vouch(struct sandbox *s, const struct listed *l, int64_t now)
+{
+    apply_listed(s, l, now);
+    s->unlisted = true;
+    s->vouched_at = now;
+}
+
+/* Nobody's clock but the service's says that a time is up. */
+static bool is_over(const struct sandbox *s, const struct reconcile_opts *o)
+{
+    return s->state != SB_PAUSED && s->end_at && !o->time_unknown &&
+           o->now >= s->end_at - END_SLACK_MS;
+}
+
+enum sb_gone reconcile_why(const struct sandbox *s, const struct reconcile_opts *o)
+{
+    if (s->pending && !s->changing)
+        return GONE_HERE;
+    if (is_over(s, o))
+        return GONE_TIMEOUT;
+    return s->state != SB_PAUSED && !s->foreign && s->end_at ? GONE_EARLY : GONE_ELSEWHERE;
+}
+
 /* What is absent from a complete list; one absence may be a slip of the service. */
 static bool apply_absent(struct sandbox *s, const struct reconcile_opts *o)
 {
     bool up =
         s->state == SB_RUNNING || s->state == SB_PAUSED || (s->state == SB_ERROR && s->vm_up);
+    bool killing = s->pending && !s->changing;
     if (!up || !s->sandbox_id)
         return false;
-    bool running = s->state != SB_PAUSED;
-    bool expired = running && s->end_at && o->now >= s->end_at - END_SLACK_MS;
-    if (expired && !s->pending && !o->suspicious_empty) {
-        reconcile_gone(s, GONE_TIMEOUT, o->now);
+    bool slip = o->suspicious_empty || (!s->unlisted && (killing || !is_over(s, o)));
+    if (slip)
+        return SET(s->unlisted, true);
+    if (s->vouched_at && !is_over(s, o)) {
+        if (o->now - s->vouched_at < VOUCH_MS)
+            return false;
+        s->vouched_at = 0; /* who is told of it looks again */
         return true;
     }
-    if (!s->unlisted || o->suspicious_empty)
-        return SET(s->unlisted, true);
-    reconcile_gone(s,
-                   s->pending ? GONE_HERE
-                   : running && s->end_at > o->now && s->foreign == false ? GONE_EARLY
-                                                                          : GONE_ELSEWHERE,
-                   o->now);
+    reconcile_gone(s, reconcile_why(s, o), o->now);
     return true;
 }
 

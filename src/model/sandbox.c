@@ -99,7 +99,7 @@ static void kv_free(struct kv *kv)
 /* Every string member once, so that copy and release cannot drift apart. */
 #define SANDBOX_STRINGS(X)                                                                     \
     X(sandbox_id) X(session) X(name) X(tool) X(project) X(template_id) X(alias) X(mark)        \
-        X(reason) X(last_line) X(account)
+        X(reason) X(last_line) X(account) X(odd)
 
 void sandbox_release(struct sandbox *s)
 {
@@ -117,6 +117,11 @@ void sandbox_copy(struct sandbox *dst, const struct sandbox *src)
     SANDBOX_STRINGS(DUP_FIELD)
 #undef DUP_FIELD
     dst->meta = kv_dup(src->meta);
+}
+
+int64_t server_clock_at(const struct server_clock *c, int64_t boot_ms, int64_t wall_ms)
+{
+    return c->server_ms ? c->server_ms + (boot_ms - c->boot_ms) : wall_ms;
 }
 
 double sandbox_usd_per_hour(const struct sandbox *s)

@@ -84,11 +84,19 @@ int lanes_open(struct net *n, struct err *e)
     return 0;
 }
 
-void lanes_close(struct net *n)
+void lanes_renew(struct net *n)
 {
-    for (int i = 0; i < LANE_COUNT; i++)
+    for (int i = 0; i < LANE_COUNT; i++) {
         if (n->lanes[i].multi)
             n->lib->multi_cleanup(n->lanes[i].multi);
+        n->lanes[i].multi = NULL;
+        n->lanes[i].due = -1;
+    }
+}
+
+void lanes_close(struct net *n)
+{
+    lanes_renew(n);
     if (n->share)
         n->lib->share_cleanup(n->share);
 }

@@ -88,6 +88,7 @@ struct net {
 int lanes_open(struct net *n, struct err *e);
 void lanes_close(struct net *n);
 struct lane *lane_get(struct net *n, enum lane_id id); /* NULL: out of memory */
+void lanes_renew(struct net *n); /* nothing runs on them: without their connections */
 void lane_socket(struct net *n, struct lane *l, int fd, unsigned events);
 void lanes_run(struct net *n, enum lane_id first, enum lane_id last);
 int64_t lanes_due(const struct net *n); /* -1 none */

@@ -209,6 +209,34 @@ void xfers_drop(struct net *n)
     xfers_settle(n);
 }
 
+void net_renew(struct net *n)
+{
+    ARR(uint64_t) under_way = ARR_INIT;
+    struct xfer *x;
+    size_t it = 0;
+
+    THREAD_ASSERT(THREAD_NET);
+    if (!n->lib || n->lib_err.code || n->in_curl)
+        return;
+    xfers_settle(n);
+    while ((x = map_next(n->xfers, &it, NULL, NULL)))
+        if (x->added && !x->done)
+            *ARR_PUSH(&under_way) = x->id;
+    for (size_t i = 0; i < under_way.n; i++) {
+        x = map_get_id(n->xfers, under_way.v[i]); /* an answer may have cancelled it */
+        if (!x || x->done || !x->added)
+            continue;
+        err_set(&x->fail, ERR_NETWORK, "the machine slept, its connections are made anew");
+        fail(x);
+    }
+    ARR_RELEASE(&under_way);
+    for (x = n->todo; x; x = x->next) /* those that were cancelled meanwhile still hold on */
+        if (x->dead)
+            unlink_easy(x);
+    lanes_renew(n);
+    xfers_settle(n);
+}
+
 uint64_t net_submit(struct net *n, struct net_req *take)
 {
     struct xfer *x = xcalloc(1, sizeof(*x));

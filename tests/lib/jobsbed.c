@@ -140,9 +140,29 @@ void core_call_cancel(struct jobs *j, struct e2b *client, uint64_t call)
     e2b_cancel(client, call);
 }
 
+uint64_t jobs_ask(struct jobs *j, const char *sandbox_id, bool first, e2b_fn fn, void *ctx)
+{
+    struct e2b_call_opts o = {0};
+
+    (void)first;
+    return e2b_get(j->e2b, sandbox_id, &o, fn, ctx);
+}
+
+void jobs_ask_cancel(struct jobs *j, uint64_t id)
+{
+    if (id && j->e2b)
+        e2b_cancel(j->e2b, id);
+}
+
+void jobs_row_missing(struct jobs *j, struct sandbox *row)
+{
+    (void)j;
+    row->unlisted = true;
+}
+
 int64_t jobs_now(const struct jobs *j)
 {
-    return clock_wall_ms() + j->server_offset_ms;
+    return server_clock_at(&j->clock, clock_boot_ms(), clock_wall_ms());
 }
 
 /* --- net thread ------------------------------------------------------------------ */

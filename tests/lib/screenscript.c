@@ -192,6 +192,9 @@ static void text_lines(struct script *s, char *line)
     }
 }
 
+#define HIDING "E2B key ****4f2a (environment) at https://api.self.example, hides " \
+               "****9f21 (project key), ****1111 (user key)"
+
 static void link_line(struct script *s, char *line)
 {
     static const char *const names[] = {"connecting", "ok", "slow", "down", "auth", "limited"};
@@ -200,9 +203,11 @@ static void link_line(struct script *s, char *line)
     for (int i = 0; i < 6; i++)
         if (!strcmp(names[i], st))
             ev->state = (enum link_state)i;
-    ev->local = strcmp(where, "cloud") != 0;
+    ev->local = strcmp(where, "cloud") != 0 && strcmp(where, "hiding") != 0;
     ev->unsafe = strcmp(where, "unsafe") == 0;
-    ev->account = xstrdup(ev->local ? "local provider" : "E2B key ****4f2a (environment)");
+    ev->account = xstrdup(ev->local                   ? "local provider"
+                          : strcmp(where, "hiding") ? "E2B key ****4f2a (environment)"
+                                                    : HIDING);
     ev->text = *line ? xstrdup(line) : NULL;
     ev->total_running = -1;
     script_post(s, ev);
@@ -219,7 +224,9 @@ static void kill_line(struct script *s, char *line)
         if (!strcmp(names[i], phase))
             k->phase = (enum kill_phase)i;
     k->project = xstrdup("default");
-    k->account = xstrdup("E2B key ****4f2a (environment)");
+    const char *account = app_model(s->app)->account;
+    bool hiding = account && strcmp(account, HIDING) == 0;
+    k->account = xstrdup(hiding ? account : "E2B key ****4f2a (environment)");
     k->n_project = (size_t)strtoll(word(&line), NULL, 10);
     k->n_account = (size_t)strtoll(word(&line), NULL, 10);
     k->by_state[SB_RUNNING] = k->n_project;

@@ -21,7 +21,7 @@ void script_init(struct script *s);
 void script_release(struct script *s);
 /* Lines (ends the program with a message when it cannot be read):
  *   # comment        size H W       ascii   readonly   wrap off   times off
- *   loaded           later SECONDS  link STATE cloud|local|unsafe [TEXT]
+ *   loaded           later SECONDS  link STATE cloud|hiding|local|unsafe [TEXT]
  *   row ID NAME TOOL STATE AGENT [left=S since=S cost=D gone=N vm foreign protect unsafe
  *       unlisted pending meta=K:V creating last=TEXT | reason=TEXT (to the line's end)]
  *   rows N FIRST-ID  agent ID {event}  lines ID N TEXT (N text events, "%d" counts)

@@ -43,13 +43,52 @@ static void test_warning(void **state)
     assert_int_equal(poll_warning(0), 0); /* over: no warning any more */
 }
 
-static void test_offset(void **state)
+/* A clock of this machine that is wrong by minutes or a day counts for nothing; an answer
+ * that took its time, or a Date cut to whole seconds, is no news. */
+static void test_server_time(void **state)
 {
     (void)state;
-    assert_int_equal(poll_offset(0, 1000000), 0); /* no Date */
-    assert_int_equal(poll_offset(1000000, 1000900), 0);
-    assert_int_equal(poll_offset(87400000, 1000000), 86400500);
-    assert_int_equal(poll_offset(1000000, 87400000), -86399500);
+    assert_int_equal(poll_server_time(0, 1000000), 1000000); /* no Date */
+    assert_int_equal(poll_server_time(1000000, 1000900), 1000900);
+    assert_int_equal(poll_server_time(1000000, 1004000), 1004000);
+    assert_int_equal(poll_server_time(1000000, 1600000), 1000500);
+    assert_int_equal(poll_server_time(87400000, 1000000), 87400500);
+    assert_int_equal(poll_server_time(1000000, 87400000), 1000500);
+}
+
+static void test_apart(void **state)
+{
+    (void)state;
+    assert_int_equal(poll_apart(3000, 1), 2000);
+    assert_int_equal(poll_apart(3000, 5), 2000);
+    assert_int_equal(poll_apart(3000, 10), 4000); /* a long list is asked for more rarely */
+    assert_int_equal(poll_apart(200, 1), 200);
+}
+
+static void test_backoff(void **state)
+{
+    struct err line = {.code = ERR_NETWORK}, busy = {.code = ERR_BUSY};
+
+    (void)state;
+    for (int i = 0; i < 50; i++) {
+        int64_t first = poll_backoff(&busy, 0, 3000, true), later = poll_backoff(&busy, 9, 3000, true);
+        assert_in_range(first, 2250, 3750);
+        assert_in_range(later, 45000, 75000);
+        assert_true(poll_backoff(&line, 9, 3000, true) <= 12500); /* current 15 s after it heals */
+        assert_in_range(poll_backoff(&line, 9, 3000, false), 45000, 75000);
+    }
+}
+
+static void test_pace(void **state)
+{
+    int64_t next = 0;
+
+    (void)state;
+    assert_int_equal(pace_take(&next, 1000, 250), 0);
+    assert_int_equal(pace_take(&next, 1000, 250), 250);
+    assert_int_equal(pace_take(&next, 1100, 250), 400);
+    assert_int_equal(pace_take(&next, 9000, 250), 0); /* time that went by is not saved up */
+    assert_int_equal(pace_take(&next, 9000, 250), 250);
 }
 
 static struct sandbox row_of(enum sb_state st, const char *project, bool foreign)
@@ -229,7 +268,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_interval), cmocka_unit_test(test_suspicious),
-        cmocka_unit_test(test_warning),  cmocka_unit_test(test_offset),
+        cmocka_unit_test(test_warning),  cmocka_unit_test(test_server_time), cmocka_unit_test(test_apart),
+        cmocka_unit_test(test_backoff), cmocka_unit_test(test_pace),
         cmocka_unit_test(test_scope),    cmocka_unit_test(test_final),
         cmocka_unit_test(test_intent),
         cmocka_unit_test(test_list_proves),

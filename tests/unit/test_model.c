@@ -188,25 +188,104 @@ static void test_lost_create(void **state)
     assert_int_equal(rows.n, 2);
 }
 
+/* Words that are neither running nor paused: kept as they are, and the row is alive. */
 static void test_odd_states(void **state)
 {
+    static const char *const words[] = {"pausing", "snapshotting", "resuming", "", NULL, "7"};
+    static const char *const shown[] = {"pausing", "snapshotting", "resuming", "?", "?", "7"};
     (void)state;
     add_row("a", SB_RUNNING);
     struct sandbox *s = add_row("err", SB_ERROR);
     s->reason = xstrdup("the agent failed");
     struct listed l[] = {entry("a", "hibernating"), entry("err", "running")};
-    apply(l, 2, 6000, false);
-    assert_int_equal(rows.v[0].state, SB_RUNNING);
-    assert_string_equal(rows.v[0].reason, "hibernating");
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        l[0].state_text = words[i];
+        apply(l, 2, 6000, false);
+        assert_int_equal(rows.v[0].state, SB_RUNNING);
+        assert_string_equal(rows.v[0].odd, shown[i]);
+        assert_null(rows.v[0].reason);
+    }
     assert_true(rows.v[1].state == SB_ERROR && rows.v[1].vm_up);
     assert_string_equal(rows.v[1].reason, "the agent failed");
     l[0].state_text = "running";
     assert_true(apply(l, 1, 7000, false) > 0);
-    assert_null(rows.v[0].reason);
+    assert_null(rows.v[0].odd);
     apply(l, 1, 8000, false); /* the error's VM is gone, its text stays */
     assert_true(rows.v[1].state == SB_ERROR && !rows.v[1].vm_up);
     assert_string_equal(rows.v[1].reason, "the agent failed");
     assert_int_equal(apply(l, 1, 9000, false), 0);
+}
+
+/* Gone with time ahead is never called a timeout; run time ends at the last sighting. */
+static void test_gone_early(void **state)
+{
+    (void)state;
+    struct sandbox *s = add_row("early", SB_RUNNING);
+    s->seen_at = 630000; /* 270 s before its end */
+    apply(NULL, 0, 631000, false);
+    apply(NULL, 0, 634000, false);
+    assert_int_equal(rows.v[0].gone, GONE_EARLY);
+    assert_int_equal(rows.v[0].ended_at, 630000);
+    assert_int_equal(rows.v[0].end_at, 900000);
+    for (int g = GONE_HERE; g <= GONE_EARLY; g++)
+        assert_true((strstr(sb_gone_text((enum sb_gone)g), "time") != NULL) == (g == GONE_TIMEOUT));
+}
+
+/* A clock of this machine that is minutes ahead ends nobody's time. */
+static void test_clock_unknown(void **state)
+{
+    struct reconcile_opts o = {.now = 900000 + 600000, .time_unknown = true};
+    (void)state;
+    add_row("a", SB_RUNNING);
+    reconcile(&rows, NULL, 0, &o, told, NULL);
+    assert_true(rows.v[0].state == SB_RUNNING && rows.v[0].unlisted);
+    reconcile(&rows, NULL, 0, &o, told, NULL);
+    assert_int_equal(rows.v[0].gone, GONE_EARLY);
+    o.time_unknown = false;
+    assert_int_equal(reconcile_why(&rows.v[0], &o), GONE_TIMEOUT);
+}
+
+/* Its time was being set when it vanished: that is no kill of ours. */
+static void test_gone_while_changed(void **state)
+{
+    (void)state;
+    struct sandbox *s = add_row("a", SB_RUNNING);
+    s->pending = s->changing = true;
+    apply(NULL, 0, 6000, false);
+    apply(NULL, 0, 8000, false);
+    assert_int_equal(rows.v[0].gone, GONE_EARLY);
+    assert_false(rows.v[0].pending || rows.v[0].changing);
+}
+
+/* Lists lack it, its id answers: it is not gone, and is looked up again a minute later. */
+static void test_vouched(void **state)
+{
+    (void)state;
+    add_row("a", SB_RUNNING);
+    apply(NULL, 0, 6000, false);
+    struct listed l = entry("a", "paused");
+    reconcile_vouch(&rows.v[0], &l, 7000);
+    assert_true(rows.v[0].unlisted && rows.v[0].state == SB_PAUSED);
+    for (int64_t now = 8000; now < 67000; now += 3000)
+        assert_int_equal(apply(NULL, 0, now, false), 0);
+    assert_int_equal(apply(NULL, 0, 68000, false), 1);
+    assert_true(rows.v[0].unlisted && !rows.v[0].vouched_at);
+    apply(NULL, 0, 71000, false);
+    assert_int_equal(rows.v[0].state, SB_KILLED);
+    l.state_text = "running";
+    assert_int_equal(apply(&l, 1, 80000, false), 1);
+    assert_false(rows.v[0].unlisted);
+}
+
+/* The service's clock goes on by itself, whatever is done to the one of this machine. */
+static void test_service_clock(void **state)
+{
+    struct server_clock c = {.server_ms = 5000000, .boot_ms = 1000};
+    (void)state;
+    assert_int_equal(server_clock_at(&c, 4000, 0), 5003000);
+    assert_int_equal(server_clock_at(&c, 4000, 86400000), 5003000);
+    c.server_ms = 0;
+    assert_int_equal(server_clock_at(&c, 4000, 77), 77);
 }
 
 /* --- transcript -------------------------------------------------------------------------- */
@@ -694,7 +773,9 @@ int main(void)
         R(test_ends_known),
         R(test_suspicious_list),
         R(test_lost_create),
-        R(test_odd_states),
+        R(test_odd_states),      R(test_gone_early),
+        R(test_clock_unknown),   R(test_gone_while_changed),
+        R(test_vouched),         cmocka_unit_test(test_service_clock),
         M(test_turn),
         M(test_raw_lines),
         M(test_prepend),

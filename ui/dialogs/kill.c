@@ -124,7 +124,7 @@ static void one_draw(struct ui *ui, void *state, struct canvas *c, struct rect s
 /* The picture is on the screen, and the key was not typed ahead of it or in a heap. */
 static bool is_meant(struct ui *ui)
 {
-    if (ui->unseen)
+    if (ui->unseen || ui->hidden)
         return false;
     if (ui->crowded)
         ui_status(ui, 1, "not killed: this key counts only when it comes by itself");

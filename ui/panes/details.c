@@ -26,7 +26,7 @@ static void add(struct buf *b, const char *label, const char *fmt, ...)
 static void add_times(struct ui *ui, const struct sandbox *s, struct buf *b, int64_t now)
 {
     char from[16] = "-", to[16] = "-", left[16] = "";
-    int64_t off = ui->model->server_offset_ms;
+    int64_t off = ui_server_now(ui, now) - now;
     if (s->started_at)
         clock_format_hm(from, sizeof(from), s->started_at - off);
     if (s->end_at)
@@ -40,18 +40,26 @@ static void add_times(struct ui *ui, const struct sandbox *s, struct buf *b, int
         add(b, "time", "started %s, paused %s", from, to);
     } else if (s->ended_at) {
         clock_format_hm(to, sizeof(to), s->ended_at - off);
-        add(b, "time", "since %s, ended %s", from, to);
+        char planned[16] = "";
+        if (s->end_at > s->ended_at && s->gone == GONE_EARLY)
+            clock_format_hm(planned, sizeof(planned), s->end_at - off);
+        add(b, "time", "since %s, %s %s%s%s", from, *planned ? "last seen" : "ended", to,
+            *planned ? ", planned until " : "", planned);
     } else {
         add(b, "time", "since %s", from);
     }
 }
 
-static void add_state(const struct sandbox *s, struct buf *b)
+static void add_state(const struct sandbox *s, bool is_old, struct buf *b)
 {
     const char *more = s->state == SB_KILLED ? sb_gone_text(s->gone) : s->reason ? s->reason : "";
     add(b, "state", "%s%s%s%s%s", sb_state_name(s->state), *more ? ": " : "", more,
         s->state == SB_ERROR && s->vm_up ? " (the VM still runs and bills)" : "",
         s->unlisted ? " (not in the last list)" : "");
+    if (s->odd)
+        add(b, "", "the provider calls it %s", s->odd);
+    if (is_old)
+        add(b, "", "as of the last list; the link says why there is none since");
     int pid;
     uint64_t ident;
     if (s->adopted && proc_session_parse(s->session, &pid, &ident))
@@ -68,7 +76,7 @@ void details_text(struct ui *ui, const struct sandbox *s, struct buf *b, int64_t
 {
     add(b, "name", "%s%s", s->name, s->protect ? "  (protected from kill-all)" : "");
     add(b, "id", "%s", s->sandbox_id ? s->sandbox_id : "(not known yet)");
-    add_state(s, b);
+    add_state(s, model_is_stale(ui->model) && s->state != SB_KILLED, b);
     add_times(ui, s, b, now);
     if (s->cpu_count || s->memory_mb)
         add(b, "size", "%d vCPU  %.1f GiB memory%s", s->cpu_count, s->memory_mb / 1024.0,

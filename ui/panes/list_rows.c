@@ -1,6 +1,7 @@
 /* One row of the list: what each column says about a sandbox. */
 #include "list_priv.h"
 
+#include <cct/text/width.h>
 #include <cct/util/clock.h>
 #include <cct/util/str.h>
 #include <math.h>
@@ -38,12 +39,12 @@ static void doing_text(const struct sandbox *s, int64_t now, char *dst, size_t s
     char span[16] = "";
     if (s->state == SB_KILLED) {
         str_copy(dst, size, s->gone == GONE_TIMEOUT ? "timed out"
-                            : s->gone == GONE_EARLY ? "vanished"
+                            : s->gone == GONE_EARLY ? "gone early"
                                                     : "-");
         return;
     }
     if (s->pending) {
-        str_copy(dst, size, "ending");
+        str_copy(dst, size, s->changing ? "changing" : "ending");
         return;
     }
     if (s->unlisted) {
@@ -77,7 +78,7 @@ static void left_text(const struct ui *ui, const struct sandbox *s, int64_t now,
         str_copy(dst, size, "-");
         return;
     }
-    int64_t left = s->end_at - (now + ui->model->server_offset_ms);
+    int64_t left = s->end_at - now;
     *warn = left <= ui->opts.warn_left_ms;
     if (left < 60000) {
         str_copy(dst, size, left > 0 ? "<1m!" : "now!");
@@ -99,6 +100,16 @@ static void age_text(const struct sandbox *s, int64_t now, char *dst, size_t siz
         str_copy(dst, size, "<1m");
     else
         clock_format_span(dst, size, (now - from) / 60000 * 60000);
+}
+
+/* What the provider calls it; "?" behind it: as of the last list, there is none since. */
+static void state_text(const struct ui *ui, const struct sandbox *s, char *dst, size_t size)
+{
+    bool old = model_is_stale(ui->model) && s->state != SB_KILLED && s->state != SB_CREATING &&
+               (s->state != SB_ERROR || s->vm_up);
+    const char *word = s->odd ? s->odd : sb_state_name(s->state);
+    size_t cells, n = text_fit(word, strlen(word), 12, &cells);
+    snprintf(dst, size, "%.*s%s", (int)n, word, old ? "?" : "");
 }
 
 static void cost_text(const struct sandbox *s, char *dst, size_t size)
@@ -143,7 +154,7 @@ static const char *last_words(const struct sandbox *s)
         return "NOT ISOLATED";
     if (s->state == SB_ERROR && s->reason)
         return s->reason;
-    if (s->state == SB_KILLED && s->gone == GONE_HERE && !s->last_line)
+    if (s->state == SB_KILLED && !s->last_line)
         return sb_gone_text(s->gone);
     if (s->last_line)
         return s->last_line + strspn(s->last_line, " ");
@@ -158,6 +169,7 @@ void list_draw_row(struct ui *ui, struct canvas *c, int y, struct rect r,
     struct columns col = columns_for(r.w);
     struct look look = look_of(s);
     char text[64];
+    now = ui_server_now(ui, now);
     bool warn;
     int x = r.x + 3;
     canvas_text(c, y, x, 1, look.role, look.glyph);
@@ -172,8 +184,8 @@ void list_draw_row(struct ui *ui, struct canvas *c, int y, struct rect r,
     x += col.tool;
     /* running is the rule: only what differs is coloured, and an agent that begins or
      * ends its turn changes one cell less */
-    canvas_text(c, y, x, col.state - 1, s->state == SB_RUNNING ? ROLE_TEXT : look.role,
-                sb_state_name(s->state));
+    state_text(ui, s, text, sizeof(text));
+    canvas_text(c, y, x, col.state - 1, s->state == SB_RUNNING ? ROLE_TEXT : look.role, text);
     x += col.state;
     doing_text(s, now, text, sizeof(text));
     canvas_text(c, y, x, col.doing - 1, strcmp(text, "-") == 0 ? ROLE_TEXT : look.role, text);

@@ -50,7 +50,7 @@ struct jobs {
     struct map *sessions;  /* sandboxes.id -> struct session */
     struct map *waiting;   /* req_id of a store call -> struct jobs_wait */
     uint64_t next_req;     /* for store calls of our own */
-    int64_t server_offset_ms;
+    struct server_clock clock;
     bool leaving;          /* no stream is opened any more */
     int goodbyes;          /* last requests without an answer yet */
     struct jobs_priv *priv; /* core.c's: poll, kill-all, account */
@@ -98,5 +98,15 @@ void jobs_store_forget(struct jobs *j, const void *owner);
 
 /* Server time now. */
 int64_t jobs_now(const struct jobs *j);
+
+/* --- details --------------------------------------------------------------------- */
+/* GET of one sandbox, for what no list says. They go out one by one, a few in a second,
+ * so that any number of rows is no storm; `first`: ahead of those that wait. Returns a
+ * cancel id. */
+uint64_t jobs_ask(struct jobs *j, const char *sandbox_id, bool first, e2b_fn fn, void *ctx);
+void jobs_ask_cancel(struct jobs *j, uint64_t id);
+/* The control plane does not know this one (404): gone if the last list lacked it too,
+ * else the next list, which is asked for, decides. */
+void jobs_row_missing(struct jobs *j, struct sandbox *row);
 
 #endif

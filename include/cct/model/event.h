@@ -51,7 +51,8 @@ struct ev_link {
     char *text;    /* why, with the next step; NULL when ok */
     char *account; /* "local provider", "E2B key ****4f2a (environment)" */
     bool local, unsafe;
-    int64_t server_offset_ms; /* server clock minus ours */
+    struct server_clock clock;
+    int64_t listed_at;     /* service's time of the last complete list, 0 = none yet */
     int64_t total_running;    /* X-Total-Running or -1 */
 };
 struct ev_event {

@@ -21,7 +21,8 @@ struct model {
     enum link_state link;
     char *link_text, *account;
     bool local, unsafe;
-    int64_t server_offset_ms, total_running;
+    struct server_clock clock;
+    int64_t listed_at, total_running;
     char *project;             /* current project */
     /* events pane: ring, oldest first */
     struct model_event *events;
@@ -46,6 +47,8 @@ const struct procs *model_procs(const struct model *m, uint64_t sandbox);
 /* Count of rows by state and by what the agents do. */
 void model_counts(const struct model *m, size_t by_state[SB_STATE_COUNT], size_t *asks,
                   size_t *working, size_t *idle);
+/* The list cannot be had: rows are what was seen last. */
+bool model_is_stale(const struct model *m);
 /* USD per hour of everything that runs. */
 double model_usd_per_hour(const struct model *m);
 

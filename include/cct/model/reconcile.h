@@ -16,6 +16,7 @@ struct listed {
 
 struct reconcile_opts {
     int64_t now;            /* server time, wall ms */
+    bool time_unknown;      /* now is only what the clock of this machine says */
     bool suspicious_empty;  /* caller saw an empty list where many were known */
 };
 
@@ -29,14 +30,21 @@ struct sandbox_table {
 };
 /* Apply a complete listing. Rules: unknown ids become rows (foreign unless their
  * metadata says cc-tui); a record in SB_CREATING is matched by its mark; a listed
- * record takes state running/paused, times and sizes (an unknown state text stays
- * as reason and counts as running); a record that was up and is absent is first
- * `unlisted`; absent in the second list in a row it is SB_KILLED with the reason:
- * GONE_HERE when pending by us (who kills has a proof of his own), GONE_TIMEOUT, at
- * once, when now >= end_at - 2 s, GONE_EARLY when nobody is known to have killed it and end_at is ahead, else GONE_ELSEWHERE;
- * one that is listed again lives again. A paused one's end_at is its pause time. */
+ * record takes state running/paused, times and sizes (another state text is kept as
+ * `odd` and counts as running); a record that was up and is absent is first `unlisted`;
+ * absent in the second list in a row it is SB_KILLED, for the reason of
+ * reconcile_why(), unless it was vouched for within a minute. One whose time was up goes
+ * at once. One that is listed again lives again. A paused one's end_at is its pause
+ * time. */
 void reconcile(struct sandbox_table *t, const struct listed *l, size_t n,
                const struct reconcile_opts *o, reconcile_fn fn, void *ctx);
+/* Why a record that is gone is gone: GONE_HERE while a kill of ours runs (who kills has a
+ * proof of his own), GONE_TIMEOUT only when the service's clock had passed end_at - 2 s,
+ * GONE_EARLY when end_at is ahead and nobody is known to have killed it, else
+ * GONE_ELSEWHERE. */
+enum sb_gone reconcile_why(const struct sandbox *s, const struct reconcile_opts *o);
+/* Looked up by its id while lists lack it, and it is there: stays, still unlisted. */
+void reconcile_vouch(struct sandbox *s, const struct listed *l, int64_t now);
 /* A direct 404 for this record (after DELETE or GET): gone now. */
 void reconcile_gone(struct sandbox *s, enum sb_gone why, int64_t now);
 

@@ -26,6 +26,14 @@ struct kv {
     char *k, *v;
 };
 
+/* The service's clock, as told once and carried on by the clock that also runs while the
+ * machine sleeps: setting the machine's own clock changes nothing. server_ms 0: unknown. */
+struct server_clock {
+    int64_t server_ms, boot_ms;
+};
+/* Its time at boot_ms; `wall_ms` where it is unknown. */
+int64_t server_clock_at(const struct server_clock *c, int64_t boot_ms, int64_t wall_ms);
+
 struct sandbox {
     uint64_t id;         /* our row (sandboxes.id); stable, never reused */
     char *sandbox_id;    /* E2B's sandboxID; NULL while creating */
@@ -38,6 +46,7 @@ struct sandbox {
     enum sb_gone gone;
     enum sb_agent agent;
     char *reason;        /* text of an error, or how it was killed */
+    char *odd;           /* the provider's own word where it is neither running nor paused */
     bool foreign;        /* not made by cc-tui, nor adopted */
     bool adopted;        /* not made by cc-tui, ours by the user's word; its session, if any,
                             is a process (cct/model/process.h) */
@@ -46,7 +55,10 @@ struct sandbox {
     bool not_isolated;   /* local provider without namespaces */
     bool protect;        /* left alone by kill-all */
     bool pending;        /* an action of ours is under way (kill, timeout) */
+    bool changing;       /* ... and it is not a kill */
     int64_t started_at, end_at, ended_at, seen_at, created_at;
+    int64_t asked_end;   /* what we asked for, until a list says what was given */
+    int64_t vouched_at;  /* unlisted, but looked up by its id it was there; 0 = it was not */
     int64_t agent_since; /* since when `agent` holds */
     int cpu_count;
     int memory_mb, disk_mb;

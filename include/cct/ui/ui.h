@@ -51,10 +51,12 @@ struct ui {
     int64_t status_since; /* wall ms of its first frame, 0 = not drawn yet */
     uint64_t seen_events; /* of the model: a newer event ends an older info */
     int64_t now;          /* wall ms of this frame, set by the loop or a test */
+    int64_t boot;         /* CLOCK_BOOTTIME ms of it, by which the service's clock goes */
     enum pane_id before_input; /* focus to go back to */
     int64_t last_ctrl_c;
     bool unseen;          /* the line is stuck: what is drawn is not on the screen yet */
     bool crowded;         /* this key came in a heap with others: pasted or typed ahead */
+    bool hidden;          /* of another size, or too small, since it was drawn */
     bool asks_anew;       /* this frame is the first with this question */
     bool moved;           /* the cursor's row vanished: it stands where nobody has seen it */
     bool tiny;            /* too small to draw anything but a request for room */
@@ -77,6 +79,8 @@ bool ui_update(struct ui *ui);
 void ui_observe(void *ui, const struct msg *ev);
 /* Draw everything on ui->canvas for time `now`. */
 void ui_draw(struct ui *ui, int64_t now);
+/* The service's time of this frame: what rows' times are held against. */
+int64_t ui_server_now(const struct ui *ui, int64_t now);
 /* Takes an info off the status line when its time is over; true if it did. */
 bool ui_status_ages(struct ui *ui, int64_t now);
 /* Newest message to the selected sandbox that is still queued, or NULL. */
