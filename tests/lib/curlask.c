@@ -82,6 +82,8 @@ int ask_many(const struct ask *q, int n, long status)
     long got;
 
     curl_multi_setopt(m, CURLMOPT_MAX_CONCURRENT_STREAMS, (long)n);
+    /* before the server's settings came libcurl believes in 100 streams, and goes elsewhere */
+    curl_multi_setopt(m, CURLMOPT_MAX_HOST_CONNECTIONS, 1L);
     for (int i = 0; i < n; i++) {
         e[i] = curl_easy_init();
         head[i] = set_up(e[i], q, &r, &resolve);

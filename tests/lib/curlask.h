@@ -24,7 +24,7 @@ struct reply {
  * handle's connection is used when it still can be. */
 struct reply ask(CURL *easy, const struct ask *q);
 void reply_release(struct reply *r);
-/* n times the same request at once; how many were answered with `status`. */
+/* n times the same request at once on one connection; how many were answered with `status`. */
 int ask_many(const struct ask *q, int n, long status);
 /* Value of a header, "" when absent; borrowed until the next call. */
 const char *reply_header(const struct reply *r, const char *name);
