@@ -58,6 +58,8 @@ static int one_action(struct cli *c, uint64_t (*act)(struct app *a, uint64_t id,
         print_json(id, did);
     else
         cli_say(c, "%s %s", id, did);
+    if (status == CLI_OK && n > 0 && !cli_has(c, CLI_DRY_RUN))
+        cli_app_tell_time(&a, row, n);
     free(id);
     cli_app_close(&a);
     return status;

@@ -97,6 +97,8 @@ int cli_app_until(struct cli_app *a, bool (*ready)(struct cli_app *a), int ms, s
 int cli_app_hand_over(struct cli_app *a, uint64_t sandbox, bool *queued, struct err *e);
 /* Exit status for what *e says; 128 + signal when one came. */
 int cli_app_fail(const struct cli_app *a, const struct err *e);
+/* Say so when the service gave a sandbox less time than asked for. */
+void cli_app_tell_time(const struct cli_app *a, uint64_t sandbox, int seconds);
 /* A fresh list, so that the model is complete. */
 int cli_app_refresh(struct cli_app *a, struct err *e);
 /* Sandbox by id, begin of an id (6 and more), or name. A name of several live ones is

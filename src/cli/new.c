@@ -148,6 +148,7 @@ static int create(const struct cli *c, const struct app_create *n)
         status = cli_app_fail(&a, &e);
     } else {
         print_new(c, &a, n);
+        cli_app_tell_time(&a, a.sandbox, n->timeout_s);
         bool queued = false;
         if (n->prompt && cli_app_hand_over(&a, a.sandbox, &queued, &e) != 0)
             status = cli_app_fail(&a, &e);

@@ -281,6 +281,21 @@ int cli_app_hand_over(struct cli_app *a, uint64_t sandbox, bool *queued, struct 
     return rc;
 }
 
+void cli_app_tell_time(const struct cli_app *a, uint64_t sandbox, int seconds)
+{
+    const struct model *m = app_model(a->app);
+    const struct sandbox *s = model_sandbox(m, sandbox);
+    int64_t now = server_clock_at(&m->clock, clock_boot_ms(), clock_wall_ms());
+    int64_t left = s && s->end_at ? s->end_at - now : 0;
+    char given[16];
+
+    if (!s || !s->end_at || seconds <= 0 || seconds * INT64_C(1000) - left <= 10000)
+        return;
+    clock_format_span(given, sizeof(given), left + 500);
+    cli_say(a->c, "cc-tui: the service gives less time than was asked for: %s; a plan has a "
+            "longest time", given);
+}
+
 /* --- finding ----------------------------------------------------------------- */
 
 bool cli_is_up(const struct sandbox *s)

@@ -328,6 +328,8 @@ static void on_stop(void *ctx)
     core_ask_release(j);
     core_local_release(j);
     core_looks_release(j);
+    core_metrics_release(j);
+    core_times_release(j);
     core_keys_release(j);
     core_account_release(j);
     core_rows_flush(j);

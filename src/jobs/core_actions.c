@@ -17,6 +17,7 @@ struct act {
     uint64_t req_id, row, message;
     bool wait, second;
     int seconds;
+    int64_t asked_end; /* server time */
 };
 
 static struct act *act_new(struct jobs *j, const struct cmd *c)
@@ -230,20 +231,26 @@ static void do_agent(struct jobs *j, struct cmd *c, struct sandbox *row)
 
 /* --- time ----------------------------------------------------------------------- */
 
+/* What it got is the service's to say. */
 static void on_end_known(void *ctx, const struct e2b_result *r)
 {
     struct act *a = ctx;
     struct sandbox *row = jobs_row(a->j, a->row);
-    int64_t asked = jobs_now(a->j) + a->seconds * 1000LL;
 
     if (row && r->err.code == 0 && r->n && r->v[0].end_at) {
         row->end_at = r->v[0].end_at;
         jobs_row_changed(a->j, row);
-        if (asked - row->end_at > 10000)
-            jobs_say(a->j, 1, row->id, "%s: the provider gives less time than was asked for, "
-                     "its LEFT column says how much", name_of(row));
+        core_time_given(a->j, row, a->asked_end);
     }
     act_end(a, NULL);
+}
+
+static void ask_end(struct act *a, const struct sandbox *row)
+{
+    static const struct e2b_call_opts o = {.give_up_ms = 5000};
+
+    a->asked_end = jobs_now(a->j) + a->seconds * INT64_C(1000);
+    e2b_get(a->j->e2b, row->sandbox_id, &o, on_end_known, a);
 }
 
 static void settle(struct act *a)
@@ -271,14 +278,13 @@ static void on_timeout(void *ctx, const struct e2b_result *r)
 {
     struct act *a = ctx;
     struct sandbox *row = jobs_row(a->j, a->row);
-    struct e2b_call_opts o = {.give_up_ms = 5000};
 
     settle(a);
     if (r->err.code || !row || !row->sandbox_id) {
         failed(a, &r->err, "setting the time of");
         return;
     }
-    e2b_get(a->j->e2b, row->sandbox_id, &o, on_end_known, a); /* the service may cut it */
+    ask_end(a, row);
 }
 
 static void on_paused(void *ctx, const struct e2b_result *r)
@@ -321,7 +327,10 @@ static void on_resumed(void *ctx, const struct e2b_result *r)
         core_row_state(a->j, row);
         jobs_say(a->j, 0, row->id, "%s runs again", row->name ? row->name : row->sandbox_id);
     }
-    act_end(a, NULL);
+    if (row && row->sandbox_id)
+        ask_end(a, row);
+    else
+        act_end(a, NULL);
 }
 
 static const char *state_refusal(const struct cmd *c, const struct sandbox *row)
@@ -519,6 +528,7 @@ void core_action(struct jobs *j, struct cmd *c)
         break;
     case CMD_ACTIVE:
         core_poll_active(j, c->on);
+        core_metrics_active(j, c->on);
         break;
     case CMD_UNLOCK:
     case CMD_KEY_ADD:

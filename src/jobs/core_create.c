@@ -11,26 +11,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BUSY_TRIES 3
-#define BUSY_MAX_MS 30000
 #define LOST_MS 30000        /* a lost create is given up after that and two lists */
 #define INTERRUPTED_MS 90000 /* one of another process, whose POST ends within 60 s */
 
 struct create {
     struct jobs *j;
     struct cmd_create *q;
-    uint64_t req_id, row, call, timer;
+    uint64_t req_id, row, call;
     struct e2b *client;  /* of the call */
     char *mark;
     bool lost;           /* posted, but no answer */
     bool killing, deleting;
-    int tries, lists;    /* lists that did not show it */
+    int lists;           /* that did not show it */
     int64_t lost_at;
     core_kill_fn kill_fn;
     void *kill_ctx;
 };
-
-static void post(void *ctx);
 
 /* --- environment ---------------------------------------------------------------- */
 
@@ -134,7 +130,6 @@ static void finish(struct create *c)
             ARR_REMOVE(&j->priv->creates, i);
             break;
         }
-    net_timer_cancel(j->o.net, c->timer);
     jobs_store_forget(j, c);
     create_free(c);
 }
@@ -298,6 +293,7 @@ static void vm_is_there(struct create *c, const struct e2b_sandbox *vm)
                                                         : now + c->q->timeout_s * 1000LL;
     row->not_isolated = vm->not_isolated;
     row->seen_at = now;
+    core_time_asked(j, row->id, c->q->timeout_s);
     jobs_row_changed(j, row);
     core_poll_soon(j, 500);
     if (c->killing)
@@ -354,18 +350,13 @@ static void on_created(void *ctx, const struct e2b_result *r)
         core_poll_soon(c->j, 500);
         return;
     }
-    if (e.code == ERR_BUSY && !c->killing && ++c->tries < BUSY_TRIES && r->retry_after_ms >= 0 &&
-        r->retry_after_ms <= BUSY_MAX_MS) {
-        c->timer = net_timer(c->j->o.net, r->retry_after_ms + net_backoff_ms(0, 200, 200), post, c);
-        return;
-    }
+    /* a limit says when to try again; whether to is the user's to say */
     err_wrap(&e, "the sandbox was not made");
     give_up(c, &e);
 }
 
-static void post(void *ctx)
+static void post(struct create *c)
 {
-    struct create *c = ctx;
     struct sandbox *row = jobs_row(c->j, c->row);
     struct kv meta[] = {{(char[]){"cc-tui"}, (char[]){"1"}},
                         {(char[]){"cc-tui-session"}, row->session},
@@ -384,7 +375,6 @@ static void post(void *ctx)
 
     struct err e = {0};
 
-    c->timer = 0;
     if (c->killing) {
         err_set(&e, ERR_CANCELLED, "the sandbox was called off before it was made");
         give_up(c, &e);

@@ -99,6 +99,7 @@ void core_poll_apply(struct jobs *j, const struct e2b_result *r)
     if (core_listed(j, r, suspicious, !p->listed) || !p->changed_at)
         p->changed_at = mono;
     p->listed = true;
+    core_time_listed(j);
     core_create_listed(j);
     core_kill_intents(j);
     core_killall_listed(j);
@@ -219,6 +220,7 @@ static void on_list(void *ctx, const struct e2b_result *r)
                     : net_backoff_ms(0, poll_interval(j->o.poll_ms, p->active, now - p->changed_at),
                                      MAX_WAIT_MS));
     p->again = false;
+    core_metrics_listed(j);
     if (first)
         core_create_demo(j);
 }

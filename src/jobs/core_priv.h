@@ -8,10 +8,12 @@
  *   core_poll.c      the list: when it is asked for
  *   core_listed.c    what a list changes
  *   core_detail.c    single sandboxes asked for by id, slowly
+ *   core_metrics.c   the load of what runs, for the screen
  *   core_create.c    provisioning, lost answers
  *   core_kill.c      one sandbox, open intents
  *   core_killall.c   everything; core_killrun.c its deletes and the proof
  *   core_actions.c   messages, time, pause, names, views
+ *   core_times.c     time asked for against time given
  *   core_looks.c     templates, builds and system logs, as lines of JSON
  *   foreign*.c       processes that cc-tui did not start (foreign_priv.h) */
 #ifndef CCT_JOBS_CORE_PRIV_H
@@ -32,11 +34,16 @@ struct keys;
 struct killall;
 struct lister;
 struct looks;
+struct metrics;
 struct local;
 struct prockill;
 struct procwatch;
 struct tool;
 
+struct asked {
+    uint64_t row;
+    int64_t at, end; /* server time */
+};
 /* Where the link stands, as last told. */
 struct link {
     enum link_state state;
@@ -89,6 +96,8 @@ struct jobs_priv {
     struct lister *poll;
     struct looks *looks;
     struct map *warned;         /* row id -> warning given + 1 */
+    struct metrics *metrics;
+    ARR(struct asked) asked;    /* times of new sandboxes that no list has told yet */
     ARR(struct create *) creates;
     ARR(struct act *) acts;
     ARR(struct kill *) kills;
@@ -209,6 +218,21 @@ bool poll_suspicious(size_t listed, size_t known_up, int empties, int64_t empty_
 int64_t poll_apart(int64_t base_ms, int pages);
 /* After so many failures in a row. */
 int64_t poll_backoff(const struct err *e, int attempt, int64_t base_ms, bool active);
+
+/* --- core_metrics.c --------------------------------------------------------------- */
+struct e2b_metric;
+void core_metrics_listed(struct jobs *j); /* after each good list */
+void core_metrics_active(struct jobs *j, bool active);
+void core_metrics_release(struct jobs *j);
+struct sandbox_load core_metrics_load(const struct e2b_metric *m); /* as it is shown. Pure */
+
+/* --- core_times.c ----------------------------------------------------------------- */
+bool time_is_cut(int64_t asked_end, int64_t end_at); /* pure */
+/* The row's end is the service's own word: told when it is earlier than asked for. */
+void core_time_given(struct jobs *j, const struct sandbox *row, int64_t asked_end);
+void core_time_asked(struct jobs *j, uint64_t row, int seconds); /* a list will tell */
+void core_time_listed(struct jobs *j);
+void core_times_release(struct jobs *j);
 
 /* --- core_create.c -------------------------------------------------------------- */
 void core_create(struct jobs *j, struct cmd *c); /* takes c->create */

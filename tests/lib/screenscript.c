@@ -59,6 +59,9 @@ static void row_number(struct script *s, struct sandbox *r, const char *key, con
         r->agent_since = s->now - strtoll(v, NULL, 10) * 1000;
     else if (!strcmp(key, "gone"))
         r->gone = (enum sb_gone)strtoll(v, NULL, 10);
+    else if (!strcmp(key, "load")) /* percent of CPU and memory; MiB of disk, used and all */
+        r->load.known = sscanf(v, "%d,%d,%d,%d", &r->load.cpu_pct, &r->load.mem_pct,
+                               &r->load.disk_used_mb, &r->load.disk_total_mb) == 4;
     else if (!strcmp(key, "id")) {
         free(r->sandbox_id);
         r->sandbox_id = *v ? xstrdup(v) : NULL;

@@ -22,8 +22,8 @@ void script_release(struct script *s);
 /* Lines (ends the program with a message when it cannot be read):
  *   # comment        size H W       ascii   readonly   wrap off   times off
  *   loaded           later SECONDS  link STATE cloud|hiding|local|unsafe [TEXT]
- *   row ID NAME TOOL STATE AGENT [left=S since=S cost=D gone=N vm foreign protect unsafe
- *       unlisted pending meta=K:V creating last=TEXT | reason=TEXT (to the line's end)]
+ *   row ID NAME TOOL STATE AGENT [left=S since=S cost=D gone=N load=C,M,U,A vm foreign protect
+ *       unsafe unlisted pending meta=K:V creating last=TEXT | reason=TEXT (to the line's end)]
  *   rows N FIRST-ID  agent ID {event}  lines ID N TEXT (N text events, "%d" counts)
  *   message ID SANDBOX STATE TEXT     event LEVEL SANDBOX TEXT    tool NAME TEMPLATE [KEY]
  *   kill PHASE N_PROJECT N_ACCOUNT KILLED ALREADY FAILED ALIVE

@@ -72,6 +72,31 @@ static void add_state(const struct sandbox *s, bool is_old, struct buf *b)
         add(b, "agent", "not made by cc-tui");
 }
 
+enum { BAR = 8 };
+
+static void add_bar(struct buf *b, const char *name, int pct)
+{
+    int full = (pct * BAR + 50) / 100;
+
+    if (pct < 0)
+        return;
+    buf_addf(b, "%s[%.*s%.*s] %d%%", name, full, "##########", BAR - full, "..........", pct);
+}
+
+static void add_load(const struct sandbox *s, struct buf *b)
+{
+    const struct sandbox_load *l = &s->load;
+
+    if (s->state != SB_RUNNING || !l->known || (l->cpu_pct < 0 && l->mem_pct < 0))
+        return;
+    buf_addf(b, "%-9s ", "cpu");
+    add_bar(b, "", l->cpu_pct);
+    add_bar(b, l->cpu_pct < 0 ? "mem " : "  mem ", l->mem_pct);
+    if (l->disk_used_mb >= 0 && l->disk_total_mb > 0)
+        buf_addf(b, "  disk %.1f/%.0f GiB", l->disk_used_mb / 1024.0, l->disk_total_mb / 1024.0);
+    buf_addc(b, '\n');
+}
+
 void details_text(struct ui *ui, const struct sandbox *s, struct buf *b, int64_t now)
 {
     add(b, "name", "%s%s", s->name, s->protect ? "  (protected from kill-all)" : "");
@@ -81,6 +106,7 @@ void details_text(struct ui *ui, const struct sandbox *s, struct buf *b, int64_t
     if (s->cpu_count || s->memory_mb)
         add(b, "size", "%d vCPU  %.1f GiB memory%s", s->cpu_count, s->memory_mb / 1024.0,
             s->not_isolated ? "  NOT ISOLATED" : "");
+    add_load(s, b);
     add(b, "template", "%s%s%s%s", s->alias ? s->alias : s->template_id ? s->template_id : "-",
         s->alias && s->template_id ? " (" : "", s->alias && s->template_id ? s->template_id : "",
         s->alias && s->template_id ? ")" : "");

@@ -33,6 +33,12 @@ struct server_clock {
 };
 /* Its time at boot_ms; `wall_ms` where it is unknown. */
 int64_t server_clock_at(const struct server_clock *c, int64_t boot_ms, int64_t wall_ms);
+/* What it does with its machine; percent of all of it, MiB; -1 = not told. */
+struct sandbox_load {
+    bool known;
+    int cpu_pct, mem_pct;
+    int disk_used_mb, disk_total_mb;
+};
 
 struct sandbox {
     uint64_t id;         /* our row (sandboxes.id); stable, never reused */
@@ -62,6 +68,7 @@ struct sandbox {
     int64_t agent_since; /* since when `agent` holds */
     int cpu_count;
     int memory_mb, disk_mb;
+    struct sandbox_load load; /* while it runs and is looked at; never stored */
     struct kv *meta;     /* metadata, ends with k == NULL; may be NULL */
     char *last_line;     /* newest line of the agent, one line */
     double cost_usd;     /* agent's own figures so far; NaN = unpriced */
