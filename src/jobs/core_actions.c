@@ -200,9 +200,8 @@ static void do_agent(struct jobs *j, struct cmd *c, struct sandbox *row)
     struct kv *env;
 
     if (row->adopted) {
-        core_done_err(j, c->m.req_id, row->id, ERR_UNSUPPORTED, "\"%s\" is adopted: cc-tui did not "
-                      "start what runs there, so it can neither interrupt nor restart it; its "
-                      "processes can be ended one by one", name_of(row));
+        core_done_err(j, c->m.req_id, row->id, ERR_UNSUPPORTED, "what is adopted can neither be "
+                      "interrupted nor restarted by cc-tui, only ended: \"%s\"", name_of(row));
     } else if (!s) {
         core_done_err(j, c->m.req_id, row->id, ERR_UNSUPPORTED, "\"%s\" has no agent of cc-tui",
                       name_of(row));

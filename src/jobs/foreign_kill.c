@@ -7,7 +7,7 @@
 #include <cct/util/xalloc.h>
 #include <stdlib.h>
 
-enum { GIVE_UP_MS = 10000, LOOK_MS = 150, ENDS_MS = 4000 };
+enum { GIVE_UP_MS = 10000, LOOK_MS = 150, ENDS_MS = 3000 };
 
 struct prockill {
     struct jobs *j;

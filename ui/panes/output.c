@@ -434,6 +434,19 @@ static const char *output_title(struct ui *ui, void *state)
     return o->title;
 }
 
+/* What keeps a watched process from being seen. */
+static const char *watch_trouble(const struct ui *ui)
+{
+    const struct sandbox *s = model_sandbox(ui->model, ui->selected);
+    const struct procs *p = model_procs(ui->model, ui->selected);
+    if (!s || s->session || !p)
+        return NULL;
+    return p->watch == WATCH_OPENING  ? "connecting"
+           : p->watch == WATCH_LOST   ? "no link, trying again"
+           : p->watch == WATCH_PAUSED ? "paused"
+                                      : NULL;
+}
+
 static const char *output_note(struct ui *ui, void *state)
 {
     struct output *o = state;
@@ -442,6 +455,8 @@ static const char *output_note(struct ui *ui, void *state)
     o->w = ui->panes[PANE_OUTPUT].r.w;
     if (processes_wanted(ui, v))
         return processes_note(ui, o->note, sizeof(o->note));
+    if (watch_trouble(ui))
+        return watch_trouble(ui);
     if (!v || !t || !t->n || v->raw || o->w < 1)
         return NULL;
     view_set_style(v, o);
