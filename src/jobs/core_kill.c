@@ -240,7 +240,7 @@ static void on_probed(void *ctx, const struct e2b_result *r)
 static void on_list(void *ctx, const struct e2b_result *r)
 {
     struct kill *k = ctx;
-    struct e2b_call_opts o = {.urgent = true, .give_up_ms = LOOK_MS};
+    struct e2b_call_opts o = {.urgent = true, .give_up_ms = killall_look_ms(k->until)};
 
     k->call = 0;
     if (r->err.code) {
@@ -267,11 +267,12 @@ static void on_list(void *ctx, const struct e2b_result *r)
 static void prove(void *ctx)
 {
     struct kill *k = ctx;
-    struct e2b_call_opts o = {.urgent = true, .give_up_ms = LOOK_MS};
+    struct e2b_call_opts o = {.urgent = true};
 
     k->timer = 0;
     if (!k->until)
         k->until = clock_mono_ms() + killall_wait_ms(k->j);
+    o.give_up_ms = killall_look_ms(k->until);
     if (!cannot_call(k))
         k->call = e2b_list(k->client, &o, on_list, k);
 }

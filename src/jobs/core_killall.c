@@ -4,6 +4,7 @@
 #include "core_priv.h"
 
 #include <cct/util/buf.h>
+#include <cct/util/clock.h>
 #include <cct/util/log.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 
 #define LIST_MS 10000
+#define LOOK_MIN_MS 300
 #define POST_MS 50
 #define WAIT_MS 30000
 #define INTENT_MS 2 /* the disk may not keep the kill waiting longer */
@@ -32,6 +34,13 @@ const char *killall_project(const struct jobs *j)
 int killall_wait_ms(const struct jobs *j)
 {
     return j->o.kill_wait_ms > 0 ? j->o.kill_wait_ms : WAIT_MS;
+}
+
+int killall_look_ms(int64_t until)
+{
+    int64_t left = until - clock_mono_ms();
+
+    return left > LIST_MS ? LIST_MS : left < LOOK_MIN_MS ? LOOK_MIN_MS : (int)left;
 }
 
 size_t killall_count(const struct killall *k, int result)

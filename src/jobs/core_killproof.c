@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOK_MS 10000
 #define AGAIN_MIN_MS 300
 #define AGAIN_MAX_MS 3000
 #define HOLD_MS 500
@@ -255,7 +254,7 @@ static void on_probed(void *ctx, const struct e2b_result *r)
 /* A list of running ones says nothing of one that was paused: it is asked for itself. */
 static bool probe_paused(struct killall *k)
 {
-    struct e2b_call_opts o = {.urgent = true, .give_up_ms = LOOK_MS};
+    struct e2b_call_opts o = {.urgent = true, .give_up_ms = killall_look_ms(k->until)};
 
     for (size_t i = 0; i < k->targets.n; i++) {
         struct ka_target *t = k->targets.v[i];
@@ -333,7 +332,7 @@ static void on_list(void *ctx, const struct e2b_result *r)
 static void look(void *ctx)
 {
     struct killall *k = ctx;
-    struct e2b_call_opts o = {.urgent = true, .give_up_ms = LOOK_MS};
+    struct e2b_call_opts o = {.urgent = true, .give_up_ms = killall_look_ms(k->until)};
 
     k->timer = 0;
     if (!k->j->e2b) {

@@ -337,6 +337,7 @@ void core_killall_listed(struct jobs *j);     /* the table was renewed */
 bool killall_in_scope(const struct sandbox *row, bool account, const char *project);
 const char *killall_project(const struct jobs *j);
 int killall_wait_ms(const struct jobs *j);    /* for deletes, and again for the proof */
+int killall_look_ms(int64_t until);           /* for one list of the proof */
 struct sandbox *killall_row(const struct ka_target *t); /* NULL: it has left the table */
 size_t killall_count(const struct killall *k, int result);
 void killall_post(struct killall *k);         /* progress, coalesced */

@@ -1,0 +1,457 @@
+/* Killing through the facade: what is told afterwards is what a fresh list shows, a second
+ * try acts on what was left alone, and a kill that was cut short is finished. */
+#include "../lib/appbed.h"
+#include "../lib/faultproc.h"
+
+#include <cct/util/buf.h>
+#include <cct/util/json.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define KEY "e2b_0123456789abcdef0123456789abcdef01234f2a"
+
+static struct faultd *fake;
+
+static int setup(void **state)
+{
+    struct appbed *b = appbed_new();
+
+    setenv("HOME", b->root, 1);
+    *state = b;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    appbed_free(*state);
+    faultd_stop(fake);
+    fake = NULL;
+    return 0;
+}
+
+static const struct model *model(const struct appbed *b)
+{
+    return app_model(b->app);
+}
+
+static bool has_rows(struct appbed *b, const void *n)
+{
+    return model(b)->n_sandboxes >= *(const size_t *)n;
+}
+
+static void open_app(struct appbed *b, int wait_ms)
+{
+    struct app_opts o = {.follow_all = true, .poll_ms = 200, .kill_wait_ms = wait_ms};
+
+    setenv("E2B_API_KEY", KEY, 1);
+    appbed_open(b, &o);
+}
+
+static void serve(struct appbed *b, size_t n, int wait_ms)
+{
+    char count[16];
+    const char *args[] = {"--sandboxes", count, NULL};
+
+    snprintf(count, sizeof(count), "%zu", n);
+    fake = faultd_start(args);
+    setenv("E2B_API_URL", faultd_url(fake), 1);
+    setenv("E2B_SANDBOX_URL", faultd_url(fake), 1);
+    open_app(b, wait_ms);
+    assert_true(appbed_wait(b, has_rows, &n));
+}
+
+/* --- what the service saw --------------------------------------------------------- */
+
+static int64_t left_at_service(void)
+{
+    char *log = faultd_http(fake, "GET", "/_faultd/log?brief", NULL);
+    struct cJSON *j = json_parse(log, strlen(log), NULL);
+    int64_t n = json_i64(j, "running", -1) + json_i64(j, "paused", -1);
+
+    json_free(j);
+    free(log);
+    return n;
+}
+
+/* Deletes of one sandbox, or of all (id NULL). */
+static int deletes(const char *id)
+{
+    char *log = faultd_http(fake, "GET", "/_faultd/log", NULL);
+    struct cJSON *j = json_parse(log, strlen(log), NULL);
+    int n = 0;
+
+    for (const struct cJSON *r = json_first(json_get(j, "requests")); r; r = json_next(r))
+        n += str_eq(json_str(r, "method", ""), "DELETE") &&
+             (!id || str_ends(json_str(r, "path", ""), id));
+    json_free(j);
+    free(log);
+    return n;
+}
+
+static void rules(const char *text)
+{
+    char *json = xasprintf("{\"rules\":[%s]}", text);
+
+    assert_true(faultd_config(fake, json));
+    free(json);
+}
+
+static void add_rule(struct buf *out, const char *id, const char *what)
+{
+    buf_addf(out, "%s{\"method\":\"DELETE\",\"path\":\"/sandboxes/%s\",%s}",
+             out->len ? "," : "", id, what);
+}
+
+/* --- kill all ------------------------------------------------------------------------ */
+
+static int kill_all(struct appbed *b, size_t n)
+{
+    appbed_must(b, app_kill_all_open(b->app, true));
+    assert_int_equal(model(b)->kill->n_account, n);
+    return appbed_finish(b, app_kill_all_confirm(b->app, true, n));
+}
+
+static void assert_counts(const struct appbed *b, size_t killed, size_t gone, size_t failed,
+                          size_t alive)
+{
+    const struct ev_kill *k = model(b)->kill;
+
+    assert_int_equal(k->phase, KILL_REPORT);
+    assert_int_equal(k->killed, killed);
+    assert_int_equal(k->already_gone, gone);
+    assert_int_equal(k->failed, failed);
+    assert_int_equal(k->still_alive, alive);
+}
+
+static void assert_states(const struct appbed *b, size_t up, size_t killed)
+{
+    for (size_t i = 0; i < model(b)->n_sandboxes; i++) {
+        up -= model(b)->sandboxes[i].state == SB_RUNNING;
+        killed -= model(b)->sandboxes[i].state == SB_KILLED;
+        assert_false(model(b)->sandboxes[i].pending);
+    }
+    assert_int_equal(up, 0);
+    assert_int_equal(killed, 0);
+}
+
+/* Ten: a 500, a 429, silence, one that went by itself, and six that go. All are tried,
+ * the summary is exact, the second try acts on the three that failed. */
+static void test_partial_failure(void **state)
+{
+    static const char *const faults[] = {"\"status\":500", "\"status\":429",
+                                         "\"stall\":true,\"apply\":false",
+                                         "\"status\":404,\"apply\":true"};
+    struct appbed *b = *state;
+    char ids[10][32];
+    struct buf r = BUF_INIT;
+
+    serve(b, 10, 1200);
+    for (size_t i = 0; i < 10; i++)
+        str_copy(ids[i], sizeof(ids[i]), model(b)->sandboxes[i].sandbox_id);
+    for (size_t i = 0; i < 4; i++)
+        add_rule(&r, ids[i], faults[i]);
+    rules(buf_str(&r));
+    assert_int_not_equal(kill_all(b, 10), 0);
+    assert_counts(b, 6, 1, 3, 0);
+    assert_true(model(b)->kill->verified);
+    for (size_t i = 0; i < 10; i++)
+        assert_true(deletes(ids[i]) >= 1);
+    for (size_t i = 0; i < model(b)->kill->n; i++) {
+        const struct kill_target *t = &model(b)->kill->v[i];
+        assert_true(t->result != 3 || (t->reason && strstr(t->reason, t->sandbox_id)));
+    }
+    assert_states(b, 3, 7);
+    assert_true(faultd_config(fake, "{\"reset\":true}"));
+    appbed_must(b, app_kill_all_retry(b->app));
+    assert_int_equal(deletes(NULL), 3);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(deletes(ids[i]), 1);
+    assert_counts(b, 9, 1, 0, 0);
+    assert_states(b, 0, 10);
+    assert_int_equal(left_at_service(), 0);
+    buf_release(&r);
+    appbed_close(b);
+}
+
+/* One that always comes back is named as alive, its row too, and can be tried again. */
+static void test_always_back(void **state)
+{
+    struct appbed *b = *state;
+    struct buf r = BUF_INIT;
+
+    serve(b, 5, 800);
+    add_rule(&r, model(b)->sandboxes[2].sandbox_id, "\"back_ms\":1");
+    rules(buf_str(&r));
+    assert_int_not_equal(kill_all(b, 5), 0);
+    assert_counts(b, 4, 0, 0, 1);
+    assert_true(model(b)->kill->verified);
+    assert_states(b, 1, 4);
+    assert_int_equal(left_at_service(), 1);
+    rules("");
+    appbed_must(b, app_kill_all_retry(b->app));
+    assert_counts(b, 5, 0, 0, 0);
+    assert_states(b, 0, 5);
+    buf_release(&r);
+    appbed_close(b);
+}
+
+static bool is_alive(struct appbed *b, const void *arg)
+{
+    (void)arg;
+    return model(b)->kill->still_alive == 1;
+}
+
+/* It comes back after the report: the report that is still shown says so. */
+static void test_back_later(void **state)
+{
+    struct appbed *b = *state;
+
+    serve(b, 3, 3000);
+    rules("{\"method\":\"DELETE\",\"path\":\"*\",\"times\":1,\"back_ms\":1000}");
+    assert_int_equal(kill_all(b, 3), 0);
+    assert_counts(b, 3, 0, 0, 0);
+    assert_true(appbed_wait(b, is_alive, NULL));
+    rules("");
+    appbed_must(b, app_kill_all_retry(b->app));
+    assert_counts(b, 3, 0, 0, 0);
+    assert_int_equal(left_at_service(), 0);
+    appbed_close(b);
+}
+
+/* Without a list afterwards nothing is called gone, on no row. */
+static void test_no_proof(void **state)
+{
+    struct appbed *b = *state;
+
+    serve(b, 6, 800);
+    appbed_must(b, app_kill_all_open(b->app, true));
+    rules("{\"method\":\"GET\",\"path\":\"/v2/sandboxes\",\"status\":503}");
+    assert_int_equal(appbed_finish(b, app_kill_all_confirm(b->app, true, 6)), ERR_NETWORK);
+    assert_counts(b, 6, 0, 0, 0);
+    assert_false(model(b)->kill->verified);
+    assert_non_null(model(b)->kill->text);
+    assert_states(b, 6, 0);
+    rules("");
+    assert_int_equal(deletes(NULL), 6);
+    appbed_must(b, app_kill_all_retry(b->app)); /* only looks */
+    assert_int_equal(deletes(NULL), 6);
+    assert_true(model(b)->kill->verified);
+    assert_states(b, 0, 6);
+    appbed_close(b);
+}
+
+static bool some_deletes(struct appbed *b, const void *n)
+{
+    (void)b;
+    return deletes(NULL) >= *(const int *)n;
+}
+
+/* The network goes away in the middle of it, and comes back. */
+static void test_network_cut(void **state)
+{
+    struct appbed *b = *state;
+    struct faultd *proxy;
+    size_t n = 40;
+    int some = 5;
+    uint64_t req;
+
+    serve(b, n, 20000);
+    appbed_close(b);
+    proxy = faultd_proxy(faultd_url(fake));
+    setenv("E2B_API_URL", faultd_url(proxy), 1);
+    open_app(b, 20000);
+    assert_true(appbed_wait(b, has_rows, &n));
+    rules("{\"method\":\"DELETE\",\"path\":\"*\",\"delay_ms\":400}");
+    appbed_must(b, app_kill_all_open(b->app, true));
+    req = app_kill_all_confirm(b->app, true, n);
+    assert_true(appbed_wait(b, some_deletes, &some));
+    assert_true(faultd_command(proxy, "down 700", NULL, 0));
+    appbed_must(b, req);
+    assert_counts(b, n, 0, 0, 0);
+    assert_true(model(b)->kill->verified);
+    assert_int_equal(left_at_service(), 0);
+    appbed_close(b);
+    faultd_stop(proxy);
+}
+
+/* --- creates ------------------------------------------------------------------------- */
+
+static bool first_creating(struct appbed *b, const void *arg)
+{
+    (void)arg;
+    return model(b)->n_sandboxes == 1 && model(b)->sandboxes[0].state == SB_CREATING;
+}
+
+static bool is_running(struct appbed *b, const void *arg)
+{
+    (void)arg;
+    return model(b)->kill && model(b)->kill->phase == KILL_RUNNING;
+}
+
+
+static void begin_create(struct appbed *b)
+{
+    struct app_create c = {.tool = "shell", .name = "late"};
+
+    app_create(b->app, &c, true);
+    assert_true(appbed_wait(b, first_creating, NULL));
+}
+
+/* Its answer is lost, and the sandbox is there only later: found by its mark, ended. */
+static void test_create_answered_late(void **state)
+{
+    struct appbed *b = *state;
+
+    serve(b, 0, 20000);
+    rules("{\"method\":\"POST\",\"path\":\"/sandboxes\",\"late_ms\":500,\"rst\":true}");
+    begin_create(b);
+    assert_int_equal(kill_all(b, 1), 0);
+    assert_counts(b, 1, 0, 0, 0);
+    assert_int_equal(deletes(NULL), 1);
+    assert_int_equal(left_at_service(), 0);
+    assert_states(b, 0, 1);
+    appbed_close(b);
+}
+
+/* We ended while it was still to come: the next life ends it when a list shows it, and
+ * nothing that was not named goes with it. */
+static void test_create_found_after_end(void **state)
+{
+    struct appbed *b = *state;
+
+    serve(b, 0, 20000);
+    rules("{\"method\":\"POST\",\"path\":\"/sandboxes\",\"late_ms\":1200,\"stall\":true}");
+    begin_create(b);
+    appbed_must(b, app_kill_all_open(b->app, true));
+    app_kill_all_confirm(b->app, true, 1);
+    assert_true(appbed_wait(b, is_running, NULL));
+    appbed_close(b);
+    assert_true(faultd_config(fake, "{\"rules\":[],\"sandboxes\":1,\"add\":true}"));
+    open_app(b, 20000);
+    while (deletes(NULL) == 0)
+        appbed_must(b, app_refresh(b->app));
+    assert_int_equal(deletes(NULL), 1);
+    appbed_must(b, app_refresh(b->app));
+    appbed_must(b, app_refresh(b->app));
+    assert_int_equal(left_at_service(), 1); /* another's */
+    assert_int_equal(deletes(NULL), 1);
+    appbed_close(b);
+}
+
+/* Cut short between the word and the answers; a first short life does not reach the end
+ * either, the third does. What came since is left alone. */
+static void test_finished_in_a_later_life(void **state)
+{
+    struct appbed *b = *state;
+    int all = 4;
+
+    serve(b, 4, 20000);
+    rules("{\"method\":\"DELETE\",\"path\":\"*\",\"stall\":true,\"apply\":false}");
+    appbed_must(b, app_kill_all_open(b->app, true));
+    app_kill_all_confirm(b->app, true, 4);
+    assert_true(appbed_wait(b, some_deletes, &all));
+    appbed_close(b);
+    open_app(b, 20000);
+    appbed_must(b, app_refresh(b->app));
+    appbed_close(b);
+    assert_true(faultd_config(fake, "{\"reset\":true,\"rules\":[],\"sandboxes\":2,\"add\":true}"));
+    assert_int_equal(left_at_service(), 6);
+    open_app(b, 20000);
+    while (left_at_service() != 2)
+        appbed_must(b, app_refresh(b->app));
+    appbed_must(b, app_refresh(b->app));
+    assert_int_equal(deletes(NULL), 4);
+    appbed_close(b);
+}
+
+/* --- one ----------------------------------------------------------------------------- */
+
+/* A key pressed twice is one delete. */
+static void test_pressed_twice(void **state)
+{
+    struct appbed *b = *state;
+    uint64_t id, first, second;
+
+    serve(b, 2, 5000);
+    rules("{\"method\":\"DELETE\",\"path\":\"*\",\"delay_ms\":300}");
+    id = model(b)->sandboxes[0].id;
+    first = app_kill(b->app, id);
+    second = app_kill(b->app, id);
+    assert_int_equal(appbed_finish(b, second), ERR_BUSY);
+    appbed_must(b, first);
+    assert_int_equal(deletes(NULL), 1);
+    assert_int_equal(left_at_service(), 1);
+    assert_states(b, 1, 1);
+    appbed_close(b);
+}
+
+/* Another run answers to the id than the one that was shown. */
+static void test_started_anew(void **state)
+{
+    struct appbed *b = *state;
+    char *rule;
+
+    serve(b, 1, 2000);
+    rule = xasprintf("{\"method\":\"GET\",\"path\":\"/sandboxes/*\",\"status\":200,\"body\":"
+                     "\"{\\\"sandboxID\\\":\\\"%s\\\",\\\"templateID\\\":\\\"t\\\",\\\"state\\\":"
+                     "\\\"running\\\",\\\"startedAt\\\":\\\"2020-01-01T00:00:00Z\\\"}\"}",
+                     model(b)->sandboxes[0].sandbox_id);
+    rules(rule);
+    assert_int_equal(appbed_finish(b, app_kill(b->app, model(b)->sandboxes[0].id)), ERR_CONFLICT);
+    assert_int_equal(deletes(NULL), 0);
+    assert_states(b, 1, 0);
+    free(rule);
+    appbed_close(b);
+}
+
+/* A 204 and a 404 that lie; a delete that never holds; no list to be had. */
+static void test_one_is_proved(void **state)
+{
+    struct appbed *b = *state;
+
+    serve(b, 4, 500);
+    rules("{\"method\":\"DELETE\",\"path\":\"*\",\"times\":1,\"status\":204}");
+    appbed_must(b, app_kill(b->app, model(b)->sandboxes[0].id));
+    rules("{\"method\":\"DELETE\",\"path\":\"*\",\"times\":1,\"status\":404}");
+    appbed_must(b, app_kill(b->app, model(b)->sandboxes[1].id));
+    assert_int_equal(deletes(NULL), 4);
+    assert_states(b, 2, 2);
+    rules("{\"method\":\"DELETE\",\"path\":\"*\",\"status\":204}");
+    assert_int_equal(appbed_finish(b, app_kill(b->app, model(b)->sandboxes[2].id)), ERR_SERVER);
+    assert_non_null(strstr(b->err.text, "still listed"));
+    assert_states(b, 2, 2);
+    rules("{\"method\":\"GET\",\"path\":\"/v2/*\",\"status\":503}");
+    assert_int_equal(appbed_finish(b, app_kill(b->app, model(b)->sandboxes[3].id)), ERR_NETWORK);
+    assert_non_null(strstr(b->err.text, "could not be seen"));
+    assert_states(b, 2, 2);
+    assert_int_equal(left_at_service(), 1);
+    appbed_close(b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_partial_failure, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_always_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_back_later, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_no_proof, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_network_cut, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_create_answered_late, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_create_found_after_end, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_finished_in_a_later_life, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_pressed_twice, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_started_anew, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_one_is_proved, setup, teardown),
+    };
+
+    appbed_main();
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
