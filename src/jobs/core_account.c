@@ -320,8 +320,8 @@ static bool must_end_first(const struct jobs *j)
 {
     const struct jobs_priv *p = j->priv;
 
-    return p->creates.n || p->acts.n || p->kills.n || map_count(p->inserts) ||
-           (p->ka && p->ka->phase != KILL_REPORT);
+    return p->creates.n || p->acts.n || p->kills.n || p->prockills.n || p->adoptions.n ||
+           map_count(p->inserts) || (p->ka && p->ka->phase != KILL_REPORT);
 }
 
 static void on_other_rows(void *ctx, struct st_reply *r)
@@ -345,12 +345,15 @@ static void leave_account(struct jobs *j)
         session_free(s); /* leaves the map */
         it = 0;
     }
+    core_foreign_stop(j);
+    core_ask_release(j);
     core_poll_reset(j);
     core_rows_clear(j);
     retire(j);
     free(j->priv->link.account);
     j->priv->link.account = NULL;
     j->priv->link.total_running = -1;
+    j->priv->link.listed_at = 0;
     j->priv->link.state = LINK_CONNECTING;
     j->priv->link.told = false;
     j->priv->rows_loaded = false;

@@ -19,14 +19,34 @@ script -qec true /dev/null > /dev/null 2>&1 || skip_all "no script(1)"
 c=$(realpath "$c")
 T=$(mktemp -d /tmp/test-canary.XXXXXX)
 mark=canary$$x7q
-printf '%s\n' "$mark" > "$T/mark" # patterns are read from here: no argv of ours has it
+# patterns are read from here: no argv of ours has it. The mark, and its base64 without the
+# letters that depend on what stands beside it
+{
+    printf '%s\n' "$mark"
+    for before in '' x xx; do
+        printf '%s%s' "$before" "$mark" | base64 -w 0 | sed 's/^....//; s/....$//'
+        echo
+    done
+} > "$T/mark"
+# every few milliseconds, for the whole session: who has it among his arguments?
+watch() {
+    while [ -e "$T/watching" ]; do
+        grep -laFf "$T/mark" /proc/[0-9]*/cmdline 2> /dev/null |
+            while read -r f; do tr '\0' ' ' < "$f" >> "$T/seen" 2> /dev/null; done
+        sleep 0.02
+    done
+}
+: > "$T/watching"
+watch &
+watcher=$!
 mkdir -p "$T/all/home" "$T/all/c"
 chmod 700 "$T/all/c"
 export HOME="$T/all/home" CC_TUI_CONFIG_DIR="$T/all/c" CC_TUI_DATA_DIR="$T/all/d"
 export CC_TUI_STATE_DIR="$T/all/s" CC_TUI_RUNTIME_DIR="$T/all/r" LC_ALL=C.UTF-8 TERM=xterm
 unset E2B_API_URL E2B_DOMAIN E2B_SANDBOX_URL CLAUDE_CODE_OAUTH_TOKEN
 screen=
-trap '[ -n "$screen" ] && kill "$screen" 2>/dev/null
+trap 'rm -f "$T/watching"; wait $watcher
+    [ -n "$screen" ] && kill "$screen" 2>/dev/null
     "$c" local stop --yes >/dev/null 2>&1; rm -rf "$T"' EXIT
 trap 'exit 1' INT TERM
 
@@ -78,7 +98,7 @@ run --local new --tool guarded --name guarded
 check "a sandbox whose tool needs a key" "$c" --local ls -q
 run --local send guarded 'echo length=${#ANTHROPIC_API_KEY}' --wait
 check "the key is in the agent's environment" said "length=$((${#mark} + 11))"
-run --local send guarded 'grep -rlF "$ANTHROPIC_API_KEY" ~ /tmp /var 2> /dev/null | wc -l | sed s/^/files=/' --wait
+run --local send guarded 'printf %s "$ANTHROPIC_API_KEY" | grep -rlFf - ~ /tmp /var 2> /dev/null | wc -l | sed s/^/files=/' --wait
 check "and in no file of the sandbox" said "files= *0"
 
 # --- the screen --------------------------------------------------------------------------
@@ -111,6 +131,40 @@ E2B_API_URL=$api run doctor
 check "the key is shown by its end alone" said '\*\*\*\*-e2b'
 run --local kill --all --yes
 
+# --- the same with stored keys ---------------------------------------------------------------
+quiet() { # a command without keys in its environment
+    "$c" "$@" >> "$T/all/out" 2>> "$T/all/err"
+}
+printf 'export E2B_API_KEY="e2b_%s-sto"\n' "$mark" | E2B_API_URL=$api quiet keys add e2b
+check "a key is stored" [ $? -eq 0 ]
+printf 'sk-ant-%s-stored' "$mark" > "$T/key"
+quiet keys add anthropic --project p1 --command "cat '$T/key'"
+check "and one of a command" [ $? -eq 0 ]
+quiet keys add openai "sk-$$-not-the-mark"
+check "as an argument it is refused" [ $? -eq 2 ]
+E2B_API_URL=$api quiet --set log.level=debug ls < /dev/null
+check "a stored key that is refused" [ $? -eq 4 ]
+check "level and end are told" grep -q '\*\*\*\*-sto (user key)' "$T/all/err"
+E2B_API_URL=$api quiet keys --json < /dev/null
+E2B_API_URL=$api quiet doctor < /dev/null
+quiet --local --project p1 new --tool guarded --name stored < /dev/null
+quiet --local --project p1 send stored 'echo length=${#ANTHROPIC_API_KEY}' --wait < /dev/null
+check "the project's key is the agent's" said "length=$((${#mark} + 14))"
+quiet --local new --tool guarded --name other < /dev/null
+check "of no other project's" [ $? -eq 4 ]
+printf 'pass-%s\n' "$mark" > "$T/phrase"
+quiet keys protect passphrase --passphrase-fd 3 3< "$T/phrase" < /dev/null
+check "by a passphrase" [ $? -eq 0 ]
+quiet --local --project p1 new --tool guarded --name locked < /dev/null
+check "a locked key is no reason to do without" [ $? -eq 4 ]
+quiet --local --project p1 new --tool guarded --name opened --passphrase-fd 3 3< "$T/phrase" \
+    < /dev/null
+check "and it opens" [ $? -eq 0 ]
+quiet --local kill --all --scope account --yes < /dev/null
+
+rm -f "$T/watching"
+wait $watcher
+check "no argument of any process, at any time" sh -c '! cat "$1"/seen | grep .' - "$T"
 check "nothing that was written has a key" none "$T/all"
 echo "1..$n"
 [ $bad -eq 0 ]

@@ -3,6 +3,7 @@
  * brought. */
 #include "../lib/appbed.h"
 #include "../lib/faultproc.h"
+#include "../lib/rawpty.h"
 
 #include <cct/keys.h>
 #include <cct/secrets/secret.h>
@@ -301,6 +302,87 @@ static void test_locked(void **state)
     assert_int_equal(command("", "ls"), 0);
 }
 
+/* A cloned repository may hold whatever names a service or a key: nothing of it counts. */
+static void test_hostile_folder(void **state)
+{
+    struct appbed *b = *state;
+    const char *const args[] = {"--sandboxes", "5", "--config", "{\"headers\":true}", NULL};
+    struct faultd *evil = faultd_start(args);
+    const char *url = faultd_url(evil);
+    char *dir = appbed_path(b, "repo"), *cli = appbed_path(b, "repo/.e2b");
+    struct err e = {0};
+    const struct {
+        const char *name;
+        char *text;
+    } files[] = {
+        {".env", xasprintf("E2B_API_URL=%s\nE2B_API_KEY=%s\n", url, ENVKEY)},
+        {".envrc", xasprintf("export E2B_API_URL=%s\n", url)},
+        {".cc-tui", xasprintf("[e2b]\napi_url = %s\ndomain = evil.example\n[sandbox]\n"
+                              "project = acme\napi = %s\n[net]\nca_file = /dev/null\n"
+                              "[keys]\ne2b = " ENVKEY "\n", url, url)},
+        {"cc-tui.conf", xasprintf("[e2b]\napi_url = %s\n", url)},
+        {"e2b.toml", xasprintf("domain = \"evil.example\"\napi_url = \"%s\"\n", url)},
+        {".e2b/config.json", xstrdup("{\"version\":2,\"projectApiKey\":\"" CLIKEY "\"}")},
+    };
+
+    serve("2", USER);
+    assert_int_equal(command(USER, "keys add e2b"), 0);
+    assert_int_equal(command(PROJECT, "keys add e2b --project acme"), 0);
+    assert_int_equal(fs_mkdir_private(dir, &e), 0);
+    assert_int_equal(fs_mkdir_private(cli, &e), 0);
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        char *path = fs_join(dir, files[i].name);
+        assert_int_equal(fs_write_private(path, files[i].text, strlen(files[i].text), &e), 0);
+        free(path);
+        free(files[i].text);
+    }
+    char *here = getcwd(NULL, 0);
+    assert_int_equal(chdir(dir), 0);
+    int listed = command("", "ls"), trusted = command("", "keys trust"), after = command("", "ls"),
+        named = command("", "ls --project other");
+    assert_int_equal(chdir(here), 0);
+    free(here);
+    assert_int_equal(listed, 4 << 8); /* it names a project that has a key: a yes is wanted */
+    assert_int_equal(trusted, 0);
+    assert_int_equal(after, 4 << 8);  /* that project's key, which the service refuses */
+    assert_int_equal(named, 0);
+    assert_int_equal(sent(ENVKEY) + sent(CLIKEY), 0);
+    struct faultd *good = fake;
+    fake = evil;
+    assert_int_equal(sent("sandboxes?") + sent("/v2/") + sent("e2b_"), 0);
+    fake = good;
+    faultd_stop(evil);
+    free(dir);
+    free(cli);
+}
+
+/* --- asked for on a terminal ---------------------------------------------------------------- */
+
+extern char **environ;
+
+static void test_prompt_shows_nothing(void **state)
+{
+    static const char *const ask[] = {"not shown", NULL}, *const told[] = {"****1111", NULL};
+    struct appbed *b = *state;
+    char *path = xasprintf("%s/cc-tui", getenv("B") ? getenv("B") : "build/debug");
+    const char *const argv[] = {path, "keys", "add", "e2b", NULL};
+    struct rawpty p;
+
+    (void)b;
+    setenv("E2B_API_URL", "https://api.e2b.app", 1);
+    rawpty_start(&p, argv, environ, 24, 80);
+    assert_true(rawpty_until(&p, ask, 20000));
+    rawpty_send(&p, "xx\x7f\x7f\x7f" USER "yy\x15" USER "\r"); /* erased, begun anew */
+    assert_true(rawpty_until(&p, told, 20000));
+    assert_null(memmem(p.seen.p, p.seen.len, "aaaa", 4));
+    assert_int_equal(rawpty_end(&p, 20000), 0);
+    rawpty_start(&p, argv, environ, 24, 80);
+    assert_true(rawpty_until(&p, ask, 20000));
+    rawpty_send(&p, "e2b_bbbb\x03");
+    assert_int_equal(rawpty_end(&p, 20000), 130);
+    free(path);
+}
+
 /* --- changes under way ------------------------------------------------------------------ */
 
 static uint64_t a_row(const struct appbed *b)
@@ -398,7 +480,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(test_refused_project_key_hides_a_good_one), CASE(test_variable_hides_all_others),
-        CASE(test_key_of_another_service), CASE(test_key_file), CASE(test_locked),
+        CASE(test_key_of_another_service), CASE(test_hostile_folder), CASE(test_key_file),
+        CASE(test_prompt_shows_nothing), CASE(test_locked),
         CASE(test_added_while_running), CASE(test_open_question_ends_first),
         CASE(test_same_key_nearer),
     };
