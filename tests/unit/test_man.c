@@ -83,6 +83,14 @@ static const char synopsis[] =
     "Without any key the local provider is used. Keys are never arguments.\n";
 
 static const char ending[] =
+    ".SH KEYS OF ACCOUNTS\nOne order holds for E2B and for the providers of agents: the environment, "
+    "the project's stored key,\nthe user's stored key, and for E2B at last the file of the E2B CLI. "
+    "The nearest level that has a key wins,\neven when its key is refused or cannot be opened; "
+    "nothing falls back in silence. A stored E2B key is sent\nonly to the service that it was "
+    "added for. Keys of a project that a\n.I .cc\\-tui\nfile chose are used after\n"
+    ".BR \"cc\\-tui keys trust\" .\nWith\n.B \\-\\-local\nno E2B key is used. Stored keys are "
+    "sealed; the data key lies in\n.I ~/.config/cc\\-tui/vault\\-*.key\nor is sealed by a "
+    "passphrase.\n"
     ".SH ENVIRONMENT\n.TP\n.B E2B_API_KEY\nkey of the account; it is taken out of the "
     "environment at the start\n.TP\n.BR E2B_DOMAIN \", \" E2B_API_URL \", \" E2B_SANDBOX_URL\n"
     "another deployment than the cloud\n.TP\n.B CC_TUI_\\fISECTION\\fR_\\fINAME\\fR\n"
