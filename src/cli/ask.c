@@ -130,10 +130,12 @@ struct secret *cli_secret_prompt(const char *prompt, struct err *e)
     quiet.c_cc[VMIN] = 1;
     quiet.c_cc[VTIME] = 0;
     typed_init(&t);
+    /* what was typed ahead was shown: it is no secret. Then who is asked may type */
+    rc = tcsetattr(fd, TCSAFLUSH, &quiet) == 0 ? 0 : err_sys(e, ERR_IO, "the echo cannot be stopped");
     fputs(prompt, stderr);
     fflush(stderr);
-    rc = tcsetattr(fd, TCSAFLUSH, &quiet) == 0 ? type_line(&t, fd, sigfd, e)
-                                               : err_sys(e, ERR_IO, "the echo cannot be stopped");
+    if (rc == 0)
+        rc = type_line(&t, fd, sigfd, e);
     tcsetattr(fd, TCSAFLUSH, &was);
     fputc('\n', stderr);
     if (sigfd >= 0)
