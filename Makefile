@@ -47,7 +47,8 @@ FUZZ := $(patsubst tests/fuzz/%.c,$(B)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*
 GOLDEN := $(patsubst tests/golden/%.c,$(B)/tests/golden/%,$(wildcard tests/golden/test_*.c))
 E2E := $(patsubst tests/e2e/%.c,$(B)/tests/e2e/%,$(wildcard tests/e2e/test_*.c))
 BENCH := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/bench/bench_*.c))
-FLOORS := $(B)/tests/bench/ncmin $(B)/tests/bench/multi $(B)/tests/bench/evfloor
+FLOORS := $(B)/tests/bench/ncmin $(B)/tests/bench/multi $(B)/tests/bench/evfloor \
+	$(B)/tests/bench/streamfloor
 FAULTD := $(if $(wildcard tests/faultd/*.c),$(B)/faultd)
 BINS := $(if $(wildcard src/main.c),$(B)/cc-tui) $(if $(wildcard src/local/main.c),$(B)/cc-tui-local)
 HELP_SRC := $(filter-out %/fakeapp.c,$(wildcard tests/lib/*.c))
@@ -95,7 +96,7 @@ $(patsubst tests/%.c,$(B)/tests/%,$(shell grep -lsE 'screenscript|fakeapp' tests
 $(B)/tests/e2e/test_faultd_self $(B)/tests/e2e/test_faultd_data: LDLIBS_TEST += $(shell $(PKG) --libs libcurl)
 # floors stand alone: each is linked with the one library that it measures
 $(B)/tests/bench/ncmin: LDLIBS = $(shell $(PKG) --libs ncursesw)
-$(B)/tests/bench/multi: LDLIBS = $(shell $(PKG) --libs libcurl)
+$(B)/tests/bench/multi $(B)/tests/bench/streamfloor: LDLIBS = $(shell $(PKG) --libs libcurl)
 $(B)/tests/bench/evfloor: LDLIBS = $(shell $(PKG) --libs libevent)
 $(FLOORS): %: %.o
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LDLIBS)
@@ -115,7 +116,7 @@ unit: all $(TESTS)
 	@B=$(B) MODE=$(MODE) tests/run.sh $(or $(T),unit golden fuzz)
 e2e: all $(E2E) $(FAULTD)
 	@B=$(B) MODE=$(MODE) tests/run.sh $(or $(T),cli e2e sdk)
-bench: all $(BENCH) $(FLOORS)
+bench: all $(BENCH) $(FLOORS) $(FAULTD)
 	@B=$(B) MODE=$(MODE) RUNS=$(RUNS) tests/bench/run.sh $(SECTION)
 check: # the whole gate: both compilers, all tests, sanitizers, lint
 	@.ci/run

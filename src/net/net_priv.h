@@ -53,6 +53,7 @@ struct xfer {
     int64_t start_ms, byte_ms;
     uint64_t idle_timer;
     bool loopback, added, queued;
+    bool refused;            /* the last time it was refused unseen */
     bool again;              /* sent once more over a fresh connection */
     bool dead;               /* cancelled: no callback any more */
     bool done;               /* on_done is running or ran */
@@ -105,7 +106,6 @@ bool xfer_may_repeat(struct xfer *x, CURLcode rc);
 void xfer_teardown(struct xfer *x);
 size_t xfer_on_head(char *line, size_t size, size_t n, void *ctx);
 size_t xfer_on_body(char *data, size_t size, size_t n, void *ctx);
-size_t xfer_on_read(char *dst, size_t size, size_t n, void *ctx);
 
 /* answer.c: what an ended transfer says */
 void answer_fill(struct xfer *x, CURLcode rc, struct net_result *r);

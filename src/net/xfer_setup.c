@@ -10,26 +10,14 @@
 #include <string.h>
 #include <sys/socket.h>
 
+enum { SMALL_BODY = 16 << 10 };
+
 /* The bit mask that libcurl knew before CURLOPT_PROTOCOLS_STR (7.85). */
 enum { OLD_PROTOCOLS = CURLOPTTYPE_LONG + 181, OLD_HTTP = 1, OLD_HTTPS = 2 };
 /* Newer than the headers this may be built with. */
 enum { QUICK_EXIT = CURLOPTTYPE_LONG + 322, PROTOCOLS_STR = CURLOPTTYPE_STRINGPOINT + 318,
        PREREQ_FUNCTION = CURLOPTTYPE_FUNCTIONPOINT + 312,
-       PREREQ_DATA = CURLOPTTYPE_OBJECTPOINT + 313 };
-
-/* Counts: libcurl repeats a request without a body by itself when a kept connection
- * breaks under it, and who deletes wants to know that. */
-static int on_prereq(void *ctx, char *ip, char *local_ip, int port, int local_port)
-{
-    struct xfer *x = ctx;
-
-    (void)ip;
-    (void)local_ip;
-    (void)port;
-    (void)local_port;
-    x->sends++;
-    return 0;
-}
+       PREREQ_DATA = CURLOPTTYPE_OBJECTPOINT + 313, PREREQ_OK = 0, PREREQ_ABORT = 1 };
 
 size_t xfer_on_head(char *line, size_t size, size_t n, void *ctx)
 {
@@ -87,10 +75,52 @@ size_t xfer_on_body(char *data, size_t size, size_t n, void *ctx)
     return 0;
 }
 
-/* A body goes out once: libcurl resends a request by itself when a kept connection
- * turns out dead, whatever its method, and a create must not run twice. Without a
- * seek function it has to give up instead. */
-size_t xfer_on_read(char *dst, size_t size, size_t n, void *ctx)
+/* What is no question and not marked as repeatable goes out once. libcurl sends a request
+ * again by itself when a kept connection turns out dead, whatever its method, and a create
+ * must not run twice; only what HTTP/2 said to have refused unseen was not run at all. */
+static bool once_only(const struct net_req *r)
+{
+    return !r->repeatable && (r->body.len || strcmp(r->method, "POST") == 0);
+}
+
+/* Before each sending, on whatever connection. They are counted: who deletes wants to
+ * know whether an earlier one may have been heard. */
+static int on_sending(void *ctx, char *ip, char *local_ip, int port, int local_port)
+{
+    struct xfer *x = ctx;
+
+    (void)ip;
+    (void)local_ip;
+    (void)port;
+    (void)local_port;
+    if (x->dead)
+        return PREREQ_ABORT;
+    if (x->sends++ > 0 && once_only(x->req) && !x->refused) {
+        err_set(&x->fail, ERR_NETWORK, "the connection broke after the request was sent, and it is "
+                "not sent twice");
+        return PREREQ_ABORT;
+    }
+    x->refused = false;
+    return PREREQ_OK;
+}
+
+/* libcurl tells only in its notes why it sends again. They are looked at and forgotten;
+ * heads and bodies come through here too and are not looked at. */
+static int on_note(CURL *easy, curl_infotype what, char *text, size_t len, void *ctx)
+{
+    static const char refused[] = "REFUSED_STREAM";
+    struct xfer *x = ctx;
+
+    (void)easy;
+    if (what == CURLINFO_TEXT && len >= sizeof(refused) - 1 &&
+        memcmp(text, refused, sizeof(refused) - 1) == 0)
+        x->refused = true;
+    return 0;
+}
+
+/* For a libcurl without that hook: a body that is read from us, without a seek function,
+ * makes it give up instead. */
+static size_t on_read(char *dst, size_t size, size_t n, void *ctx)
 {
     struct xfer *x = ctx;
     size_t room = size * n, left = x->req->body.len - x->body_at;
@@ -104,6 +134,21 @@ size_t xfer_on_read(char *dst, size_t size, size_t n, void *ctx)
         memcpy(dst, x->req->body.p + x->body_at, left);
     x->body_at += left;
     return left;
+}
+
+static bool watch_sendings(struct xfer *x)
+{
+    const struct curl_lib *c = x->net->lib;
+
+    if (c->easy_setopt(x->easy, (CURLoption)PREREQ_FUNCTION, on_sending))
+        return false;
+    c->easy_setopt(x->easy, (CURLoption)PREREQ_DATA, x);
+    if (once_only(x->req) && !x->req->stream && str_starts(x->req->url, "https:")) {
+        c->easy_setopt(x->easy, CURLOPT_DEBUGFUNCTION, on_note);
+        c->easy_setopt(x->easy, CURLOPT_DEBUGDATA, x);
+        c->easy_setopt(x->easy, CURLOPT_VERBOSE, 1L);
+    }
+    return true;
 }
 
 static bool header_value_ok(const char *v, size_t len)
@@ -160,7 +205,7 @@ static void set_body(struct xfer *x)
 {
     const struct curl_lib *c = x->net->lib;
     struct net_req *r = x->req;
-    bool post = strcmp(r->method, "POST") == 0;
+    bool post = strcmp(r->method, "POST") == 0, watched = watch_sendings(x);
 
     if (strcmp(r->method, "GET") == 0) {
         c->easy_setopt(x->easy, CURLOPT_HTTPGET, 1L);
@@ -172,10 +217,12 @@ static void set_body(struct xfer *x)
     }
     c->easy_setopt(x->easy, CURLOPT_POST, 1L);
     c->easy_setopt(x->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->body.len);
-    if (r->repeatable || !r->body.len) {
+    if (r->body.len <= SMALL_BODY) /* the buffer stays for as long as the answer lasts */
+        c->easy_setopt(x->easy, CURLOPT_UPLOAD_BUFFERSIZE, (long)SMALL_BODY);
+    if (watched || r->repeatable || !r->body.len) {
         c->easy_setopt(x->easy, CURLOPT_POSTFIELDS, buf_str(&r->body));
     } else {
-        c->easy_setopt(x->easy, CURLOPT_READFUNCTION, xfer_on_read);
+        c->easy_setopt(x->easy, CURLOPT_READFUNCTION, on_read);
         c->easy_setopt(x->easy, CURLOPT_READDATA, x);
     }
     if (!post)
@@ -225,8 +272,6 @@ static void set_transport(struct xfer *x)
     c->easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
     /* A slow resolver must not hold up a cancel or the end of the program. */
     c->easy_setopt(h, (CURLoption)QUICK_EXIT, 1L);
-    c->easy_setopt(h, (CURLoption)PREREQ_FUNCTION, on_prereq);
-    c->easy_setopt(h, (CURLoption)PREREQ_DATA, x);
     c->easy_setopt(h, CURLOPT_SHARE, x->net->share);
     c->easy_setopt(h, CURLOPT_HTTP_VERSION,
                    (long)(tls ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
@@ -251,8 +296,7 @@ bool xfer_may_repeat(struct xfer *x, CURLcode rc)
     const struct net_req *r = x->req;
     long fresh = 1;
 
-    if (x->again || x->status || x->fail.code || (r->body.len && !r->repeatable) ||
-        (strcmp(r->method, "POST") == 0 && !r->repeatable))
+    if (x->again || x->status || x->fail.code || once_only(r))
         return false;
     if (rc != CURLE_RECV_ERROR && rc != CURLE_SEND_ERROR && rc != CURLE_GOT_NOTHING &&
         rc != CURLE_HTTP2 && rc != CURLE_HTTP2_STREAM)
