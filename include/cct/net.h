@@ -15,10 +15,10 @@ struct net;
 struct net_opts {
     const char *user_agent;  /* "cc-tui/0.1.0" */
     const char *ca_file;     /* NULL: SSL_CERT_FILE, CURL_CA_BUNDLE, system */
-    int max_per_host;        /* connections per host for ordinary requests; 0 = 64.
-                                Urgent ones and streams have their own, without a
-                                limit on plain http, 24 and 32 over TLS, where
-                                HTTP/2 carries a hundred requests on each */
+    int max_per_host;        /* connections per host for ordinary requests on plain
+                                http; 0 = 64. Urgent ones and streams have their own,
+                                without a limit. Over TLS it is 8, 24 and 32: HTTP/2
+                                carries a hundred requests on each */
 };
 /* Any thread may post: messages arrive at on_msg on the net thread, urgent first.
  * Reads SSL_CERT_FILE and CURL_CA_BUNDLE and drops SSLKEYLOGFILE from the

@@ -49,8 +49,9 @@ static int on_timer(CURLM *multi, long ms, void *ctx)
 struct lane *lane_get(struct net *n, enum lane_id id)
 {
     /* kept connections; the warm ones of a kill-all must not push each other out */
-    static const long keep[LANE_COUNT] = {32, 1100, 128, 64, 32};
-    static const long per_host[LANE_COUNT] = {[LANE_URGENT] = 24, [LANE_STREAM] = 32};
+    static const long keep[LANE_COUNT] = {32, 1100, 32, 128, 64, 32};
+    static const long per_host[LANE_COUNT] = {
+        [LANE_URGENT] = 24, [LANE_NORMAL] = 8, [LANE_STREAM] = 32};
     struct lane *l = &n->lanes[id];
     const struct curl_lib *c = n->lib;
 
@@ -69,7 +70,7 @@ struct lane *lane_get(struct net *n, enum lane_id id)
     c->multi_setopt(l->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_MULTIPLEX);
     c->multi_setopt(l->multi, CURLMOPT_MAX_CONCURRENT_STREAMS, 1000L);
     c->multi_setopt(l->multi, CURLMOPT_MAX_HOST_CONNECTIONS,
-                    id == LANE_NORMAL ? (long)n->max_per_host : per_host[id]);
+                    id == LANE_NORMAL_PLAIN ? (long)n->max_per_host : per_host[id]);
     return l;
 }
 

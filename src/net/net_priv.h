@@ -9,12 +9,12 @@
 #include <pthread.h>
 
 /* Sets of connections, so that nobody waits behind another kind: ordinary requests
- * are capped per host, urgent ones and streams go beside them. Over TLS those have a
- * cap too: HTTP/2 carries a hundred requests on each connection, and libcurl, once
+ * are capped per host, urgent ones and streams go beside them. Over TLS all have a
+ * small cap: HTTP/2 carries a hundred requests on each connection, and libcurl, once
  * the first is full, would open one for every request that waits. Plain ones are
  * local and carry one request each. */
-enum lane_id { LANE_URGENT, LANE_URGENT_PLAIN, LANE_NORMAL, LANE_STREAM, LANE_STREAM_PLAIN,
-               LANE_COUNT };
+enum lane_id { LANE_URGENT, LANE_URGENT_PLAIN, LANE_NORMAL, LANE_NORMAL_PLAIN, LANE_STREAM,
+               LANE_STREAM_PLAIN, LANE_COUNT };
 
 struct lane {
     struct net *net;
@@ -53,7 +53,6 @@ struct xfer {
     int64_t start_ms, byte_ms;
     uint64_t idle_timer;
     bool loopback, added, queued;
-    bool refused;            /* the last time it was refused unseen */
     bool again;              /* sent once more over a fresh connection */
     bool dead;               /* cancelled: no callback any more */
     bool done;               /* on_done is running or ran */
@@ -98,6 +97,7 @@ int64_t lanes_due(const struct net *n); /* -1 none */
 void xfers_settle(struct net *n); /* what had to wait for libcurl to return */
 void xfer_ended(struct net *n, CURL *easy, CURLcode rc);
 void xfers_drop(struct net *n);
+void xfer_drop_values(struct net_req *r); /* of its headers */
 
 /* xfer_setup.c: an easy handle with all options of its request; callbacks of
  * libcurl come in through these */

@@ -37,13 +37,19 @@ void net_req_secret(struct net_req *r, const char *name, const struct secret *s)
     add_header(r, name)->secret = s;
 }
 
-static void req_free(struct net_req *r)
+void xfer_drop_values(struct net_req *r)
 {
     for (size_t i = 0; i < r->n_headers; i++) {
         if (r->headers[i].value)
             secret_wipe(r->headers[i].value, strlen(r->headers[i].value));
         free(r->headers[i].value);
     }
+    r->n_headers = 0;
+}
+
+static void req_free(struct net_req *r)
+{
+    xfer_drop_values(r);
     secret_wipe(r->body.p, r->body.cap);
     buf_release(&r->body);
     free(r->url);
@@ -146,7 +152,7 @@ static enum lane_id lane_of(const struct xfer *x)
         return tls ? LANE_URGENT : LANE_URGENT_PLAIN;
     if (x->req->stream)
         return tls ? LANE_STREAM : LANE_STREAM_PLAIN;
-    return LANE_NORMAL;
+    return tls ? LANE_NORMAL : LANE_NORMAL_PLAIN;
 }
 
 static void begin(struct xfer *x)

@@ -19,6 +19,23 @@ enum { QUICK_EXIT = CURLOPTTYPE_LONG + 322, PROTOCOLS_STR = CURLOPTTYPE_STRINGPO
        PREREQ_FUNCTION = CURLOPTTYPE_FUNCTIONPOINT + 312,
        PREREQ_DATA = CURLOPTTYPE_OBJECTPOINT + 313, PREREQ_OK = 0, PREREQ_ABORT = 1 };
 
+static void wipe_lines(struct xfer *x)
+{
+    for (struct curl_slist *l = x->headers; l; l = l->next)
+        secret_wipe(l->data, strlen(l->data));
+    if (x->headers)
+        x->net->lib->slist_free_all(x->headers);
+    x->headers = NULL;
+}
+
+/* The heads of the request are not needed once it is answered, and hold keys. */
+static void forget_heads(struct xfer *x)
+{
+    x->net->lib->easy_setopt(x->easy, CURLOPT_HTTPHEADER, NULL);
+    wipe_lines(x);
+    xfer_drop_values(x->req);
+}
+
 size_t xfer_on_head(char *line, size_t size, size_t n, void *ctx)
 {
     struct xfer *x = ctx;
@@ -45,6 +62,7 @@ size_t xfer_on_head(char *line, size_t size, size_t n, void *ctx)
     if (status < 200) /* 100 Continue and its like */
         return all;
     x->status = (int)status;
+    forget_heads(x);
     if (x->req->on_head)
         x->req->on_head(x->req->ctx, x->status);
     return x->dead ? 0 : all;
@@ -77,7 +95,8 @@ size_t xfer_on_body(char *data, size_t size, size_t n, void *ctx)
 
 /* What is no question and not marked as repeatable goes out once. libcurl sends a request
  * again by itself when a kept connection turns out dead, whatever its method, and a create
- * must not run twice; only what HTTP/2 said to have refused unseen was not run at all. */
+ * must not run twice. (HTTP/2 can say that it refused one unseen, but libcurl keeps that
+ * to itself on a connection that was used before.) */
 static bool once_only(const struct net_req *r)
 {
     return !r->repeatable && (r->body.len || strcmp(r->method, "POST") == 0);
@@ -95,27 +114,12 @@ static int on_sending(void *ctx, char *ip, char *local_ip, int port, int local_p
     (void)local_port;
     if (x->dead)
         return PREREQ_ABORT;
-    if (x->sends++ > 0 && once_only(x->req) && !x->refused) {
+    if (x->sends++ > 0 && once_only(x->req)) {
         err_set(&x->fail, ERR_NETWORK, "the connection broke after the request was sent, and it is "
                 "not sent twice");
         return PREREQ_ABORT;
     }
-    x->refused = false;
     return PREREQ_OK;
-}
-
-/* libcurl tells only in its notes why it sends again. They are looked at and forgotten;
- * heads and bodies come through here too and are not looked at. */
-static int on_note(CURL *easy, curl_infotype what, char *text, size_t len, void *ctx)
-{
-    static const char refused[] = "REFUSED_STREAM";
-    struct xfer *x = ctx;
-
-    (void)easy;
-    if (what == CURLINFO_TEXT && len >= sizeof(refused) - 1 &&
-        memcmp(text, refused, sizeof(refused) - 1) == 0)
-        x->refused = true;
-    return 0;
 }
 
 /* For a libcurl without that hook: a body that is read from us, without a seek function,
@@ -143,11 +147,6 @@ static bool watch_sendings(struct xfer *x)
     if (c->easy_setopt(x->easy, (CURLoption)PREREQ_FUNCTION, on_sending))
         return false;
     c->easy_setopt(x->easy, (CURLoption)PREREQ_DATA, x);
-    if (once_only(x->req) && !x->req->stream && str_starts(x->req->url, "https:")) {
-        c->easy_setopt(x->easy, CURLOPT_DEBUGFUNCTION, on_note);
-        c->easy_setopt(x->easy, CURLOPT_DEBUGDATA, x);
-        c->easy_setopt(x->easy, CURLOPT_VERBOSE, 1L);
-    }
     return true;
 }
 
@@ -262,6 +261,8 @@ static int on_socket_made(void *ctx, curl_socket_t fd, curlsocktype kind)
     return CURL_SOCKOPT_OK;
 }
 
+/* The receive buffer stays as large as libcurl makes it: with less than a whole HTTP/2
+ * frame (16 kB) in it 7.88 loses sight of streams that share a connection. */
 static void set_transport(struct xfer *x)
 {
     const struct curl_lib *c = x->net->lib;
@@ -299,7 +300,7 @@ bool xfer_may_repeat(struct xfer *x, CURLcode rc)
     if (x->again || x->status || x->fail.code || once_only(r))
         return false;
     if (rc != CURLE_RECV_ERROR && rc != CURLE_SEND_ERROR && rc != CURLE_GOT_NOTHING &&
-        rc != CURLE_HTTP2 && rc != CURLE_HTTP2_STREAM)
+        rc != CURLE_HTTP2 && rc != CURLE_HTTP2_STREAM && rc != CURLE_PARTIAL_FILE)
         return false;
     x->net->lib->easy_getinfo(x->easy, CURLINFO_NUM_CONNECTS, &fresh);
     return fresh == 0;
@@ -338,10 +339,6 @@ void xfer_teardown(struct xfer *x)
 {
     if (x->easy)
         x->net->lib->easy_cleanup(x->easy);
-    for (struct curl_slist *l = x->headers; l; l = l->next)
-        secret_wipe(l->data, strlen(l->data));
-    if (x->headers)
-        x->net->lib->slist_free_all(x->headers);
     x->easy = NULL;
-    x->headers = NULL;
+    wipe_lines(x);
 }

@@ -18,7 +18,7 @@ struct fault {
     int64_t cut, cut_body; /* bytes that still go out, -1 = all */
     int64_t drip_ms;       /* one byte each so many ms, 0 = at once */
     enum ending how;
-    bool stall_all, goaway;
+    bool stall_all, goaway, refuse;
     int64_t replay, reorder, after; /* events */
     char *trailer;                  /* Connect code the stream ends with after `after` events */
 };

@@ -58,6 +58,7 @@
  *   stall          silence instead of closing; without a cut: never answers. "connection":
  *                  nothing more is read or written on the whole connection
  *   rst_stream     HTTP/2: only the stream ends, by RST_STREAM; without a cut: at once
+ *   refuse         the same with REFUSED_STREAM: it was not looked at (and is not applied)
  *   goaway         HTTP/2: GOAWAY (NO_ERROR) when the answer began; HTTP/1.1: close after
  *   drip N         the body goes out one byte each N ms
  *   back_ms N      what the call deleted is there again after N ms
@@ -104,7 +105,7 @@ struct rule {
         spawn, delay_to;
     int64_t replay, reorder, after;
     char *trailer, *sandbox;
-    bool rst, stall, stall_all, rst_stream, goaway, apply, endless;
+    bool rst, stall, stall_all, rst_stream, refuse, goaway, apply, endless;
 };
 struct data;
 struct box {

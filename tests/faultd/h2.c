@@ -58,7 +58,7 @@ static void cut(struct stream *s)
         c->silent = s->x->fault.stall_all;
         break;
     case END_STREAM:
-        reset_stream(s, NGHTTP2_INTERNAL_ERROR);
+        reset_stream(s, s->x->fault.refuse ? NGHTTP2_REFUSED_STREAM : NGHTTP2_INTERNAL_ERROR);
         break;
     case END_RST:
         c->rst = true;

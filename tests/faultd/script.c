@@ -55,7 +55,8 @@ static void add_rule(struct plane *p, const struct cJSON *j)
     r->rst = json_bool(j, "rst", false);
     r->rst_stream = json_bool(j, "rst_stream", false);
     r->goaway = json_bool(j, "goaway", false);
-    r->apply = json_bool(j, "apply", r->status == 0);
+    r->refuse = json_bool(j, "refuse", false);
+    r->apply = json_bool(j, "apply", r->status == 0 && !r->refuse);
 }
 
 static void log_clear(struct plane *p)
@@ -285,11 +286,12 @@ static void break_transport(const struct rule *u, struct exchange *x)
 
     f->cut = x->h2 ? -1 : u->cut;
     f->cut_body = u->cut_body >= 0 ? u->cut_body : x->h2 ? u->cut : -1;
-    f->how = u->rst ? END_RST : u->rst_stream ? END_STREAM : u->stall ? END_SILENCE : END_FIN;
-    if (nowhere && (u->rst || u->rst_stream || u->stall_all))
+    f->how = u->rst ? END_RST : u->rst_stream || u->refuse ? END_STREAM : u->stall ? END_SILENCE : END_FIN;
+    if (nowhere && (u->rst || u->rst_stream || u->refuse || u->stall_all))
         *(x->h2 ? &f->cut_body : &f->cut) = 0;
     f->stall_all = u->stall_all;
     f->goaway = u->goaway;
+    f->refuse = u->refuse;
     f->drip_ms = u->drip;
     f->after = u->after;
     f->replay = u->replay;
