@@ -242,6 +242,9 @@ static void test_each_rule(void **state)
         one_broken(&all_broken[i], false, r.body.len);
     }
     reply_release(&r);
+    assert_false(faultd_config(server, "{\"sandboxs\":1}")); /* no typing error goes through */
+    assert_false(faultd_config(server, "{\"rules\":[{\"paht\":\"/x\"}]}"));
+    assert_false(faultd_config(server, "{\"build\":{\"stepz\":1}}"));
 }
 
 /* The stream that is there goes on, the next request needs another connection. */

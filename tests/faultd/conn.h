@@ -16,7 +16,6 @@ struct proto {
 struct conn {
     struct watch w;
     struct later flush;
-    struct timer probe; /* waits for the first byte of a connection */
     struct plane *plane;
     SSL_CTX *tls; /* what to speak when the peer begins so */
     SSL *ssl;

@@ -27,7 +27,7 @@ static bool from_host(const struct exchange *x, char *id, size_t size, int64_t *
     return str_to_i64(host, 1, 65535, port) && str_copy(id, size, dash + 1);
 }
 
-static bool addressed(const struct exchange *x, char *id, size_t size, int64_t *port)
+bool data_addressed(const struct exchange *x, char *id, size_t size, int64_t *port)
 {
     char text[16];
 
@@ -155,7 +155,7 @@ bool data_route(struct exchange *x)
     char id[64];
     int64_t port = 0;
 
-    if (!addressed(x, id, sizeof(id), &port))
+    if (!data_addressed(x, id, sizeof(id), &port))
         return false;
     b = plane_find(p, id, strlen(id));
     if (b && !b->running && b->auto_resume) {

@@ -16,6 +16,8 @@ struct data {
 
 /* data.c */
 bool data_route(struct exchange *x); /* false: it is for the control plane */
+/* Which sandbox is meant; port 0: not said. */
+bool data_addressed(const struct exchange *x, char *id, size_t size, int64_t *port);
 struct jail *data_jail(struct data *d, char *why, size_t size);
 void data_pause(struct box *b);
 void data_resume(struct box *b);

@@ -250,8 +250,9 @@ static bool remove_tree(int dir, const char *base)
 static void move(struct data *d, struct exchange *x, const char *from, const char *to)
 {
     struct place a, b;
-    bool ok = place_open(&a, d, from, false) & place_open(&b, d, to, true);
+    bool ok = place_open(&a, d, from, false);
 
+    ok = place_open(&b, d, to, true) && ok;
     if (ok && renameat(a.dir, a.base, b.dir, b.base) == 0)
         answer_entry(x, &b);
     else

@@ -38,12 +38,12 @@
  *    "auto_resume":true, "auto_pause":true, "domain":"localhost:PORT", "templates":3,
  *    "logs":20, "build":{"steps":2, "step_ms":100, "wait_ms":0, "lines":2, "fail_at":1}}
  *
- * reset forgets rules and log. Giving sandboxes or paused replaces all sandboxes, with
- * "add" it adds to them; template to auto_pause describe the new ones. cursor: "offset" is
- * the bad kind that skips rows when earlier ones were killed; any other is stable. domain
- * stands in the answers of create and connect. templates: so many that are ready. logs:
- * lines that each sandbox has. build: how builds go that are started from then on (steps 0:
- * as many as the request has; fail_at: the step that fails).
+ * and refuses names that it does not know. reset forgets rules and log. Giving sandboxes or
+ * paused replaces all sandboxes, with "add" it adds to them; template to auto_pause describe
+ * the new ones. cursor: "offset" is the bad kind that skips rows when earlier ones were killed;
+ * any other is stable. domain stands in the answers of create and connect. templates: so many
+ * that are ready. logs: lines that each sandbox has. build: how builds go that are started from
+ * then on (steps 0: as many as the request has; fail_at: the step that fails).
  *
  * A rule plays for the requests that match it, after `skip` of them and `times` times
  * (0 = always), in `percent` of the cases. `apply` says whether the call is carried
@@ -166,10 +166,13 @@ bool header_value(const char *head, const char *name, char *dst, size_t size);
 char *query_text(const char *query, const char *name); /* decoded; NULL when absent */
 void query_value(const char *query, const char *name, char *dst, size_t size);
 void text_url_decode(char *s);
+/* Is it an object with only these names? */
+bool text_known(const struct cJSON *j, const char *const *names, char *why, size_t size);
 /* script.c: the answer to one request, with rules, log and /_faultd/ */
 void script_begin(struct exchange *x);
 void script_end(struct exchange *x); /* it is over */
-bool script_config(struct plane *p, const char *json, size_t len);
+/* False with the reason, for instance a name that is not known. */
+bool script_config(struct plane *p, const char *json, size_t len, char *why, size_t size);
 /* proxy.c */
 int proxy_run(const char *listen_at, const char *to, const char *control);
 

@@ -78,12 +78,13 @@ static int serve(const struct args *a, struct plane *p)
 {
     SSL_CTX *tls = a->tls_dir ? tls_context(a->tls_dir, a->names, a->n_names, a->h1) : NULL;
     struct fill fill = {.ttl = 3600};
+    char why[128];
     int port;
 
     p->tls = tls != NULL;
     plane_fill(p, a->sandboxes, a->paused, &fill);
-    if (a->config && !script_config(p, a->config, strlen(a->config)))
-        die("faultd: --config needs a JSON object");
+    if (a->config && !script_config(p, a->config, strlen(a->config), why, sizeof(why)))
+        die("faultd: --config: %s", why);
     port = conn_listen(p, (int)number("--listen", a->listen, 65535), a->listen6, tls);
     printf("%s:%d\n", tls ? "https://localhost" : "http://127.0.0.1", port);
     fflush(stdout);

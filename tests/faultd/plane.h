@@ -74,4 +74,15 @@ void build_release(struct build *b);
 void build_route(struct plane *p, struct tpl *t, const char *rest, const struct request *r,
                  struct answer *a);
 
+/* rules.c */
+bool rule_add(struct plane *p, const struct cJSON *j, char *why, size_t size);
+void rule_release(struct rule *r);
+struct rule *rule_pick(struct exchange *x); /* the first that matches and is due, or NULL */
+/* A copy for later: a configuration that comes in between may end the rule itself. */
+struct rule *rule_keep(const struct rule *u);
+void rule_break_transport(const struct rule *u, struct exchange *x); /* before the call */
+void rule_break_answer(const struct rule *u, struct exchange *x);    /* after it */
+void rule_stir(struct plane *p, const struct rule *u,
+               const struct request *r); /* and besides */
+
 #endif

@@ -1,9 +1,8 @@
-/* Rules that break answers, the log of what came, and the /_faultd/ routes. */
+/* The way of a request: rules, the plane that answers, the log; and the /_faultd/ routes. */
 #include "plane.h"
 #include <cct/util/clock.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,53 +10,14 @@
 
 enum { LOG_MAX = 100000, LOG_BODY = 2000 };
 
-static void rule_release(struct rule *r)
-{
-    free(r->method);
-    free(r->path);
-    free(r->retry_after);
-    free(r->body);
-    free(r->trailer);
-    free(r->sandbox);
-    free(r->spawn_meta);
-}
-
-static void add_rule(struct plane *p, const struct cJSON *j)
-{
-    struct rule *r = ARR_PUSH(&p->rules);
-
-    r->method = xstrdup(json_str(j, "method", NULL));
-    r->path = xstrdup(json_str(j, "path", "*"));
-    r->retry_after = xstrdup(json_str(j, "retry_after", NULL));
-    r->body = xstrdup(json_str(j, "body", NULL));
-    r->trailer = xstrdup(json_str(j, "trailer", NULL));
-    r->sandbox = xstrdup(json_str(j, "sandbox", NULL));
-    r->after = json_i64(j, "after", 0);
-    r->replay = json_i64(j, "replay", 0);
-    r->reorder = json_i64(j, "reorder", 0);
-    r->skip = json_i64(j, "skip", 0);
-    r->times = json_i64(j, "times", 0);
-    r->endless = r->times == 0;
-    r->percent = json_i64(j, "percent", 100);
-    r->status = json_i64(j, "status", 0);
-    r->cut = json_i64(j, "cut", -1);
-    r->cut_body = json_i64(j, "cut_body", -1);
-    r->delay_ms = json_i64(j, "delay_ms", -1);
-    r->delay_to = json_i64(j, "delay_to", 0);
-    r->drip = json_i64(j, "drip", 0);
-    r->back_ms = json_i64(j, "back_ms", -1);
-    r->spawn = json_i64(j, "spawn", 0);
-    r->spawn_meta =
-        json_is_object(json_get(j, "spawn_meta")) ? json_text(json_get(j, "spawn_meta")) : NULL;
-    r->late_ms = json_i64(j, "late_ms", 0);
-    r->stall_all = str_eq(json_str(j, "stall", NULL), "connection");
-    r->stall = r->stall_all || json_bool(j, "stall", false);
-    r->rst = json_bool(j, "rst", false);
-    r->rst_stream = json_bool(j, "rst_stream", false);
-    r->goaway = json_bool(j, "goaway", false);
-    r->refuse = json_bool(j, "refuse", false);
-    r->apply = json_bool(j, "apply", r->status == 0 && !r->refuse);
-}
+static const char *const names[] = {
+    "reset",  "sandboxes", "paused",   "delay", "seed",        "page",
+    "cap",    "cursor",    "v2",       "code",  "headers",     "rules",
+    "add",    "template",  "metadata", "ttl",   "auto_resume", "auto_pause",
+    "domain", "templates", "logs",     "build", NULL,
+};
+static const char *const build_names[] = {"steps", "step_ms", "wait_ms",
+                                          "lines", "fail_at", NULL};
 
 static void log_clear(struct plane *p)
 {
@@ -70,6 +30,7 @@ static void log_clear(struct plane *p)
     p->log_no++;
     p->start_ms = clock_mono_ms();
     p->most_open = p->open;
+    p->requests = 0;
 }
 
 static void rules_clear(struct plane *p)
@@ -109,19 +70,12 @@ static void configure_plane(struct plane *p, const struct cJSON *j)
     }
 }
 
-bool script_config(struct plane *p, const char *json, size_t len)
+static void configure_answers(struct plane *p, const struct cJSON *j)
 {
-    struct cJSON *j = json_parse(json, len, NULL);
-    const struct cJSON *delay = json_get(j, "delay"), *rules = json_get(j, "rules");
+    const struct cJSON *low = json_first(json_get(j, "delay")),
+                       *high = low ? json_next(low) : NULL;
+    char *a = high ? json_text(low) : NULL, *b = high ? json_text(high) : NULL;
 
-    if (!json_is_object(j)) {
-        json_free(j);
-        return false;
-    }
-    if (json_bool(j, "reset", false)) {
-        rules_clear(p);
-        log_clear(p);
-    }
     p->seed = (uint64_t)json_i64(j, "seed", (int64_t)(p->seed & INT64_MAX >> 11));
     p->page = json_i64(j, "page", p->page);
     p->cap = json_i64(j, "cap", p->cap);
@@ -130,20 +84,38 @@ bool script_config(struct plane *p, const char *json, size_t len)
     p->no_v2 = !json_bool(j, "v2", !p->no_v2);
     p->log_headers = json_bool(j, "headers", p->log_headers);
     p->no_code = !json_bool(j, "code", !p->no_code);
-    if (json_is_array(delay) && json_first(delay) && json_next(json_first(delay))) {
-        char *lo = json_text(json_first(delay)), *hi = json_text(json_next(json_first(delay)));
-        str_to_i64(lo, 0, 600000, &p->delay_min);
-        str_to_i64(hi, 0, 600000, &p->delay_max);
-        free(lo);
-        free(hi);
+    if (high) {
+        str_to_i64(a, 0, 600000, &p->delay_min);
+        str_to_i64(b, p->delay_min, 600000, &p->delay_max);
     }
+    free(a);
+    free(b);
+}
+
+bool script_config(struct plane *p, const char *json, size_t len, char *why, size_t size)
+{
+    struct cJSON *j = json_parse(json, len, NULL);
+    const struct cJSON *rules = json_get(j, "rules");
+    bool ok =
+        text_known(j, names, why, size) &&
+        (!json_get(j, "build") || text_known(json_get(j, "build"), build_names, why, size));
+
+    if (!ok) {
+        json_free(j);
+        return false;
+    }
+    if (json_bool(j, "reset", false)) {
+        rules_clear(p);
+        log_clear(p);
+    }
+    configure_answers(p, j);
     configure_plane(p, j);
     if (rules)
         rules_clear(p);
-    for (const struct cJSON *r = json_first(rules); r; r = json_next(r))
-        add_rule(p, r);
+    for (const struct cJSON *r = json_first(rules); r && ok; r = json_next(r))
+        ok = rule_add(p, r, why, size);
     json_free(j);
-    return true;
+    return ok;
 }
 
 static void put_entry(struct jw *w, const struct entry *e)
@@ -233,92 +205,18 @@ static void note(struct exchange *x)
         e->body = xstrndup(r->body, r->len < LOG_BODY ? r->len : LOG_BODY);
 }
 
-/* The first rule that matches and is due. */
-static struct rule *pick(struct plane *p, const struct request *r)
-{
-    char id[64] = "";
-
-    header_value(r->head, "E2b-Sandbox-Id", id, sizeof(id));
-    for (size_t i = 0; i < p->rules.n; i++) {
-        struct rule *u = &p->rules.v[i];
-        if ((u->method && !str_eq(u->method, r->method)) || fnmatch(u->path, r->path, 0) != 0 ||
-            (u->sandbox && fnmatch(u->sandbox, id, 0) != 0))
-            continue;
-        if (u->skip > 0) {
-            u->skip--;
-            continue;
-        }
-        if ((!u->endless && u->times <= 0) || (int64_t)(plane_random(p) % 100) >= u->percent)
-            continue;
-        u->times--;
-        return u;
-    }
-    return NULL;
-}
-
-static void break_answer(const struct rule *u, struct exchange *x)
-{
-    struct answer *a = &x->a;
-
-    if (u->status) {
-        a->status = (int)u->status;
-        buf_clear(&a->body);
-        buf_clear(&a->head);
-        if (u->body)
-            buf_adds(&a->body, u->body);
-        else if (u->status >= 400)
-            buf_addf(&a->body, "{\"code\":%d,\"message\":\"scripted\"}", a->status);
-    }
-    if (u->retry_after)
-        buf_addf(&a->head, "Retry-After: %s\r\n", u->retry_after);
-    if (u->delay_ms >= 0)
-        a->delay_ms = (int)u->delay_ms;
-    if (u->delay_ms >= 0 && u->delay_to > u->delay_ms)
-        a->delay_ms +=
-            (int)(plane_random(x->plane) % (uint64_t)(u->delay_to - u->delay_ms + 1));
-}
-
-/* How the transport is broken: known before the call is carried out. */
-static void break_transport(const struct rule *u, struct exchange *x)
-{
-    struct fault *f = &x->fault;
-    bool nowhere = u->cut < 0 && u->cut_body < 0;
-
-    f->cut = x->h2 ? -1 : u->cut;
-    f->cut_body = u->cut_body >= 0 ? u->cut_body : x->h2 ? u->cut : -1;
-    f->how = u->rst ? END_RST : u->rst_stream || u->refuse ? END_STREAM : u->stall ? END_SILENCE : END_FIN;
-    if (nowhere && (u->rst || u->rst_stream || u->refuse || u->stall_all))
-        *(x->h2 ? &f->cut_body : &f->cut) = 0;
-    f->stall_all = u->stall_all;
-    f->goaway = u->goaway;
-    f->refuse = u->refuse;
-    f->drip_ms = u->drip;
-    f->after = u->after;
-    f->replay = u->replay;
-    f->reorder = u->reorder;
-    f->trailer = xstrdup(u->trailer);
-}
-
-/* What happens besides. */
-static void stir(struct plane *p, const struct rule *u, const struct request *r)
-{
-    struct fill f = {.meta = u->spawn_meta, .ttl = 3600, .add = true};
-
-    if (u->back_ms >= 0 && strrchr(r->path, '/'))
-        box_come_back(p, strrchr(r->path, '/') + 1, u->back_ms);
-    if (u->spawn > 0)
-        plane_fill(p, u->spawn, 0, &f);
-}
-
 /* The routes about faultd itself; false for any other. */
 static bool about_faultd(struct exchange *x)
 {
     struct plane *p = x->plane;
+    char why[128];
 
     if (str_eq(x->req.path, "/_faultd/log")) {
         put_log(p, &x->a, str_eq(x->req.query, "brief"));
     } else if (str_eq(x->req.path, "/_faultd/config")) {
-        x->a.status = script_config(p, x->req.body, x->req.len) ? 204 : 400;
+        x->a.status = 204;
+        if (!script_config(p, x->req.body, x->req.len, why, sizeof(why)))
+            plane_refuse(p, &x->a, 400, why);
     } else if (x->plain) {
         x->a.status = 400;
         buf_adds(&x->a.body, "{\"code\":400,\"message\":\"this port speaks TLS\"}");
@@ -338,9 +236,9 @@ static void play(struct exchange *x, const struct rule *u)
     if ((!u || u->apply) && !data_route(x))
         plane_route(p, &x->req, &x->a);
     if (u)
-        stir(p, u, &x->req);
+        rule_stir(p, u, &x->req);
     if (u)
-        break_answer(u, x);
+        rule_break_answer(u, x);
     note(x);
     exchange_ready(x);
     if (!x->stream)
@@ -380,19 +278,6 @@ static void leave_behind(struct exchange *x)
     free(target);
 }
 
-/* The rule as it is now: a configuration that comes in between may end it. */
-static struct rule *keep_rule(const struct rule *u)
-{
-    struct rule *k = xcalloc(1, sizeof(*k));
-
-    *k = *u;
-    k->method = k->path = k->sandbox = k->trailer = NULL;
-    k->retry_after = xstrdup(u->retry_after);
-    k->body = xstrdup(u->body);
-    k->spawn_meta = xstrdup(u->spawn_meta);
-    return k;
-}
-
 void script_begin(struct exchange *x)
 {
     struct plane *p = x->plane;
@@ -407,14 +292,14 @@ void script_begin(struct exchange *x)
         x->a.delay_ms =
             (int)(p->delay_min +
                   (int64_t)(plane_random(p) % (uint64_t)(p->delay_max - p->delay_min + 1)));
-    u = pick(p, &x->req);
+    u = rule_pick(x);
     if (u)
-        break_transport(u, x);
+        rule_break_transport(u, x);
     if (!u || u->late_ms <= 0) {
         play(x, u);
         return;
     }
-    x->rule = keep_rule(u);
+    x->rule = rule_keep(u);
     x->late.fire = on_late;
     loop_timer(&x->late, u->late_ms);
 }

@@ -63,3 +63,20 @@ void query_value(const char *query, const char *name, char *dst, size_t size)
     snprintf(dst, size, "%s", text ? text : "");
     free(text);
 }
+
+bool text_known(const struct cJSON *j, const char *const *names, char *why, size_t size)
+{
+    snprintf(why, size, "a JSON object is needed");
+    if (!json_is_object(j))
+        return false;
+    for (const struct cJSON *c = json_first(j); c; c = json_next(c)) {
+        size_t i = 0;
+        while (names[i] && strcmp(names[i], json_name(c)) != 0)
+            i++;
+        if (!names[i]) {
+            snprintf(why, size, "there is no '%s' here", json_name(c));
+            return false;
+        }
+    }
+    return true;
+}
