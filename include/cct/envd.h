@@ -12,6 +12,9 @@ struct envd_target {
     const char *base_url;   /* E2B_SANDBOX_URL or https://49983-<id>.<domain> */
     const char *sandbox_id;
     const struct secret *token; /* may be NULL */
+    int keepalive_s;        /* sign of life asked of streams; 0 = 15. It scales how long
+                               anything is waited for: a stream is dead after 2.5 x, a
+                               read after 3 x without a byte, a call after 4 x */
 };
 struct envd; /* client for one sandbox */
 struct envd *envd_new(struct net *n, const struct envd_target *t); /* copies */
@@ -37,7 +40,7 @@ struct envd_proc_spec {
     bool stdin_open;
     int pty_cols, pty_rows;  /* 0 = no pty */
     int timeout_ms;          /* Connect-Timeout-Ms: KILLS the process; 0 = none */
-    int keepalive_s;         /* Keepalive-Ping-Interval, 0 = 15; dead after 2.5 x */
+    int keepalive_s;         /* Keepalive-Ping-Interval, 0 = the target's */
 };
 enum envd_stream { ENVD_STDOUT, ENVD_STDERR, ENVD_PTY };
 struct envd_end {

@@ -99,6 +99,9 @@ void net_req_secret(struct net_req *r, const char *name, const struct secret *s)
 uint64_t net_submit(struct net *n, struct net_req *take); /* id, never 0 */
 /* End it now; none of its callbacks is called any more. Unknown ids are fine. */
 void net_cancel(struct net *n, uint64_t id);
+/* There is reason to think that its connection is dead: when nothing was heard on that for
+ * as long as this request waits, it is closed under all that use it. */
+void net_doubt(struct net *n, uint64_t id);
 /* Stop / go on reading (back pressure reaches the peer). */
 void net_pause(struct net *n, uint64_t id, bool pause);
 /* Answer header by name (no case), only inside on_head / on_done; NULL if absent. */

@@ -13,6 +13,8 @@ struct envd {
     struct secret *token;
     struct map *ops; /* id -> struct op: every request that runs */
     uint64_t next_id;
+    int keepalive_s;
+    uint64_t watch_timer, fresh, beside[2]; /* watch.c: its questions; [1] for streams */
     int holds;         /* callbacks under way that look at it afterwards */
     bool gone;         /* freed by its owner, the last hold ends it */
 };
@@ -22,6 +24,8 @@ struct op {
     struct envd *envd;
     uint64_t id;
     uint64_t request;             /* of net */
+    int64_t since;                /* mono ms */
+    bool stream, answered;        /* among the streams; its answer has begun */
     void (*free_fn)(struct op *); /* frees it; the request is cancelled before */
 };
 
@@ -31,6 +35,9 @@ void op_start(struct envd *c, struct op *op, void (*free_fn)(struct op *));
 void op_leave(struct op *op);
 void envd_hold(struct envd *c);
 void envd_let_go(struct envd *c);
+/* watch.c: an operation began; the client goes. */
+void watch_start(struct envd *c);
+void watch_stop(struct envd *c);
 /* A request to this sandbox with the headers that all have. */
 struct net_req *envd_request(struct envd *c, const char *method, const char *path);
 /* What a refusal means: `what` was being done. Body of the answer may be anything. */

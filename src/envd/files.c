@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { READ_MS = 60000, READ_IDLE_MS = 45000, REFUSAL_MAX = 64 << 10, WRITE_MS = 60000,
+enum { REFUSAL_MAX = 64 << 10,
        WRITE_SLOW = 50 /* bytes a millisecond that an upload must reach */ };
 
 struct reading {
@@ -67,6 +67,7 @@ static void on_head(void *ctx, int status)
     bool has_start = false;
     int64_t len;
 
+    r->op.answered = true;
     r->http = status;
     if (status == 206 || status == 416) {
         if (!parse_range(range, &start, &end, &has_start, &r->total) && range)
@@ -170,8 +171,8 @@ uint64_t envd_read(struct envd *c, const char *path, uint64_t from, uint64_t max
         snprintf(range, sizeof(range), "bytes=%" PRIu64 "-", r->from);
         net_req_header(q, "Range", range);
     }
-    q->idle_ms = READ_IDLE_MS;
-    q->total_ms = READ_MS;
+    q->idle_ms = c->keepalive_s * 3000;
+    q->total_ms = c->keepalive_s * 4000;
     q->on_head = on_head;
     q->on_body = on_body;
     q->on_done = on_done;
@@ -222,7 +223,7 @@ uint64_t envd_write(struct envd *c, const char *path, const void *data, size_t l
     buf_reserve(&q->body, len);
     buf_add(&q->body, data, len);
     q->repeatable = true;
-    q->total_ms = WRITE_MS + (int)(len / WRITE_SLOW % (INT32_MAX / 2));
+    q->total_ms = c->keepalive_s * 4000 + (int)(len / WRITE_SLOW % (INT32_MAX / 2));
     q->on_done = on_written;
     q->ctx = w;
     w->op.request = net_submit(c->net, q);

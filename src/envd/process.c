@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEEPALIVE_S = 15, REFUSAL_MAX = 64 << 10 };
+enum { REFUSAL_MAX = 64 << 10 };
 
 struct stream {
     struct op op;
@@ -105,6 +105,7 @@ static bool on_envelope(void *ctx, uint8_t flags, const char *json, size_t len)
 static void on_head(void *ctx, int status)
 {
     ((struct stream *)ctx)->http = status;
+    ((struct stream *)ctx)->op.answered = true;
 }
 
 static bool on_body(void *ctx, const char *data, size_t len)
@@ -169,13 +170,14 @@ static uint64_t open_stream(struct envd *c, const char *path, struct buf *json, 
 {
     struct stream *s = xcalloc(1, sizeof(*s));
     struct net_req *q = envd_request(c, "POST", path);
-    int ping = keepalive_s > 0 ? keepalive_s : KEEPALIVE_S;
+    int ping = keepalive_s > 0 ? keepalive_s : c->keepalive_s;
     char num[16];
 
     s->what = what;
     s->cb = *cb;
     wire_env_init(&s->wire);
     buf_init(&s->refusal, REFUSAL_MAX);
+    s->op.stream = true;
     op_start(c, &s->op, stream_free);
     net_req_header(q, "Connect-Protocol-Version", "1");
     net_req_header(q, "Content-Type", "application/connect+json");

@@ -1,11 +1,12 @@
 /* Requests to one sandbox: common headers, unary calls, and what refusals mean. */
 #include "envd_priv.h"
+#include <cct/util/clock.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { UNARY_MS = 60000 };
+enum { KEEPALIVE_S = 15 };
 
 struct envd *envd_new(struct net *n, const struct envd_target *t)
 {
@@ -16,6 +17,7 @@ struct envd *envd_new(struct net *n, const struct envd_target *t)
     c->sandbox_id = xstrdup(t->sandbox_id);
     c->token = secret_dup(t->token);
     c->ops = map_new();
+    c->keepalive_s = t->keepalive_s > 0 ? t->keepalive_s : KEEPALIVE_S;
     return c;
 }
 
@@ -46,6 +48,7 @@ void envd_free(struct envd *c)
         envd_cancel(c, op->id);
         it = 0;
     }
+    watch_stop(c);
     c->gone = true;
     if (!c->holds)
         client_free(c);
@@ -80,7 +83,9 @@ void op_start(struct envd *c, struct op *op, void (*free_fn)(struct op *))
     op->envd = c;
     op->id = ++c->next_id;
     op->free_fn = free_fn;
+    op->since = clock_mono_ms();
     map_put_id(c->ops, op->id, op);
+    watch_start(c);
 }
 
 void op_leave(struct op *op)
@@ -229,7 +234,8 @@ static uint64_t submit(struct envd *c, struct net_req *q, const char *what, envd
 
     *u = (struct unary){.what = what, .fn = fn, .ctx = ctx};
     op_start(c, &u->op, unary_free);
-    q->total_ms = UNARY_MS;
+    if (!q->total_ms)
+        q->total_ms = c->keepalive_s * 4000;
     q->on_done = unary_done;
     q->ctx = u;
     u->op.request = net_submit(c->net, q);
@@ -251,5 +257,8 @@ uint64_t envd_unary(struct envd *c, const char *path, struct buf *take_body, boo
 
 uint64_t envd_health(struct envd *c, envd_fn fn, void *ctx)
 {
-    return submit(c, envd_request(c, "GET", "/health"), "reach the sandbox", fn, ctx);
+    struct net_req *q = envd_request(c, "GET", "/health");
+
+    q->total_ms = c->keepalive_s * 500; /* the question is whether it is there at all */
+    return submit(c, q, "reach the sandbox", fn, ctx);
 }

@@ -124,7 +124,8 @@ int session_target(struct session *s, const struct e2b_sandbox *vm, struct err *
 {
     const struct e2b_account *a = e2b_account_of(s->j->e2b);
     char *url = e2b_sandbox_url(a, vm->sandbox_id, vm->domain, e);
-    struct envd_target t = {.base_url = url, .sandbox_id = vm->sandbox_id, .token = vm->token};
+    struct envd_target t = {.base_url = url, .sandbox_id = vm->sandbox_id, .token = vm->token,
+                             .keepalive_s = s->j->o.keepalive_s};
 
     if (!url)
         return e->code;

@@ -19,7 +19,7 @@
 #define STEADY_TAIL_MS 5000
 #define UNKNOWN_MS 15000
 #define LOOK_AGAIN_MS 5000
-#define BACK_OFF_MS 8000 /* at most 10 s: current again soon after the network is well */
+#define BACK_OFF_MS 5000 /* current again soon after the network is well */
 
 static void go(struct session *s);
 static void on_get(void *ctx, const struct e2b_result *r);
@@ -277,8 +277,7 @@ static void tail(struct session *s)
     char from[32], *path = session_path(s, SESSION_OUT_LOG);
     const char *args[] = {"-c", from, "-f", path, NULL};
     struct envd_proc_cb cb = {on_tail_start, on_tail_data, on_tail_end, s};
-    struct envd_proc_spec spec = {.cmd = "tail", .args = args, .timeout_ms = TAIL_MS,
-                                  .keepalive_s = s->j->o.keepalive_s};
+    struct envd_proc_spec spec = {.cmd = "tail", .args = args, .timeout_ms = TAIL_MS};
 
     snprintf(from, sizeof(from), "+%" PRIu64, s->out.pos + 1);
     session_runs_follow(s);

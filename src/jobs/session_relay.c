@@ -123,7 +123,7 @@ static void trouble(struct session *s, const struct err *e)
     if (re->attempt == 3)
         session_say(s, AGENT_WARN, "a message could not be sent yet, trying again: %s",
                     e->text);
-    session_timer(s, &re->timer, net_backoff_ms(re->attempt++, 200, 8000), publish_again);
+    session_timer(s, &re->timer, net_backoff_ms(re->attempt++, 200, 5000), publish_again);
 }
 
 /* The first looks come soon for tools that do not echo, later for those that do. */

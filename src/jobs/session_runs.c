@@ -94,8 +94,7 @@ void session_runs_follow(struct session *s)
     char from[32], *path;
     const char *args[] = {"-c", from, "-f", NULL, NULL};
     struct envd_proc_cb cb = {on_start, on_data, on_end, s};
-    struct envd_proc_spec spec = {.cmd = "tail", .args = args, .timeout_ms = TAIL_MS,
-                                  .keepalive_s = s->j->o.keepalive_s};
+    struct envd_proc_spec spec = {.cmd = "tail", .args = args, .timeout_ms = TAIL_MS};
 
     if (s->ad->mode != AGENT_ONE_RUN || s->fo.runs_stream)
         return;

@@ -51,7 +51,7 @@ struct xfer {
     int status;              /* 0 until the head is complete */
     int sends;               /* times the request went out, where libcurl tells (7.80) */
     int64_t start_ms, byte_ms;
-    uint64_t idle_timer;
+    uint64_t idle_timer, total_timer;
     bool loopback, added, queued;
     bool again;              /* sent once more over a fresh connection */
     bool dead;               /* cancelled: no callback any more */
@@ -81,6 +81,7 @@ struct net {
     ARR(struct timer *) heap;
     struct map *timers, *watches;
     struct map *sockets; /* number -> the lane whose libcurl waits for it */
+    int64_t doubt_ms; /* when a request last waited in vain; 0 = never */
     bool stopping;
 };
 
@@ -106,6 +107,10 @@ bool xfer_may_repeat(struct xfer *x, CURLcode rc);
 void xfer_teardown(struct xfer *x);
 size_t xfer_on_head(char *line, size_t size, size_t n, void *ctx);
 size_t xfer_on_body(char *data, size_t size, size_t n, void *ctx);
+
+/* silence.c: a transfer is about to end because nothing came; a handle is made */
+void silence_noted(struct xfer *x);
+void silence_setup(struct xfer *x);
 
 /* answer.c: what an ended transfer says */
 void answer_fill(struct xfer *x, CURLcode rc, struct net_result *r);

@@ -6,6 +6,7 @@
 #include <cct/util/str.h>
 #include <cct/util/thread.h>
 #include <cct/util/xalloc.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -70,7 +71,8 @@ static void unlink_easy(struct xfer *x)
     struct net *n = x->net;
 
     net_timer_cancel(n, x->idle_timer);
-    x->idle_timer = 0;
+    net_timer_cancel(n, x->total_timer);
+    x->idle_timer = x->total_timer = 0;
     if (x->added)
         n->lib->multi_remove_handle(n->lanes[x->lane].multi, x->easy);
     x->added = false;
@@ -140,8 +142,22 @@ static void on_idle(void *ctx)
         x->idle_timer = net_timer(x->net, x->paused ? idle : idle - quiet, on_idle, x);
         return;
     }
+    if (x->lane != LANE_STREAM_PLAIN) /* nobody shares that one: it is closed anyway */
+        silence_noted(x);
     err_set(&x->fail, ERR_TIMEOUT, "no sign of life for %lld s", (long long)(idle + 500) / 1000);
     fail(x);
+}
+
+/* Ours, a little before libcurl's own: that one forgets the socket before it tells. */
+static void on_total(void *ctx)
+{
+    struct xfer *x = ctx;
+
+    x->total_timer = 0;
+    if (!x->status)
+        silence_noted(x);
+    snprintf(x->curl_text, sizeof(x->curl_text), "not complete after %d ms", x->req->total_ms);
+    finish(x, CURLE_OPERATION_TIMEDOUT);
 }
 
 static enum lane_id lane_of(const struct xfer *x)
@@ -177,6 +193,8 @@ static void begin(struct xfer *x)
     x->byte_ms = clock_mono_ms();
     if (x->req->idle_ms > 0)
         x->idle_timer = net_timer(n, x->req->idle_ms, on_idle, x);
+    if (x->req->total_ms > 0)
+        x->total_timer = net_timer(n, x->req->total_ms, on_total, x);
 }
 
 static void hold(struct xfer *x)
@@ -267,7 +285,8 @@ void net_cancel(struct net *n, uint64_t id)
         return;
     map_del_id(n->xfers, id);
     net_timer_cancel(n, x->idle_timer);
-    x->idle_timer = 0;
+    net_timer_cancel(n, x->total_timer);
+    x->idle_timer = x->total_timer = 0;
     x->dead = true;
     queue(x);
 }

@@ -281,7 +281,7 @@ static void set_transport(struct xfer *x)
         c->easy_setopt(h, CURLOPT_FRESH_CONNECT, 1L);
     c->easy_setopt(h, CURLOPT_CONNECTTIMEOUT_MS, (long)(r->connect_ms > 0 ? r->connect_ms : 10000));
     if (r->total_ms > 0)
-        c->easy_setopt(h, CURLOPT_TIMEOUT_MS, (long)r->total_ms);
+        c->easy_setopt(h, CURLOPT_TIMEOUT_MS, (long)r->total_ms + 1000);
     c->easy_setopt(h, CURLOPT_TCP_KEEPALIVE, 1L);
     c->easy_setopt(h, CURLOPT_TCP_KEEPIDLE, 30L);
     c->easy_setopt(h, CURLOPT_TCP_KEEPINTVL, 10L);
@@ -323,6 +323,7 @@ int xfer_setup(struct xfer *x, struct err *e)
     buf_init(&x->answer, r->max_body ? r->max_body : LIM_HTTP_BODY);
     set_security(x);
     set_transport(x);
+    silence_setup(x);
     set_body(x);
     c->easy_setopt(x->easy, CURLOPT_URL, r->url);
     c->easy_setopt(x->easy, CURLOPT_HTTPHEADER, x->headers);

@@ -4,7 +4,8 @@
  * message taken twice.
  *
  *   SEEDS=500 build/release/tests/e2e/test_chaos      more schedules (default 20)
- *   SEED=17 ...                                       this one alone */
+ *   SEED=17 ...                                       this one alone
+ *   TLS=0 or TLS=1 ...                                 only one kind of provider */
 #include "../lib/chaosbed.h"
 
 #include <cct/util/clock.h>
@@ -43,14 +44,17 @@ static void pass_time(struct chaosbed *b, int64_t ms)
 /* One blow; how long it lasts. */
 static int64_t strike(struct chaosbed *b, uint64_t *rng)
 {
+    static const char *const ends[] = {"fin", "rst", "stall"}, *const ways[] = {"to", "from"};
     uint64_t r = chaos_random(rng);
     struct faultd *p = r % 10 < 7 ? b->data : b->api;
-    int ms = (int)(chaos_random(rng) % 500) + 20;
+    int ms = (int)(chaos_random(rng) % 500) + 20, n = (int)(chaos_random(rng) % 6000);
 
-    switch (r / 16 % 5) {
+    switch (r / 16 % 10) {
     case 0:
-    case 1:
         chaosbed_do(p, "cut");
+        return 0;
+    case 1:
+        chaosbed_do(p, "fin");
         return 0;
     case 2:
         chaosbed_do(p, "down %d", ms);
@@ -58,10 +62,39 @@ static int64_t strike(struct chaosbed *b, uint64_t *rng)
     case 3:
         chaosbed_do(p, "hole %d", ms);
         return ms;
-    default:
+    case 4:
+        chaosbed_do(p, "stall %s %d", ways[r >> 8 & 1], ms);
+        return ms;
+    case 5:
+        chaosbed_do(p, "slow %d", 2000 + n);
+        return 0;
+    case 6:
         chaosbed_do(p, "delay %d", ms / 8);
         return 0;
+    default: /* connections from now on break at that byte, or fall silent for good */
+        chaosbed_do(p, "limit %s %d %s", ways[r >> 8 & 1], n, ends[(r >> 9) % 3]);
+        chaosbed_do(p, r >> 16 & 1 ? "cut" : "delay 0");
+        return 0;
     }
+}
+
+/* What the service itself has to say now and then, besides the wire. */
+static void grumble(struct chaosbed *b, uint64_t *rng, bool on)
+{
+    static const int codes[] = {500, 502, 503, 429};
+    struct buf json = BUF_INIT;
+
+    if (!b->fake)
+        return;
+    buf_adds(&json, "{\"rules\":[");
+    for (int i = 0; on && i < 4; i++)
+        buf_addf(&json, "%s{\"path\":\"%s\",\"percent\":%d,\"status\":%d}", i ? "," : "",
+                 chaos_random(rng) % 2 ? "/[fhp]*" : "/*sandboxes*",
+                 (int)(chaos_random(rng) % 15), codes[i]);
+    buf_adds(&json, "]}");
+    if (!faultd_config(b->fake, buf_str(&json)))
+        die("faultd refused %s", buf_str(&json));
+    buf_release(&json);
 }
 
 static void trouble(struct chaosbed *b, uint64_t *rng)
@@ -69,6 +102,7 @@ static void trouble(struct chaosbed *b, uint64_t *rng)
     int n = 3 + (int)(chaos_random(rng) % 5);
     int64_t until = 0, now;
 
+    grumble(b, rng, true);
     for (int i = 0; i < n; i++) {
         int64_t end = clock_mono_ms() + strike(b, rng);
 
@@ -77,8 +111,9 @@ static void trouble(struct chaosbed *b, uint64_t *rng)
     }
     now = clock_mono_ms();
     pass_time(b, until > now ? until - now : 0);
-    chaosbed_do(b->api, "delay 0");
-    chaosbed_do(b->data, "delay 0");
+    chaosbed_do(b->api, "heal");
+    chaosbed_do(b->data, "heal");
+    grumble(b, rng, false);
 }
 
 /* --- one schedule ---------------------------------------------------------------- */
@@ -134,7 +169,22 @@ static void tell(int fd, const struct verdict *v)
         _exit(3);
 }
 
-static void lane(int fd, int first, int last, int step)
+/* What the screen would have told, for who looks into a failure. */
+static void explain(const struct chaosbed *b, int seed)
+{
+    const struct model *m = app_model(b->app->app);
+    const struct sandbox *r = model_sandbox(m, b->row);
+
+    fprintf(stderr, "# seed %d: link %d, state %d, agent %d\n", seed, (int)m->link,
+            r ? (int)r->state : -1, r ? (int)r->agent : -1);
+    for (size_t i = m->n_messages > 4 ? m->n_messages - 4 : 0; i < m->n_messages; i++)
+        fprintf(stderr, "# message in state %d: %.40s\n", (int)m->messages[i].state,
+                m->messages[i].text);
+    for (size_t i = m->n_events > 8 ? m->n_events - 8 : 0; i < m->n_events; i++)
+        fprintf(stderr, "# said: %s\n", m->events[i].text);
+}
+
+static void lane(int fd, bool tls, int first, int last, int step)
 {
     struct app_opts o = {.follow_all = true, .poll_ms = 300, .keepalive_s = 1};
     struct verdict v = {.seed = first};
@@ -142,7 +192,7 @@ static void lane(int fd, int first, int last, int step)
     struct chaosbed *b;
 
     appbed_main();
-    b = chaosbed_new(&o, &e);
+    b = chaosbed_new(tls, &o, &e);
     if (!b || !chaosbed_session(b, &e)) {
         str_copy(v.text, sizeof(v.text), e.text);
         tell(fd, &v);
@@ -154,6 +204,8 @@ static void lane(int fd, int first, int last, int step)
         v.ok = run_schedule(b, seed, &v.heal_ms, &e);
         str_copy(v.text, sizeof(v.text), e.text);
         tell(fd, &v);
+        if (!v.ok)
+            explain(b, seed);
         if (!v.ok && e.code == ERR_TIMEOUT)
             break;
     }
@@ -172,6 +224,7 @@ int main(void)
 {
     int seeds = number("SEEDS", SEEDS), one = number("SEED", 0), first = one ? one : 1;
     int last = one ? one : seeds, lanes = number("LANES", 5), fds[2], ran = 0, bad = 0;
+    int only = getenv("TLS") ? !str_eq(getenv("TLS"), "0") : -1;
     int64_t worst = 0;
     struct verdict v;
 
@@ -184,7 +237,7 @@ int main(void)
     for (int i = 0; i < lanes; i++)
         if (fork() == 0) {
             close(fds[0]);
-            lane(fds[1], first + i, last, lanes);
+            lane(fds[1], only >= 0 ? only : i % 2, first + i, last, lanes);
             exit(0);
         }
     close(fds[1]);

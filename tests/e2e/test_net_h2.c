@@ -265,7 +265,7 @@ static void start_tail(void *ctx)
     struct envd_proc_cb cb = {.on_data = on_data, .on_end = on_end, .ctx = t};
     char *token = xasprintf("ea_%s", box);
     struct secret *s = secret_new(token, strlen(token));
-    struct envd_target target = {faultd_url(srv), box, s};
+    struct envd_target target = {.base_url = faultd_url(srv), .sandbox_id = box, .token = s};
 
     t->envd = envd_new(bed->net, &target);
     envd_start(t->envd, &spec, &cb);

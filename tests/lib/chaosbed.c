@@ -1,20 +1,19 @@
 /* Agent sessions over a network that breaks: see the header. */
 #include "chaosbed.h"
-#include "plainhttp.h"
+#include "netbed.h"
 
+#include <cct/e2b.h>
+#include <cct/envd.h>
 #include <cct/util/clock.h>
-#include <cct/util/json.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <poll.h>
-#include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#define FAULTD_KEY "e2b_0123456789abcdef0123456789abcdef01234f2a"
 #define EMIT                                                                      \
     "emit() { i=0; while [ $i -lt $2 ]; do i=$((i+1)); echo \"<$1-$i>\"; " \
     "[ -z \"$3\" ] || sleep $3; done; }"
@@ -41,15 +40,93 @@ void chaosbed_do(struct faultd *proxy, const char *fmt, ...)
     buf_release(&line);
 }
 
-/* --- life ------------------------------------------------------------------------ */
+/* --- past the proxies ------------------------------------------------------------ */
 
-static struct faultd *proxy_to(int port)
+/* A client of the test's own, on the straight way to the provider. */
+struct direct {
+    struct netbed *net;
+    struct e2b *e2b;
+    struct envd *envd;
+    const struct e2b_account *account;
+    struct chaosbed *bed;
+    const char *id;
+    char *path;
+    struct err err;
+};
+
+static void open_direct(void *ctx)
 {
-    char url[64];
+    struct direct *d = ctx;
 
-    snprintf(url, sizeof(url), "http://127.0.0.1:%d", port);
-    return faultd_proxy(url);
+    d->e2b = e2b_new(d->net->net, d->account);
 }
+
+static void close_direct(void *ctx)
+{
+    struct direct *d = ctx;
+
+    envd_free(d->envd);
+    e2b_free(d->e2b);
+}
+
+static void on_found(void *ctx, const struct e2b_result *r)
+{
+    struct direct *d = ctx;
+    struct envd_target t = {.base_url = d->account->sandbox_url, .sandbox_id = d->id};
+
+    d->err = r->err;
+    if (!r->err.code && r->n) {
+        t.token = r->v[0].token;
+        d->envd = envd_new(d->net->net, &t);
+    }
+    bed_tick(d->net);
+}
+
+static void find(void *ctx)
+{
+    struct direct *d = ctx;
+    struct e2b_call_opts o = {0};
+
+    e2b_get(d->e2b, d->id, &o, on_found, d);
+}
+
+static void on_bytes(void *ctx, const struct envd_result *r)
+{
+    struct direct *d = ctx;
+
+    d->err = r->err;
+    if (!r->err.code)
+        buf_add(&d->bed->truth, r->body, r->len);
+    bed_tick(d->net);
+}
+
+static void read_on(void *ctx)
+{
+    struct direct *d = ctx;
+
+    envd_read(d->envd, d->path, d->bed->truth.len, 0, on_bytes, d);
+}
+
+static void kill_box(void *ctx)
+{
+    struct direct *d = ctx;
+    struct e2b_call_opts o = {0};
+
+    e2b_kill(d->e2b, d->id, &o, on_found, d);
+}
+
+static bool on_its_own(struct direct *d, void (*fn)(void *ctx), struct err *e)
+{
+    bed_reset(d->net);
+    bed_run(d->net, fn, d);
+    if (!bed_wait(d->net, 1, 60000))
+        err_set(&d->err, ERR_TIMEOUT, "no answer on the straight way");
+    if (d->err.code && e)
+        *e = d->err;
+    return d->err.code == 0;
+}
+
+/* --- life ------------------------------------------------------------------------ */
 
 static bool link_ok(struct appbed *b, const void *arg)
 {
@@ -57,23 +134,48 @@ static bool link_ok(struct appbed *b, const void *arg)
     return app_model(b->app)->link == LINK_OK;
 }
 
-struct chaosbed *chaosbed_new(const struct app_opts *o, struct err *e)
+/* Where the provider is; what trusts it stands in the environment. */
+static bool start_provider(struct chaosbed *b, bool tls, struct err *e)
+{
+    const char *args[] = {"--key", FAULTD_KEY, NULL};
+
+    if (tls) {
+        b->fake = faultd_start_tls(args);
+        setenv("SSL_CERT_FILE", faultd_ca(b->fake), 1);
+        b->account = (struct e2b_account){.api_url = xstrdup(faultd_url(b->fake)),
+                                          .sandbox_url = xstrdup(faultd_url(b->fake)),
+                                          .domain = xstrdup("e2b.app"),
+                                          .key = secret_new(FAULTD_KEY, strlen(FAULTD_KEY)),
+                                          .source = xstrdup("a test")};
+    } else {
+        b->local = localbed_new();
+        if (!b->local)
+            return err_set(e, ERR_UNSUPPORTED, "no local provider can be started here") == 0;
+        localbed_account(b->local, &b->account);
+    }
+    b->api = faultd_proxy(b->account.api_url);
+    b->data = faultd_proxy(b->account.sandbox_url);
+    setenv("E2B_API_KEY", tls ? FAULTD_KEY : b->local->key, 1);
+    setenv("E2B_API_URL", faultd_url(b->api), 1);
+    setenv("E2B_SANDBOX_URL", faultd_url(b->data), 1);
+    return true;
+}
+
+struct chaosbed *chaosbed_new(bool tls, const struct app_opts *o, struct err *e)
 {
     struct chaosbed *b = xcalloc(1, sizeof(*b));
+    struct direct *d = xcalloc(1, sizeof(*d));
 
-    b->local = localbed_new();
-    if (!b->local) {
-        err_set(e, ERR_UNSUPPORTED, "no local provider can be started here");
+    b->direct = d;
+    if (!start_provider(b, tls, e)) {
+        free(d);
         free(b);
         return NULL;
     }
-    b->api = proxy_to(b->local->control);
-    b->data = proxy_to(b->local->traffic);
+    *d = (struct direct){.net = bed_new(NULL), .account = &b->account, .bed = b};
+    bed_run(d->net, open_direct, d);
     b->app = appbed_new();
     setenv("HOME", b->app->root, 1);
-    setenv("E2B_API_KEY", b->local->key, 1);
-    setenv("E2B_API_URL", faultd_url(b->api), 1);
-    setenv("E2B_SANDBOX_URL", faultd_url(b->data), 1);
     appbed_open(b->app, o);
     if (appbed_wait(b->app, link_ok, NULL))
         return b;
@@ -85,24 +187,21 @@ struct chaosbed *chaosbed_new(const struct app_opts *o, struct err *e)
 
 void chaosbed_free(struct chaosbed *b)
 {
-    struct plainhttp a;
-    char *path;
-
     if (!b)
         return;
-    if (b->sandbox_id) { /* a provider that stops waits long for those that live */
-        path = xasprintf("/sandboxes/%s", b->sandbox_id);
-        a = plainhttp_control(b->local, "DELETE", path, NULL);
-        buf_release(&a.raw);
-        free(path);
-    }
+    if (b->direct->id) /* a provider that stops waits long for those that live */
+        on_its_own(b->direct, kill_box, NULL);
     appbed_free(b->app);
+    bed_run(b->direct->net, close_direct, b->direct);
+    bed_free(b->direct->net);
+    free(b->direct->path);
+    free(b->direct);
     faultd_stop(b->api);
     faultd_stop(b->data);
+    faultd_stop(b->fake);
     localbed_free(b->local);
+    e2b_account_release(&b->account);
     free(b->sandbox_id);
-    free(b->token);
-    free(b->session);
     buf_release(&b->raw);
     buf_release(&b->truth);
     free(b);
@@ -133,62 +232,16 @@ bool chaosbed_ended(struct chaosbed *b, const uint64_t *req, size_t n, int64_t m
     return true;
 }
 
-/* --- past the proxies ------------------------------------------------------------ */
-
-static struct plainhttp ask(int port, const char *line, const char *headers)
-{
-    struct buf text = BUF_INIT;
-    struct plainhttp a;
-
-    buf_addf(&text, "GET %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nConnection: close\r\n%s\r\n", line, port,
-             headers);
-    a = plainhttp_exchange(port, text.p, text.len);
-    buf_release(&text);
-    return a;
-}
-
-static bool find_sandbox(struct chaosbed *b)
+static bool find_sandbox(struct chaosbed *b, struct err *e)
 {
     const struct sandbox *r = model_sandbox(app_model(b->app->app), b->row);
-    struct plainhttp a;
-    struct cJSON *j;
-    char *path;
 
     if (!r || !r->sandbox_id || !r->session)
-        return false;
+        return err_set(e, ERR_NOTFOUND, "the new session's sandbox is not known") == 0;
     b->sandbox_id = xstrdup(r->sandbox_id);
-    b->session = xstrdup(r->session);
-    path = xasprintf("/sandboxes/%s/connect", b->sandbox_id);
-    a = plainhttp_control(b->local, "POST", path, "{\"timeout\":900}");
-    free(path);
-    j = json_parse(a.body, a.body_len, NULL);
-    b->token = xstrdup(json_str(j, "envdAccessToken", ""));
-    json_free(j);
-    buf_release(&a.raw);
-    return a.status == 200;
-}
-
-static bool read_truth(struct chaosbed *b, struct err *e)
-{
-    struct buf headers = BUF_INIT;
-    char *line = xasprintf("/files?path=.cc-tui/%s/out.log", b->session);
-    struct plainhttp a;
-    bool ok;
-
-    buf_addf(&headers,
-             "E2b-Sandbox-Id: %s\r\nE2b-Sandbox-Port: 49983\r\nX-Access-Token: %s\r\n"
-             "Range: bytes=%zu-\r\n",
-             b->sandbox_id, b->token, b->truth.len);
-    a = ask(b->local->traffic, line, buf_str(&headers));
-    ok = a.status == 206 || a.status == 416;
-    if (a.status == 206)
-        buf_add(&b->truth, a.body, a.body_len);
-    else if (!ok)
-        err_set(e, ERR_IO, "the agent's log cannot be read: status %d: %.100s", a.status, a.body);
-    buf_release(&a.raw);
-    buf_release(&headers);
-    free(line);
-    return ok;
+    b->direct->id = b->sandbox_id;
+    b->direct->path = xasprintf(".cc-tui/%s/out.log", r->session);
+    return on_its_own(b->direct, find, e);
 }
 
 static void on_raw(void *ctx, const char *data, size_t len)
@@ -202,7 +255,7 @@ bool chaosbed_read(struct chaosbed *b, struct err *e)
 {
     uint64_t req = app_raw(b->app->app, b->row, b->raw.len, false, on_raw, b);
 
-    return chaosbed_ended(b, &req, 1, 60000, e) && read_truth(b, e);
+    return chaosbed_ended(b, &req, 1, 60000, e) && on_its_own(b->direct, read_on, e);
 }
 
 /* --- a session ------------------------------------------------------------------- */
@@ -217,10 +270,8 @@ bool chaosbed_session(struct chaosbed *b, struct err *e)
         return false;
     }
     b->row = b->app->sandbox;
-    if (!find_sandbox(b)) {
-        err_set(e, ERR_NOTFOUND, "the new session's sandbox is not known");
+    if (!find_sandbox(b, e))
         return false;
-    }
     app_follow(b->app->app, b->row);
     req = app_send(b->app->app, b->row, EMIT, true);
     return chaosbed_ended(b, &req, 1, 60000, e);

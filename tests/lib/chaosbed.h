@@ -1,5 +1,6 @@
-/* Agent sessions over a network that breaks: a local provider, a chaos proxy in front of
- * each of its two ports, and the facade that knows nothing but the proxies. */
+/* Agent sessions over a network that breaks: a provider (the local one over plain HTTP, or
+ * faultd over TLS and HTTP/2), a chaos proxy each in front of its control plane and its data
+ * plane, and the facade that knows nothing but the proxies. */
 #ifndef CCT_TESTS_CHAOSBED_H
 #define CCT_TESTS_CHAOSBED_H
 
@@ -7,19 +8,23 @@
 #include "faultproc.h"
 #include "localbed.h"
 
+#include <cct/e2b.h>
 #include <cct/util/buf.h>
 
 struct chaosbed {
-    struct localbed *local;
+    struct localbed *local;    /* or */
+    struct faultd *fake;
     struct faultd *api, *data; /* the proxies */
+    struct e2b_account account; /* of the provider itself */
+    struct direct *direct;
     struct appbed *app;
     uint64_t row;              /* of the session under test */
-    char *sandbox_id, *token, *session;
+    char *sandbox_id;
     struct buf raw;            /* what cc-tui stored of the agent's output, so far */
     struct buf truth;          /* out.log in the sandbox, read past the proxies */
 };
 /* Starts all of it; the account is in force and the first list is there. NULL with *e. */
-struct chaosbed *chaosbed_new(const struct app_opts *o, struct err *e);
+struct chaosbed *chaosbed_new(bool tls, const struct app_opts *o, struct err *e);
 void chaosbed_free(struct chaosbed *b);
 /* One command to a proxy (tests/faultd/proxy.c); the test ends when it is refused. */
 void chaosbed_do(struct faultd *proxy, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -161,7 +161,7 @@ static void make_client(void *ctx)
 {
     char *url = mini_url(srv, "");
     struct secret *token = secret_new("ea_token_of_a_sandbox", 21);
-    struct envd_target t = {url, "iabc", token};
+    struct envd_target t = {.base_url = url, .sandbox_id = "iabc", .token = token};
 
     (void)ctx;
     client = envd_new(bed->net, &t);
