@@ -32,6 +32,8 @@ void keys_outside_release(struct keys_outside *o);
 char *keys_api(void);
 const char *keys_domain(void);
 bool keys_api_is_own(const char *api);
+/* An address with a password in it is refused before it is shown or stored. */
+int keys_api_check(const char *api, struct err *e);
 
 /* --- the order ---------------------------------------------------------------------- */
 

@@ -169,6 +169,10 @@ int cli_keys_ls(struct cli *c)
     const struct keys_at *at = app_keys(a.app);
     char *kept = cli_keys_protection(&a, &good);
     keys_choose(at, &k, &e);
+    struct keys_at shown = *at;
+    if (keys_api_check(at->api, NULL) != 0)
+        shown.api = "(E2B_API_URL is refused)";
+    at = &shown;
     if (cli_json(c))
         ls_json(at, &k, &e, local, kept, good);
     else

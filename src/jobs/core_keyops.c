@@ -225,7 +225,12 @@ static void add(struct keyop *op)
 {
     struct keys *k = op->k;
     struct st_key row;
+    struct err e = {0};
 
+    if (keys_api_check(api_of(op), &e) != 0) {
+        end(op, &e);
+        return;
+    }
     if (op->project && !k->stored->project) {
         store_project(k->j->o.store, k->j->o.project ? k->j->o.project : "default",
                       jobs_store(k->j, on_part, op, op));

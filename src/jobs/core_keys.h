@@ -1,4 +1,5 @@
-/* Stored keys inside of the jobs: core_keys.c reads and opens, core_keyops.c changes. */
+/* Keys inside of the jobs: core_keys.c reads and opens stored ones, core_keyops.c changes
+ * them, core_choice.c says which is in force. */
 #ifndef CCT_JOBS_CORE_KEYS_H
 #define CCT_JOBS_CORE_KEYS_H
 
@@ -37,5 +38,13 @@ void keyop_rows(struct keys *k, const struct err *e);
 void keyop_stretched(struct keyop *op, const struct vault_kdf *kdf, struct secret *key,
                      const char *error);
 void keyop_release(struct keys *k);
+
+/* --- core_account.c, for core_choice.c ------------------------------------------- */
+/* Go on with that account; sessions of the same one under another address move along. */
+void account_use(struct jobs *j, const struct e2b_account *a);
+/* There is none, for that reason. */
+void account_none(struct jobs *j, enum link_state st, const struct err *e);
+void account_text(struct jobs *j, const struct e2b_account *a); /* what is told of it */
+void account_retire(struct jobs *j); /* the client: until its calls have ended */
 
 #endif

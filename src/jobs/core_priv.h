@@ -2,7 +2,8 @@
  *
  *   core.c           life, dispatch, answers, calls to the store
  *   core_rows.c      the table: ids, persistence, what the main thread is told
- *   core_account.c   which key and addresses are in force; link state
+ *   core_account.c   the account in use; link state
+ *   core_choice.c    which key is in force, and what follows when that changes
  *   core_keys.c      stored keys: read, opened; core_keyops.c changes them
  *   core_local.c     finding and starting the embedded provider
  *   core_poll.c      the list: when it is asked for

@@ -198,13 +198,23 @@ static bool take_level(const struct keys_at *at, const char *project, struct key
     return true;
 }
 
+int keys_api_check(const char *api, struct err *e)
+{
+    return strchr(api, '@')
+               ? err_set(e, ERR_INVALID, "E2B_API_URL must not hold a user name or a password: "
+                         "keys go by E2B_API_KEY or cc-tui keys add")
+               : 0;
+}
+
 void keys_choose(const struct keys_at *at, struct key_found *k, struct err *e)
 {
     const struct keys_outside *o = at->outside;
     struct err own = {0};
 
     *k = (struct key_found){0};
-    if (o->env)
+    if (keys_api_check(at->api, &own) != 0)
+        ; /* nothing goes there, and it is not repeated */
+    else if (o->env)
         take_secret(k, o->env, KEY_ENV);
     else if (o->env_err.code)
         own = o->env_err;

@@ -99,6 +99,11 @@ E2B_DOMAIN=self.example "$c" doctor > "$T/out" 2>&1
 check "the doctor names the address" said 'not E2B.s own: E2B_DOMAIN=self.example'
 keys < /dev/null
 check "and the first is there as before" said 'E2B key \*\*\*\*9f21 (user key)$'
+E2B_API_URL=https://me:canary@api.example "$c" keys > "$T/out" 2>&1 < /dev/null
+check "an address with a password is refused" is $? 4
+printf '%s\n' "$key" | E2B_API_URL=https://me:canary@api.example keys add e2b
+check "and nothing is stored for it" is $? 2
+check "nor told" sh -c '! grep -q canary "$1"' - "$T/out"
 keys --local < /dev/null
 check "--local needs none" said 'local provider'
 

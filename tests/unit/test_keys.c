@@ -348,6 +348,11 @@ static void test_service(void **state)
     free(s);
     assert_false(keys_api_is_own("https://api.e2b.app.evil.example"));
     assert_false(keys_api_is_own("http://api.e2b.app"));
+    setenv("E2B_API_KEY", ENVKEY, 1); /* not to an address with a password, not even named */
+    api = "https://user:canary@api.example";
+    find(KEY_NONE);
+    assert_int_equal(e.code, ERR_INVALID);
+    assert_null(strstr(e.text, "canary"));
     unsetenv("E2B_API_URL");
     unsetenv("E2B_DOMAIN");
 }
