@@ -24,6 +24,7 @@ struct kill {
     int64_t until; /* mono: the proof is given up; 0 = it has not begun */
     int looks, absent;
     bool had_count;
+    bool waits, asked; /* for a list; the one that is under way is its */
 };
 
 /* --- what lists prove ------------------------------------------------------------ */
@@ -136,6 +137,8 @@ void core_kill_release(struct jobs *j)
     for (size_t i = 0; i < j->priv->kills.n; i++)
         kill_free(j->priv->kills.v[i]);
     ARR_RELEASE(&j->priv->kills);
+    core_call_cancel(j, j->priv->proof_client, j->priv->proof_call);
+    j->priv->proof_call = 0;
 }
 
 bool core_kill_runs(const struct jobs *j, const struct sandbox *row)
@@ -158,6 +161,7 @@ bool core_kill_runs(const struct jobs *j, const struct sandbox *row)
 
 static void delete_it(struct kill *k);
 static void prove(void *ctx);
+static void ask(struct jobs *j);
 
 static bool cannot_call(struct kill *k)
 {
@@ -237,17 +241,15 @@ static void on_probed(void *ctx, const struct e2b_result *r)
         lives(k);
 }
 
-static void on_list(void *ctx, const struct e2b_result *r)
+/* What this kill learns from a list that was asked for after its delete. */
+static void learn(struct kill *k, const struct e2b_result *r)
 {
-    struct kill *k = ctx;
     struct e2b_call_opts o = {.urgent = true, .give_up_ms = killall_look_ms(k->until)};
 
-    k->call = 0;
     if (r->err.code) {
         not_seen(k, r->err.text);
         return;
     }
-    core_poll_apply(k->j, r);
     if (!k->sandbox_id) { /* a create that we were told of by another list */
         const struct sandbox *row = row_of(k);
         k->sandbox_id = xstrdup(row ? row->sandbox_id : NULL);
@@ -264,17 +266,61 @@ static void on_list(void *ctx, const struct e2b_result *r)
         gone(k);
 }
 
+/* One list proves for all that waited when it was asked for. */
+static void on_list(void *ctx, const struct e2b_result *r)
+{
+    struct jobs *j = ctx;
+    struct jobs_priv *p = j->priv;
+    ARR(struct kill *) told = ARR_INIT;
+    bool more = false;
+
+    p->proof_call = 0;
+    if (!r->err.code)
+        core_poll_apply(j, r);
+    for (size_t i = 0; i < p->kills.n; i++) {
+        if (p->kills.v[i]->asked)
+            *ARR_PUSH(&told) = p->kills.v[i];
+        else
+            more |= p->kills.v[i]->waits;
+    }
+    for (size_t i = 0; i < told.n; i++)
+        told.v[i]->waits = told.v[i]->asked = false;
+    for (size_t i = 0; i < told.n; i++)
+        learn(told.v[i], r);
+    ARR_RELEASE(&told);
+    if (more)
+        ask(j);
+}
+
+static void ask(struct jobs *j)
+{
+    struct jobs_priv *p = j->priv;
+    struct e2b_call_opts o = {.urgent = true};
+    int64_t until = 0;
+
+    if (p->proof_call)
+        return; /* that one may be older than the delete */
+    for (size_t i = 0; i < p->kills.n; i++) {
+        p->kills.v[i]->asked = p->kills.v[i]->waits;
+        if (p->kills.v[i]->waits && p->kills.v[i]->until > until)
+            until = p->kills.v[i]->until;
+    }
+    o.give_up_ms = killall_look_ms(until);
+    p->proof_client = j->e2b;
+    p->proof_call = e2b_list(j->e2b, &o, on_list, j);
+}
+
 static void prove(void *ctx)
 {
     struct kill *k = ctx;
-    struct e2b_call_opts o = {.urgent = true};
 
     k->timer = 0;
     if (!k->until)
         k->until = clock_mono_ms() + killall_wait_ms(k->j);
-    o.give_up_ms = killall_look_ms(k->until);
-    if (!cannot_call(k))
-        k->call = e2b_list(k->client, &o, on_list, k);
+    if (cannot_call(k))
+        return;
+    k->waits = true;
+    ask(k->j);
 }
 
 static void on_deleted(void *ctx, const struct e2b_result *r)

@@ -164,6 +164,8 @@ static void on_killed(struct jobs *j, uint64_t key, const char *id, const struct
 
     if (e)
         jobs_say(j, 2, 0, "a confirmed kill of %s could not be finished: %s", id, e->text);
+    if (o)
+        o->running--;
     if (o && e)
         o->failures++;
     else if (o)
@@ -235,17 +237,18 @@ static void one(struct jobs *j, size_t i)
     uint64_t key = o->key;
     size_t fresh = 0, open;
 
-    if (o->failures >= FAILURES_MAX) {
+    if (o->failures >= FAILURES_MAX && !o->running) {
         close_order(j, i);
         return;
     }
     open = pursue(j, o, &fresh);
     o = find(j, key);
+    o->running += fresh;
     if (fresh && !o->said) {
         o->said = o->by_other = true;
         jobs_say(j, 1, 0, "a confirmed kill was cut short: finishing it for %zu sandboxes", fresh);
     }
-    if (!open && !awaits(j, o))
+    if (!open && !o->running && !awaits(j, o))
         close_order(j, i);
 }
 

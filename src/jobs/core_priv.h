@@ -59,6 +59,7 @@ struct order {
     struct st_intent in;
     uint64_t key;
     size_t told;    /* sandboxes it ended */
+    size_t running; /* kills without an end */
     int failures;
     bool said, by_other;
     bool waited;    /* its process was at work when we looked */
@@ -102,6 +103,8 @@ struct jobs_priv {
     ARR(struct create *) creates;
     ARR(struct act *) acts;
     ARR(struct kill *) kills;
+    uint64_t proof_call;        /* the list that these wait for */
+    struct e2b *proof_client;
     struct killall *ka;
     /* foreign*.c */
     struct map *foreign;        /* row id -> struct foreign */

@@ -52,7 +52,8 @@ static void post(struct store *s, struct st_req *q)
     q->m.bytes = bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
     atomic_fetch_add(&s->pending, (int64_t)q->m.bytes);
     atomic_fetch_add(&s->requests, 1);
-    mq_post(s->in, MQ_NORMAL, &q->m);
+    /* a kill that was confirmed does not queue behind rows */
+    mq_post(s->in, q->m.type == OP_INTENT_ADD ? MQ_URGENT : MQ_NORMAL, &q->m);
 }
 
 void store_sandboxes(struct store *s, struct st_to to)

@@ -333,7 +333,7 @@ static void report_text(const struct ev_kill *k, struct buf *b)
     for (size_t i = 0; i < k->n_newcomers; i++) {
         add_cells(b, k->newcomers[i].name, 17);
         add_cells(b, k->newcomers[i].sandbox_id, 21);
-        buf_adds(b, "started meanwhile, left alone\n");
+        buf_adds(b, "new: left alone\n");
     }
 }
 
