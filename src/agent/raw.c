@@ -57,6 +57,20 @@ static void emit_text(struct raw *r, struct agent_dec *d, bool final)
     buf_clear(&r->line);
 }
 
+/* A line that is rewritten by carriage returns, as progress bars do, is not a long one:
+ * what its last two versions say is kept (the later one may be shorter), the rest is gone
+ * from a terminal, too. True when that made room. */
+static bool drop_rewritten(struct raw *r)
+{
+    char *p = r->line.p, *last = memrchr(p, '\r', r->line.len - 1);
+    char *before = last && last > p ? memrchr(p, '\r', (size_t)(last - p)) : NULL;
+
+    if (!before || before - p < (ptrdiff_t)PIECE_BYTES / 4)
+        return false;
+    buf_consume(&r->line, (size_t)(before - p) + 1);
+    return true;
+}
+
 /* Emit a full piece, cut in front of a UTF-8 sequence that may go on. */
 static void emit_piece(struct raw *r, struct agent_dec *d)
 {
@@ -85,7 +99,7 @@ static void add_text(struct raw *r, struct agent_dec *d, const char *s, size_t l
         if (nul)
             n = (size_t)(nul - s);
         buf_add(&r->line, s, n);
-        if (r->line.len == PIECE_BYTES)
+        if (r->line.len == PIECE_BYTES && !drop_rewritten(r))
             emit_piece(r, d);
         if (nul)
             n++;

@@ -143,6 +143,29 @@ static void test_endless_line(void **state)
     buf_release(&b);
 }
 
+/* A progress bar of 300 kB is one line, and ends as it ended. */
+static void test_rewritten_line(void **state)
+{
+    struct buf b = BUF_INIT;
+    struct tape t, one;
+
+    (void)state;
+    for (int i = 0; b.len < 300000; i++)
+        buf_addf(&b, "\r%d of many, and some words", i);
+    buf_adds(&b, "\rdone\r\nnext\n");
+    tape_run(&t, shell(), b.p, b.len, 4096, TAPE_NO_EXIT, 0, NULL);
+    assert_int_equal(t.ev.n, 2);
+    assert_true(t.ev.v[0].final);
+    assert_true(strlen(t.ev.v[0].text) <= 65536);
+    assert_true(str_ends(t.ev.v[0].text, " some words\rdone"));
+    assert_string_equal(t.ev.v[1].text, "next");
+    tape_run(&one, shell(), b.p, b.len, 1, TAPE_NO_EXIT, 0, NULL);
+    assert_string_equal(buf_str(&one.json), buf_str(&t.json));
+    tape_release(&t);
+    tape_release(&one);
+    buf_release(&b);
+}
+
 static void on_event(void *ctx, const struct agent_event *ev)
 {
     agent_event_to_json(ev, ctx);
@@ -229,6 +252,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines),           cmocka_unit_test(test_marks),
         cmocka_unit_test(test_other_sequences), cmocka_unit_test(test_endless_line),
+        cmocka_unit_test(test_rewritten_line),
         cmocka_unit_test(test_resume),          cmocka_unit_test(test_two_runs),
         cmocka_unit_test(test_encode),
     };
