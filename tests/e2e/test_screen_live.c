@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -158,6 +159,79 @@ static void test_closed_terminal(void **state)
     rig_stop(&r);
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { PATIENCE = 20 };
+#else
+enum { PATIENCE = 4 }; /* the machine has other things to do, too */
+#endif
+
+/* Fifty thousand lines a second, for five seconds or LONG=1 sixty; the last one says when
+ * it was written. */
+static void start_flood(void)
+{
+    const char *rounds = getenv("LONG") ? "600" : "50";
+    char *command = xasprintf("%s --local new --tool shell --name flood -- sh -c '"
+                              "sleep 4; i=0; while [ $i -lt %s ]; do "
+                              "seq -f \"line %%.0f of a flood\" $((i * 5000)) $((i * 5000 + 4999)); "
+                              "sleep 0.1; i=$((i + 1)); done; "
+                              "echo; echo flood over at $(date +%%s%%3N) ms; sleep 600' >/dev/null",
+                              binary, rounds);
+
+    for (int i = 0; i < 4; i++)
+        putenv(env_text[i]);
+    assert_int_equal(system(command), 0);
+    free(command);
+}
+
+/* When the line that ends the flood says it was written; 0 = it is not shown yet. */
+static int64_t end_shown(struct ptyrig *r)
+{
+    long long at = 0;
+    char *s = rig_screen(r);
+    for (char *p = s; (p = strstr(p, "flood over at ")); p += 10)
+        if (sscanf(p, "flood over at %lld ms", &at) == 1 && at > 0)
+            break;
+    free(s);
+    return at;
+}
+
+/* Keys are answered while the flood runs, and the tail is there soon after it stops. */
+static void test_flood(void **state)
+{
+    (void)state;
+    struct ptyrig r;
+    int64_t worst = 0, begun;
+    int asked = 0;
+
+    start_flood();
+    start(&r, 24, 80);
+    must_show(&r, "flood", SOON);
+    rig_type(&r, "/flood\r");
+    must_show(&r, "of a flood", SOON);
+    begun = rig_now_ms();
+    while (!end_shown(&r) && rig_now_ms() - begun < 150000) {
+        int64_t t0 = rig_now_ms();
+        rig_type(&r, "?");
+        must_show(&r, "+ help -", 100 * PATIENCE * 10);
+        rig_type(&r, "\033");
+        assert_true(rig_wait_gone(&r, "+ help -", 100 * PATIENCE * 10));
+        int64_t took = (rig_now_ms() - t0) / 2;
+        worst = took > worst ? took : worst;
+        asked++;
+    }
+    int64_t at = end_shown(&r);
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int64_t late = now.tv_sec * 1000LL + now.tv_nsec / 1000000 - at;
+    print_message("# %d keys, the slowest after %lld ms; the tail %lld ms late\n", asked * 2,
+                  (long long)worst, (long long)late);
+    assert_true(at > 0);
+    assert_true(worst <= 100 * PATIENCE);
+    assert_true(late <= 2000 * PATIENCE);
+    rig_type(&r, "q");
+    end(&r, 0);
+}
+
 int main(void)
 {
     const char *b = getenv("B");
@@ -172,6 +246,7 @@ int main(void)
         cmocka_unit_test(test_by_keys_alone),
         cmocka_unit_test(test_comes_back),
         cmocka_unit_test(test_closed_terminal),
+        cmocka_unit_test(test_flood),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
