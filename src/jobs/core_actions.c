@@ -321,7 +321,7 @@ static void on_resumed(void *ctx, const struct e2b_result *r)
     if (row) {
         row->state = SB_RUNNING;
         row->started_at = jobs_now(a->j);
-        row->end_at = row->asked_end = row->started_at + a->seconds * 1000LL;
+        row->end_at = row->started_at + a->seconds * 1000LL;
         jobs_row_changed(a->j, row);
         core_row_state(a->j, row);
         jobs_say(a->j, 0, row->id, "%s runs again", row->name ? row->name : row->sandbox_id);

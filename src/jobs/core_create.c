@@ -288,7 +288,6 @@ static void vm_is_there(struct create *c, const struct e2b_sandbox *vm)
     if (vm->alias)
         core_row_set(&row->alias, vm->alias);
     row->started_at = vm->started_at ? vm->started_at : row->started_at ? row->started_at : now;
-    row->asked_end = now + c->q->timeout_s * 1000LL;
     row->end_at = vm->end_at ? vm->end_at : row->end_at ? row->end_at
                                                         : now + c->q->timeout_s * 1000LL;
     row->not_isolated = vm->not_isolated;

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CUT_MS 10000 /* less time than was asked for, and not only by the way */
-
 /* --- a list becomes `listed` ---------------------------------------------------- */
 
 struct foreign { /* cleaned texts and metadata, freed together */
@@ -143,17 +141,6 @@ void core_row_say_gone(struct jobs *j, const struct sandbox *row)
         jobs_say(j, 1, row->id, "%s has ended: its time was up", name);
 }
 
-/* What was asked for is not always what is given: the plan may allow less. */
-static void note_cut(struct jobs *j, struct sandbox *row)
-{
-    int64_t asked = row->asked_end;
-
-    row->asked_end = 0;
-    if (asked && row->end_at && asked - row->end_at > CUT_MS)
-        jobs_say(j, 1, row->id, "%s: the provider gives less time than was asked for, its LEFT "
-                 "column says how much", row->name ? row->name : row->sandbox_id);
-}
-
 static void one_changed(struct jobs *j, const struct change *c, bool suspicious)
 {
     struct sandbox *row = &j->table.v[c->at];
@@ -164,8 +151,6 @@ static void one_changed(struct jobs *j, const struct change *c, bool suspicious)
         core_row_insert(j, row, NULL, NULL);
         return;
     }
-    if (row->state == SB_RUNNING && !row->unlisted)
-        note_cut(j, row);
     jobs_row_changed(j, row);
     core_row_state(j, row);
     core_row_say_gone(j, row);

@@ -122,6 +122,10 @@ static void test_by_keys_alone(void **state)
     must_show(&r, "exit status 0", SOON);
     rig_type(&r, "\033");
     must_show(&r, "NAV", SOON);
+    rig_type(&r, "Dyyy"); /* in one piece, as a paste without marks comes */
+    must_show(&r, "kill this sandbox?", SOON);
+    rig_type(&r, "\033");
+    assert_true(rig_wait_gone(&r, "kill this sandbox?", SOON));
     rig_type(&r, "K");
     must_show(&r, "y  kill ", SOON);
     answer(&r, "y", "proved by a new list");

@@ -30,7 +30,8 @@
  * POST /_faultd/config (or --config) takes
  *
  *   {"reset":true, "sandboxes":100, "paused":20, "delay":[100,200], "seed":7,
- *    "page":100, "cap":20, "cursor":"offset", "v2":false, "code":false, "headers":true,
+ *    "page":100, "cap":20, "cursor":"offset", "v2":false, "code":false, "date":false,
+ *    "headers":true,
  *    "rules":[{"method":"DELETE", "path":"/sandboxes/i*", "skip":2, "times":3,
  *              "percent":50, "status":503, "retry_after":"2", "body":"...",
  *              "apply":false, "cut":40, "stall":true, "delay_ms":900}],
@@ -147,7 +148,7 @@ struct plane {
         int64_t steps, step_ms, wait_ms, lines, fail_at;
     } build;
     uint64_t seed;
-    bool tls, offset_cursor, no_v2, no_code, log_headers;
+    bool tls, offset_cursor, no_v2, no_code, no_date, log_headers;
     int64_t start_ms, log_no; /* log_no: which log this is */
     int open, most_open;      /* requests being answered: now, and at most */
     int64_t conns_total, conns_open, requests;

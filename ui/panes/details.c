@@ -59,7 +59,7 @@ static void add_state(const struct sandbox *s, bool is_old, struct buf *b)
     if (s->odd)
         add(b, "", "the provider calls it %s", s->odd);
     if (is_old)
-        add(b, "", "as of the last list; the link says why there is none since");
+        add(b, "", "as of the last list: there is none since");
     int pid;
     uint64_t ident;
     if (s->adopted && proc_session_parse(s->session, &pid, &ident))

@@ -39,7 +39,7 @@ static void doing_text(const struct sandbox *s, int64_t now, char *dst, size_t s
     char span[16] = "";
     if (s->state == SB_KILLED) {
         str_copy(dst, size, s->gone == GONE_TIMEOUT ? "timed out"
-                            : s->gone == GONE_EARLY ? "gone early"
+                            : s->gone == GONE_EARLY ? "vanished"
                                                     : "-");
         return;
     }

@@ -63,7 +63,6 @@ struct sandbox {
     bool pending;        /* an action of ours is under way (kill, timeout) */
     bool changing;       /* ... and it is not a kill */
     int64_t started_at, end_at, ended_at, seen_at, created_at;
-    int64_t asked_end;   /* what we asked for, until a list says what was given */
     int64_t vouched_at;  /* unlisted, but looked up by its id it was there; 0 = it was not */
     int64_t agent_since; /* since when `agent` holds */
     int cpu_count;

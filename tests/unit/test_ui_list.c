@@ -1,0 +1,244 @@
+/* The list and what has the keys: the cursor is a sandbox and not a line, rows that go
+ * take nothing along, and text is text. */
+#include "../lib/screenscript.h"
+
+#include <cct/util/str.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct script s;
+
+static int setup(void **state)
+{
+    (void)state;
+    script_init(&s);
+    script_run(&s, "loaded\nlink ok cloud");
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    script_release(&s);
+    return 0;
+}
+
+static void forget_calls(void)
+{
+    buf_clear(&s.app->calls);
+}
+
+static const char *calls(void)
+{
+    return buf_str(&s.app->calls);
+}
+
+/* Is there a line on the screen with the cursor's mark and this name? */
+static bool cursor_on(const char *name)
+{
+    char *screen = script_screen(&s), *at = strstr(screen, " > ");
+    bool is = at && strstr(at, name) && strcspn(at, "\n") > (size_t)(strstr(at, name) - at);
+
+    free(screen);
+    return is;
+}
+
+static bool shows(const char *text)
+{
+    char *screen = script_screen(&s);
+    bool is = strstr(screen, text) != NULL;
+
+    free(screen);
+    return is;
+}
+
+/* --- the cursor --------------------------------------------------------------------- */
+
+static void test_last_row_vanishes(void **state)
+{
+    (void)state;
+    script_run(&s, "rows 3 1\nkeys G");
+    assert_true(cursor_on("box-3"));
+    script_run(&s, "gone 3");
+    assert_true(cursor_on("box-2"));
+    script_run(&s, "gone 1");
+    assert_true(cursor_on("box-2"));
+    script_run(&s, "gone 2");
+    assert_true(shows("press n for a new one"));
+    assert_int_equal(s.ui.selected, 0);
+    forget_calls();
+    script_run(&s, "keys j k G D y p r t X P Enter d Delete Esc");
+    assert_string_equal(calls(), "");
+    script_run(&s, "row 9 back claude running idle");
+    assert_true(cursor_on("back"));
+}
+
+/* What vanished under the cursor takes its key along, until the next row was seen. */
+static void test_nothing_on_the_next_row(void **state)
+{
+    (void)state;
+    script_run(&s, "rows 3 1\nkeys G");
+    forget_calls();
+    script_run(&s, "gone 3");
+    ui_update(&s.ui);
+    ui_key(&s.ui, 'p', NULL, 0);
+    ui_key(&s.ui, 'X', NULL, 0);
+    ui_key(&s.ui, 'D', NULL, 0);
+    assert_string_equal(calls(), "");
+    assert_int_equal(s.ui.n_overlays, 0);
+    script_run(&s, "keys p");
+    assert_string_equal(calls(), "call pause 2\n");
+}
+
+static void test_kill_names_its_row(void **state)
+{
+    (void)state;
+    script_run(&s, "rows 7 1\nkeys j j j j D");
+    assert_true(shows("This ends box-5"));
+    forget_calls();
+    /* row 2 goes, others end and change places, one comes */
+    script_run(&s, "gone 2\nrow 1 box-1 claude killed exited\nrow 3 box-3 claude killed exited\n"
+                   "row 8 new claude running idle");
+    assert_true(shows("This ends box-5"));
+    script_run(&s, "keys y");
+    assert_string_equal(calls(), "call kill 5\n");
+    assert_true(cursor_on("box-5"));
+}
+
+/* Another run, another id, another name, another account: not what the question named. */
+static void test_kill_of_what_changed(void **state)
+{
+    static const char *const changes[] = {
+        "row 2 box-2 claude running idle started=5", "row 2 box-2 claude running idle id=iother",
+        "row 2 box-2 claude killed exited", "gone 2"};
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        script_run(&s, "rows 3 1\nkeys gg j D");
+        forget_calls();
+        script_run(&s, changes[i]);
+        script_run(&s, "keys y Esc");
+        assert_string_equal(calls(), "");
+    }
+    script_run(&s, "rows 3 1\nkeys G D"); /* it came back, as the last one */
+    forget_calls();
+    script_run(&s, "row 2 box-7 claude running idle");
+    ui_update(&s.ui); /* known, but not yet on the screen */
+    ui_key(&s.ui, 'y', NULL, 0);
+    assert_string_equal(calls(), "");
+    script_run(&s, "keys y");
+    assert_string_equal(calls(), "call kill 2\n");
+}
+
+/* --- text is text -------------------------------------------------------------------- */
+
+/* Every character that is a command somewhere, as somebody types it. */
+static void type_everything(void)
+{
+    for (key_code k = ' '; k < 0x7F; k++) {
+        if (k == '/' || k == '@')
+            continue; /* begin a completion in a message */
+        ui_key(&s.ui, k, NULL, 0);
+        script_draw(&s);
+    }
+}
+
+static void assert_untouched(void)
+{
+    assert_null(strstr(calls(), "kill"));
+    assert_null(strstr(calls(), "pause"));
+    assert_null(strstr(calls(), "resume"));
+    assert_null(strstr(calls(), "interrupt"));
+    assert_null(strstr(calls(), "protect"));
+    assert_null(strstr(calls(), "forget"));
+    assert_null(strstr(calls(), "quit"));
+}
+
+static void test_message(void **state)
+{
+    (void)state;
+    script_run(&s, "rows 3 1\nkeys i");
+    forget_calls();
+    type_everything();
+    assert_string_equal(calls(), "");
+    assert_int_equal(s.ui.n_overlays, 0);
+    script_run(&s, "keys Enter");
+    assert_true(str_starts(calls(), "call send 1 "));
+    assert_non_null(strstr(calls(), "DEFGHIJK"));
+}
+
+static void test_filter(void **state)
+{
+    (void)state;
+    script_run(&s, "rows 3 1\nkeys /");
+    forget_calls();
+    type_everything();
+    assert_string_equal(calls(), "");
+    assert_int_equal(s.ui.n_overlays, 0);
+    script_run(&s, "keys Esc D");
+    assert_true(shows("kill this sandbox?"));
+}
+
+static void test_search(void **state)
+{
+    (void)state;
+    script_run(&s, "rows 2 1\nlines 1 40 text\nkeys Enter /");
+    forget_calls();
+    type_everything();
+    assert_untouched();
+    assert_int_equal(s.ui.n_overlays, 0);
+}
+
+static void test_forms(void **state)
+{
+    static const char open[] = "nRt";
+
+    (void)state;
+    script_run(&s, "tool claude claude\nrows 2 1\nkeys j");
+    for (size_t i = 0; i < 3; i++) {
+        forget_calls();
+        ui_key(&s.ui, (key_code)open[i], NULL, 0);
+        script_draw(&s);
+        assert_int_equal(s.ui.n_overlays, 1);
+        type_everything();
+        assert_untouched();
+        assert_int_equal(s.ui.n_overlays, 1);
+        script_run(&s, "keys Esc Esc");
+    }
+}
+
+/* A number that is asked for is no place for commands either. */
+static void test_number(void **state)
+{
+    (void)state;
+    script_run(&s, "rows 3 1\nkeys K\nkill armed 12 12 0 0 0 0");
+    forget_calls();
+    script_draw(&s);
+    for (key_code k = ' '; k < 0x7F; k++) {
+        if (k >= '0' && k <= '9')
+            continue;
+        ui_key(&s.ui, k, NULL, 0);
+        script_draw(&s);
+    }
+    assert_string_equal(calls(), "");
+    script_run(&s, "keys \"12\" Enter");
+    assert_string_equal(calls(), "call kill_all_confirm project 12\n");
+}
+
+#define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(test_last_row_vanishes), T(test_nothing_on_the_next_row),
+        T(test_kill_names_its_row), T(test_kill_of_what_changed),
+        T(test_message), T(test_filter), T(test_search), T(test_forms), T(test_number),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests_name("the list", tests, NULL, NULL);
+}
