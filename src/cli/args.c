@@ -36,6 +36,7 @@ int cli_exit_of(int code)
     case ERR_NETWORK:
     case ERR_TIMEOUT:
     case ERR_SERVER:
+    case ERR_UNTRUSTED:
         return CLI_NO_SERVICE;
     case ERR_CANCELLED:
         return CLI_INTERRUPTED;

@@ -130,7 +130,7 @@ static void describe(struct xfer *x, CURLcode rc, struct err *e)
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_ISSUER_ERROR:
-        err_set(e, ERR_NETWORK, "cannot trust \"%s\": %s; %s", host, why, trust_advice(why));
+        err_set(e, ERR_UNTRUSTED, "cannot trust \"%s\": %s; %s", host, why, trust_advice(why));
         break;
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_CONNECT:

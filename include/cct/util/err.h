@@ -25,7 +25,8 @@ enum err_code {
     ERR_FULL = -14,       /* disk or quota full */
     ERR_CORRUPT = -15,    /* stored data is damaged */
     ERR_SERVER = -16,     /* 5xx of a service */
-    ERR_BUG = -17         /* our own fault */
+    ERR_BUG = -17,        /* our own fault */
+    ERR_UNTRUSTED = -18   /* the peer's certificate is refused: trying again is no use */
 };
 
 struct err {
