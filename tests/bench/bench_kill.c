@@ -3,12 +3,16 @@
  * when requests came: from the first delete's arrival to the last answer, against the
  * slowest answer, against libcurl's multi interface doing only the deletes, and the whole
  * command against E2B's own. Then what is left of 250 by both when the service stumbles,
- * and the time from the key to the first delete. */
+ * and the time from the key to the first delete. PART=tls|plain|left|key: that alone. */
 #include "../lib/bench.h"
 #include "../lib/faultproc.h"
+#include "../lib/netbed.h"
 #include "../lib/rawpty.h"
 #include "../lib/storebox.h"
 
+#include <cct/e2b.h>
+#include <cct/envd.h>
+#include <cct/util/fs.h>
 #include <cct/util/json.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -16,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static const char section[] = "kill";
@@ -288,17 +293,185 @@ static void key_press(bool tls)
     faultd_stop(f);
 }
 
+/* --- the same with a thousand streams running ------------------------------------------ */
+
+/* Not the whole program: the net thread with the data plane's client reading a thousand
+ * streams of ten lines a second, and a delete handed to it as the screen does. */
+enum { STREAMS = 1000, PRESSES = 40 };
+
+static struct busy {
+    struct netbed *bed;
+    struct envd *envd;
+    struct e2b *e2b;
+    struct envd_target target;
+    struct faultd *fake;
+    char ids[PRESSES + 1][32];
+    int n, next;
+} busy;
+static bool spoke[STREAMS];
+
+static bool on_line(void *ctx, enum envd_stream s, const char *text, size_t len)
+{
+    bool *first = ctx;
+    (void)s;
+    (void)text;
+    (void)len;
+    if (!*first)
+        bed_tick(busy.bed);
+    *first = true;
+    return true;
+}
+
+static void on_stream_end(void *ctx, const struct envd_end *e)
+{
+    (void)ctx;
+    fprintf(stderr, "a stream ended: %s\n", e->err.text);
+    bed_tick(busy.bed);
+}
+
+static void open_streams(void *ctx)
+{
+    static const char *const lines[] = {"10", "0", NULL};
+    struct envd_proc_spec spec = {.cmd = "faultd-lines", .args = lines};
+    (void)ctx;
+    busy.envd = envd_new(busy.bed->net, &busy.target);
+    for (int i = 0; i < STREAMS; i++) {
+        struct envd_proc_cb cb = {.on_data = on_line, .on_end = on_stream_end, .ctx = &spoke[i]};
+        envd_start(busy.envd, &spec, &cb);
+    }
+}
+
+static void on_listed(void *ctx, const struct e2b_result *r)
+{
+    (void)ctx;
+    for (size_t i = 0; i < r->n && i <= PRESSES; i++)
+        str_copy(busy.ids[i], sizeof(busy.ids[i]), r->v[i].sandbox_id);
+    busy.n = r->n > PRESSES ? PRESSES + 1 : (int)r->n;
+    bed_tick(busy.bed);
+}
+
+static void on_answer(void *ctx, const struct e2b_result *r)
+{
+    (void)ctx;
+    (void)r;
+    bed_tick(busy.bed);
+}
+
+static void list_rows(void *ctx)
+{
+    struct e2b_call_opts o = {.urgent = true, .warm = true, .give_up_ms = 20000};
+    (void)ctx;
+    e2b_list(busy.e2b, &o, on_listed, NULL);
+}
+
+static void look_up(void *ctx)
+{
+    (void)ctx;
+    e2b_get(busy.e2b, busy.ids[0], NULL, (e2b_fn)ctx, NULL);
+}
+
+static void delete_one(void *ctx)
+{
+    struct e2b_call_opts o = {.urgent = true};
+    (void)ctx;
+    e2b_kill(busy.e2b, busy.ids[busy.next], &o, on_answer, NULL);
+}
+
+static void on_detail(void *ctx, const struct e2b_result *r)
+{
+    (void)ctx;
+    if (r->n && r->v[0].token)
+        busy.target.token = secret_dup(r->v[0].token);
+    bed_tick(busy.bed);
+}
+
+static void begin_busy(void *ctx)
+{
+    struct e2b_account a = {.api_url = (char *)(uintptr_t)faultd_url(busy.fake),
+                            .domain = (char *)"e2b.app",
+                            .key = secret_new("e2b_0123456789abcdef", 20)};
+    (void)ctx;
+    busy.e2b = e2b_new(busy.bed->net, &a);
+    secret_free(a.key);
+}
+
+static void end_busy(void *ctx)
+{
+    (void)ctx;
+    envd_free(busy.envd);
+    e2b_free(busy.e2b);
+}
+
+static void wait_for(void (*fn)(void *ctx), void *ctx, int n)
+{
+    bed_reset(busy.bed);
+    bed_run(busy.bed, fn, ctx);
+    if (!bed_wait(busy.bed, n, 60000))
+        die("bench: the streams do not run");
+}
+
+static void press_busy(bool tls)
+{
+    static const char *const args[] = {"--sandboxes", "41", NULL};
+    struct timespec gap = {0, 37000000};
+    struct bench_set s = {0};
+    char what[96];
+    memset(&busy, 0, sizeof(busy));
+    memset(spoke, 0, sizeof(spoke));
+    busy.fake = tls ? faultd_start_tls(args) : faultd_start(args);
+    struct net_opts o = {.user_agent = "cc-tui/bench", .ca_file = faultd_ca(busy.fake)};
+    busy.bed = bed_new(&o);
+    bed_run(busy.bed, begin_busy, NULL);
+    wait_for(list_rows, NULL, 1);
+    wait_for(look_up, (void *)on_detail, 1);
+    busy.target.base_url = (char *)(uintptr_t)faultd_url(busy.fake);
+    busy.target.sandbox_id = busy.ids[0];
+    wait_for(open_streams, NULL, STREAMS);
+    for (busy.next = 1; busy.next < busy.n; busy.next++) {
+        if (!faultd_config(busy.fake, "{\"reset\":true}"))
+            die("bench: the service is gone");
+        nanosleep(&gap, NULL);
+        int64_t at = bench_now_us();
+        wait_for(delete_one, NULL, 1);
+        bench_add(&s, (double)(look(busy.fake).first_us - at) / 1000);
+    }
+    snprintf(what, sizeof(what), "handed over to arrived, 1000 streams, %s", tls ? "TLS" : "plain");
+    bench_print(section, &(struct bench_row){what, "ms", NULL, &s, BENCH_VALUE_MAX, 5, true});
+    snprintf(what, sizeof(what), "the same, the worst of %d", s.n);
+    bench_value(section, what, "ms", bench_max(&s), BENCH_VALUE_MAX, 20, false);
+    bed_run(busy.bed, end_busy, NULL);
+    bed_free(busy.bed);
+    secret_free((struct secret *)(uintptr_t)busy.target.token);
+    faultd_stop(busy.fake);
+}
+
+static bool wanted(const char *part)
+{
+    const char *only = getenv("PART");
+    return !only || str_eq(only, part);
+}
+
 int main(void)
 {
+    fs_raise_nofile();
     if (!cli())
         bench_skip(section, "E2B's CLI", "tests/sdk/node_modules is not there (E2B_CLI names one)");
-    measure(20, true, 1.10);
-    measure(100, true, 1.15);
-    measure(1000, true, 1.50);
-    measure(100, false, 1.15);
-    measure(1000, false, 1.50);
-    left_overs();
-    key_press(false);
-    key_press(true);
+    if (wanted("tls")) {
+        measure(20, true, 1.10);
+        measure(100, true, 1.15);
+        measure(1000, true, 1.50);
+    }
+    if (wanted("plain")) {
+        measure(100, false, 1.15);
+        measure(1000, false, 1.50);
+    }
+    if (wanted("left"))
+        left_overs();
+    if (wanted("key")) {
+        key_press(false);
+        key_press(true);
+        press_busy(false);
+        press_busy(true);
+    }
     return 0;
 }
