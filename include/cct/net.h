@@ -18,7 +18,8 @@ struct net_opts {
     int max_per_host;        /* connections per host for ordinary requests on plain
                                 http; 0 = 64. Urgent ones and streams have their own,
                                 without a limit. Over TLS it is 8, 24 and 32: HTTP/2
-                                carries a hundred requests on each */
+                                carries a hundred requests on each (256 urgent ones
+                                where the server answered without HTTP/2) */
 };
 /* Any thread may post: messages arrive at on_msg on the net thread, urgent first.
  * Reads SSL_CERT_FILE and CURL_CA_BUNDLE and drops SSLKEYLOGFILE from the

@@ -44,6 +44,8 @@ static int on_timer(CURLM *multi, long ms, void *ctx)
     return 0;
 }
 
+#define WIDE 256L
+
 /* Made when its first request comes: each costs two descriptors and some thousand
  * bytes, and a command that only lists needs one of them. */
 struct lane *lane_get(struct net *n, enum lane_id id)
@@ -59,6 +61,7 @@ struct lane *lane_get(struct net *n, enum lane_id id)
         return l;
     l->net = n;
     l->due = -1;
+    l->wide = false;
     l->multi = c->multi_init();
     if (!l->multi)
         return NULL;
@@ -72,6 +75,24 @@ struct lane *lane_get(struct net *n, enum lane_id id)
     c->multi_setopt(l->multi, CURLMOPT_MAX_HOST_CONNECTIONS,
                     id == LANE_NORMAL_PLAIN ? (long)n->max_per_host : per_host[id]);
     return l;
+}
+
+/* A server without HTTP/2 takes one request on each connection: deletes that cannot
+ * share one may not wait for each other either. */
+void lane_heard(struct net *n, enum lane_id id, CURL *easy)
+{
+    struct lane *l = &n->lanes[id];
+    long version = 0;
+
+    if (id != LANE_URGENT || !l->multi)
+        return;
+    n->lib->easy_getinfo(easy, CURLINFO_HTTP_VERSION, &version);
+    bool wide = version == CURL_HTTP_VERSION_1_1 || version == CURL_HTTP_VERSION_1_0;
+    if (!version || wide == l->wide)
+        return;
+    l->wide = wide;
+    n->lib->multi_setopt(l->multi, CURLMOPT_MAXCONNECTS, wide ? WIDE : 32L);
+    n->lib->multi_setopt(l->multi, CURLMOPT_MAX_HOST_CONNECTIONS, wide ? WIDE : 24L);
 }
 
 /* Names and TLS sessions are shared by the lanes; one thread, so without locks. */

@@ -20,6 +20,7 @@ struct lane {
     struct net *net;
     CURLM *multi;
     int64_t due; /* when libcurl wants a call, or -1 */
+    bool wide;   /* many connections at once: its server has no HTTP/2 */
 };
 
 struct timer {
@@ -88,6 +89,7 @@ struct net {
 /* lane.c */
 int lanes_open(struct net *n, struct err *e);
 void lanes_close(struct net *n);
+void lane_heard(struct net *n, enum lane_id id, CURL *easy); /* an answer came */
 struct lane *lane_get(struct net *n, enum lane_id id); /* NULL: out of memory */
 void lanes_renew(struct net *n); /* nothing runs on them: without their connections */
 void lane_socket(struct net *n, struct lane *l, int fd, unsigned events);

@@ -97,6 +97,8 @@ static void finish(struct xfer *x, CURLcode rc)
     struct net_result r;
 
     answer_fill(x, rc, &r);
+    if (x->status && x->added)
+        lane_heard(n, x->lane, x->easy);
     unlink_easy(x);
     x->done = true;
     if (x->req->on_done)
