@@ -7,7 +7,7 @@
 #include <cct/util/xalloc.h>
 #include <stdlib.h>
 
-enum { GIVE_UP_MS = 10000, LOOK_MS = 150, ENDS_MS = 3000 };
+enum { GIVE_UP_MS = 10000, LOOK_MS = 150, ENDS_MS = 2000 };
 
 struct prockill {
     struct jobs *j;
@@ -18,7 +18,6 @@ struct prockill {
     int64_t until;  /* mono: so long its end is waited for */
     struct reach reach;
     struct envd *envd;
-    char *command;
 };
 
 static void prockill_free(struct prockill *k)
@@ -26,7 +25,6 @@ static void prockill_free(struct prockill *k)
     net_timer_cancel(k->j->o.net, k->timer);
     reach_cancel(&k->reach);
     envd_free(k->envd);
-    free(k->command);
     free(k);
 }
 
@@ -40,8 +38,7 @@ static void finish(struct prockill *k, const struct err *e)
     struct jobs *j = k->j;
 
     if (!e)
-        jobs_say(j, 0, k->row, "process %d was ended by %s: %s", k->pid, signal_name(k),
-                 k->command);
+        jobs_say(j, 0, k->row, "process %d was ended by %s", k->pid, signal_name(k));
     jobs_done(j, k->req_id, e, k->row);
     foreign_list_soon(j, k->row);
     for (size_t i = 0; i < j->priv->prockills.n; i++)
@@ -107,7 +104,6 @@ static void strike(struct prockill *k, const struct proc *p)
         return;
     }
     k->ident = p->ident;
-    k->command = xstrdup(p->command);
     envd_signal(k->envd, k->pid, k->hard, on_signalled, k);
 }
 

@@ -427,7 +427,8 @@ void session_raw_init(struct session *s, const struct sandbox *row); /* when it 
 void session_raw_free(struct session *s);
 void session_raw_go(struct session *s); /* follow, or read what another instance keeps */
 void session_raw_close(struct session *s);
-bool session_raw_takes_input(const struct session *s); /* no message is on its way */
+bool session_raw_takes_input(const struct session *s); /* now */
+void session_raw_echo(struct session *s, const char *text, const char *key);
 void session_raw_send(struct session *s, const char *text); /* then session_relay_input */
 
 #endif

@@ -401,12 +401,43 @@ void session_raw_free(struct session *s)
 
 /* --- input ----------------------------------------------------------------------- */
 
+/* Who follows it waits for the stream, or the answer would go by unseen. */
 bool session_raw_takes_input(const struct session *s)
 {
-    return !s->raw->text;
+    const struct session_raw *r = s->raw;
+    bool others = s->fo.state == FO_HOLD; /* another instance follows it */
+
+    return !r->text && (r->live || r->over || others || !wants_stream(s));
 }
 
 static void give(struct session *s);
+
+/* The record is another instance's: the message goes into it without a byte of output. */
+static void echo_into_record(struct session *s, const char *text)
+{
+    struct agent_event ev = AGENT_EVENT(AGENT_USER_ECHO);
+    struct buf json = BUF_INIT;
+    struct st_event *e = xcalloc(1, sizeof(*e));
+    struct st_append a = {.run = s->out.run.id, .offset = s->out.run.stored, .events = e,
+                          .n_events = 1};
+
+    ev.offset = e->offset = a.offset ? a.offset - 1 : 0;
+    /* behind those of the writer at that place, and other readers' by chance */
+    ev.index = e->index = SESSION_ECHO_INDEX + 1024 + (uint32_t)(clock_wall_ms() & 0xFFFFFF);
+    ev.text = (char *)text;
+    ev.time_ms = clock_wall_ms();
+    agent_event_to_json(&ev, &json);
+    e->json = buf_detach(&json, &e->len);
+    store_append(s->j->o.store, &a, (struct st_to){NULL, 0});
+}
+
+void session_raw_echo(struct session *s, const char *text, const char *key)
+{
+    if (s->out.open)
+        session_out_echo(s, s->out.pos, text, key);
+    else if (s->out.run.id)
+        echo_into_record(s, text);
+}
 
 static void input_done(struct session *s, enum session_input how, const char *why)
 {

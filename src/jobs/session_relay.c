@@ -250,7 +250,7 @@ void session_relay_input(struct session *s, enum session_input how, const char *
     }
     set_state(s, re->msg.id, MSG_QUEUED, MSG_SENT, NULL);
     if (how == INPUT_TAKEN) {
-        session_out_echo(s, s->out.pos, re->msg.text, re->msg.key);
+        session_raw_echo(s, re->msg.text, re->msg.key);
         session_relay_delivered(s, re->msg.id);
     } else {
         unconfirmed(s, why);

@@ -58,42 +58,32 @@ static int setup(void **state)
     return 0;
 }
 
-static bool killed(struct appbed *b, const void *arg)
-{
-    (void)arg;
-    return app_model(b->app)->kill && app_model(b->app)->kill->phase == KILL_REPORT;
-}
+static struct rawhttp_box boxes[4]; /* of the test at hand */
+static size_t n_boxes;
 
 /* Nothing of one test is left for the next one. */
 static int teardown(void **state)
 {
-    struct appbed *b = *state;
-    size_t n;
+    int fd = rawhttp_dial(local->control);
 
-    if (!b->app)
-        open_app(b, NULL);
-    n = foreign_kill_count(b, true);
-    app_kill_all_open(b->app, true);
-    if (n) {
-        appbed_must(b, app_kill_all_open(b->app, true));
-        appbed_must(b, app_kill_all_confirm(b->app, true, n));
-        assert_true(appbed_wait(b, killed, NULL));
-    }
-    appbed_free(b);
+    appbed_free(*state);
+    while (n_boxes)
+        rawhttp_box_call(local, fd, &boxes[--n_boxes], "DELETE", "", NULL);
+    close(fd);
     return 0;
 }
 
 static struct foreign_box new_box(void)
 {
     struct foreign_box x = {.port = local->traffic};
-    struct rawhttp_box raw;
+    struct rawhttp_box *raw = &boxes[n_boxes++];
     int fd = rawhttp_dial(local->control);
 
-    assert_int_equal(rawhttp_create(local, fd, "{\"templateID\":\"base\",\"timeout\":600}", &raw),
+    assert_int_equal(rawhttp_create(local, fd, "{\"templateID\":\"base\",\"timeout\":600}", raw),
                      201);
     close(fd);
-    str_copy(x.id, sizeof(x.id), raw.id);
-    str_copy(x.token, sizeof(x.token), raw.token);
+    str_copy(x.id, sizeof(x.id), raw->id);
+    str_copy(x.token, sizeof(x.token), raw->token);
     return x;
 }
 

@@ -150,7 +150,7 @@ static void test_damaged_lists(void **state)
 
 /* --- losses ----------------------------------------------------------------------- */
 
-#define TICKS "n=0; while :; do n=$((n+1)); echo tick-$n; sleep 0.05; done"
+#define TICKS "n=0; while :; do n=$((n+1)); echo tick-$n; sleep 0.02; done"
 
 static void test_stream_is_cut(void **state)
 {
@@ -215,8 +215,8 @@ static void test_paused_is_left_alone(void **state)
     assert_true(appbed_wait(b, is_paused, NULL));
     foreign_watch_is(b, id, WATCH_PAUSED);
     from = all_requests();
-    lists = requests("GET", "/v2/sandboxes", 0) + 10;
-    assert_true(appbed_wait(b, many_lists, &lists)); /* some seconds of polling */
+    lists = requests("GET", "/v2/sandboxes", 0) + 6;
+    assert_true(appbed_wait(b, many_lists, &lists));
     assert_int_equal(requests("POST", "/process.Process", from), 0);
     assert_int_equal(requests("POST", "/sandboxes", from), 0);
     assert_int_equal(model_procs(app_model(b->app), id)->state, PROCS_CANNOT);
@@ -309,7 +309,7 @@ static void test_reader_is_slow(void **state)
     int pid = foreign_start(&x, FOREIGN_NO_INPUT,
                             "while [ ! -e gate ]; do sleep 0.05; done;"
                             "i=0; while [ $i -lt 400 ]; do head -c 65536 /dev/zero | tr '\\0' x;"
-                            "i=$((i+1)); done; echo; touch done; sleep 1; echo after; sleep 300");
+                            "i=$((i+1)); done; echo; touch done; while :; do echo after; sleep 0.1; done");
 
     appbed_must(b, app_proc_watch(b->app, id, pid, 0));
     foreign_watch_is(b, id, WATCH_LIVE);

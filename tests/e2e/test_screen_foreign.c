@@ -180,7 +180,7 @@ static void test_sizes(void **state)
     shows("2 processes:");
     shows("while read a");
     rig_resize(&rig, 60, 200);
-    shows("FOLDER");
+    shows("while read a; do echo got-$a; done");
     rig_resize(&rig, 24, 80);
     shows("2 processes:");
     rig_type(&rig, "q");

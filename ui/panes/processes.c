@@ -99,11 +99,12 @@ struct columns {
 
 static struct columns columns_for(int w, const struct procs *p)
 {
-    struct columns c = {.cwd = w >= CWD_FROM ? CWD_CELLS : 0};
+    struct columns c = {0};
 
-    for (size_t i = 0; w >= TAG_FROM && i < p->n; i++)
-        if (p->v[i].tag)
-            c.tag = TAG_CELLS;
+    for (size_t i = 0; i < p->n; i++) { /* columns that say something */
+        c.cwd = w >= CWD_FROM && p->v[i].cwd ? CWD_CELLS : c.cwd;
+        c.tag = w >= TAG_FROM && p->v[i].tag ? TAG_CELLS : c.tag;
+    }
     c.command = w - 2 - PID_CELLS - c.cwd - c.tag;
     return c;
 }
