@@ -292,6 +292,46 @@ static void event_line(struct script *s, char *line)
     script_post(s, ev);
 }
 
+/* PID COMMAND, with '|' between processes */
+static void add_procs(struct procs *p, char *line)
+{
+    char *save = NULL;
+    p->v = xcalloc(16, sizeof(*p->v));
+    for (char *one = strtok_r(line, "|", &save); one && p->n < 16;
+         one = strtok_r(NULL, "|", &save)) {
+        struct proc *v = &p->v[p->n++];
+        one += *one == ' ';
+        v->pid = (int)strtoll(word(&one), NULL, 10);
+        v->ident = (uint64_t)v->pid * 7;
+        v->command = xstrdup(one);
+        if (v->pid % 2 == 0)
+            v->cwd = xstrdup("/home/user/work");
+    }
+}
+
+/* procs ID listed|asking|cannot none|live|lost|ended PID-WATCHED [TEXT or processes] */
+static void procs_line(struct script *s, char *line)
+{
+    static const char *const states[] = {"unknown", "asking", "listed", "cannot"};
+    static const char *const watches[] = {"none", "opening", "live", "lost", "paused", "ended"};
+    struct ev_procs *ev = ev_new(EV_PROCS);
+    ev->sandbox = (uint64_t)strtoll(word(&line), NULL, 10);
+    const char *w = word(&line);
+    for (int i = 0; i < 4; i++)
+        if (!strcmp(w, states[i]))
+            ev->p.state = (enum procs_state)i;
+    w = word(&line);
+    for (int i = 0; i < 6; i++)
+        if (!strcmp(w, watches[i]))
+            ev->p.watch = (enum watch_state)i;
+    ev->p.watched = (int)strtoll(word(&line), NULL, 10);
+    if (ev->p.state == PROCS_CANNOT)
+        ev->p.text = xstrdup(line);
+    else if (ev->p.state == PROCS_LISTED)
+        add_procs(&ev->p, line);
+    script_post(s, ev);
+}
+
 static void message_line(struct script *s, char *line)
 {
     struct ev_message *ev = ev_new(EV_MESSAGE);
@@ -440,6 +480,8 @@ static bool feed_line(struct script *s, const char *w, char *rest, const char *w
         kill_line(s, rest);
     else if (!strcmp(w, "event"))
         event_line(s, rest);
+    else if (!strcmp(w, "procs"))
+        procs_line(s, rest);
     else if (!strcmp(w, "message"))
         message_line(s, rest);
     else if (!strcmp(w, "done"))

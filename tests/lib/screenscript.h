@@ -29,6 +29,8 @@ void script_release(struct script *s);
  *   listed SECONDS (ago: for the next link)    gone ID (the row vanishes)
  *   rows N FIRST-ID  agent ID {event}  lines ID N TEXT (N text events, "%d" counts)
  *   message ID SANDBOX STATE TEXT     event LEVEL SANDBOX TEXT    tool NAME TEMPLATE [KEY]
+ *   procs ID asking|listed|cannot none|live|lost|paused|ended WATCHED [WHY, or
+ *       PID COMMAND | PID COMMAND ...; even pids have a folder]
  *   kill PHASE N_PROJECT N_ACCOUNT KILLED ALREADY FAILED ALIVE
  *       [unverified | grace | account]
  *   keys j "typed" Enter <pasted>     drawn after each;   ahead K y   typed ahead: not drawn
