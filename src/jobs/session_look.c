@@ -117,6 +117,7 @@ static void say_gap(struct session *s)
         return;
     s->fo.wrong = false;
     s->out.agent = AG_IDLE; /* the turn's end may be among what is lost */
+    s->due = 0;
     s->fo.gap = 0;
 }
 

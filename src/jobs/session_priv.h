@@ -263,6 +263,8 @@ struct session {
     ARR(char *) echoes; /* whose messages are being looked up */
     char echo_key[80];
     bool turn_echoed; /* the turn at hand took a message in */
+    uint64_t due, due_from; /* taken in without an echo, its turn's begin is still to be
+                               read, behind that byte; 0 = none */
     struct buf answer; /* text of the current turn */
     char *answer_id;
     struct show sh;
@@ -402,6 +404,9 @@ void session_turn_old_echo(struct session *s, const char *text);
 /* A run began with this message as its input. */
 void session_turn_run(struct session *s, const char *id, uint64_t offset);
 void session_turn_delivered(struct session *s, uint64_t message);
+/* The sandbox says that it was taken in, and its turn is not read yet: that one is its
+ * answer, not the end of an earlier one that we read late. */
+void session_turn_due(struct session *s, uint64_t message);
 /* Taken in without an echo that we knew: its turn may be over. */
 void session_turn_missed(struct session *s, uint64_t message);
 void session_turn_fail(struct session *s, uint64_t message, const struct err *e);

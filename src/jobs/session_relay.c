@@ -29,7 +29,7 @@ static void on_changed(void *ctx, struct st_reply *r)
     if (r->err.code || !r->msg.id || (!r->got && r->msg.state != MSG_DELIVERED))
         return;
     session_show_message(s, &r->msg);
-    if (r->msg.state == MSG_DELIVERED)
+    if (r->msg.state == MSG_DELIVERED && r->msg.id != s->due)
         session_turn_delivered(s, r->msg.id);
     if (r->msg.state != MSG_FAILED && r->msg.state != MSG_UNCONFIRMED)
         return;
@@ -376,10 +376,12 @@ static void on_check(void *ctx, const struct envd_run_result *r)
         unconfirmed(s, "the agent ended while it was being handed over");
         session_relay(s);
     } else if (r->err.code == 0 && t == TAKEN_YES && moved_on) {
-        bool echoes = s->ad->echoes;
+        bool echoes = s->ad->echoes, ours = re->moving && s->ad->mode == AGENT_PERSISTENT;
 
         if (!echoes)
             session_out_echo(s, s->out.pos, re->msg.text, re->msg.key);
+        if (!echoes && ours && !ended)
+            session_turn_due(s, re->msg.id);
         if (echoes) { /* its echo went by unseen, and perhaps the turn too */
             session_turn_missed(s, re->msg.id);
             if (s->sh.on)
@@ -389,6 +391,8 @@ static void on_check(void *ctx, const struct envd_run_result *r)
     } else if (r->err.code == 0 && ended) {
         unconfirmed(s, "the agent ended before it was taken in");
     } else {
+        if (r->err.code == 0 && t == TAKEN_NO)
+            session_life_wake(s); /* the line that wakes the keeper may have been lost */
         session_timer(s, &re->timer, check_delay(s), check);
     }
 }

@@ -64,10 +64,11 @@ void session_turn_ended(struct session *s)
             "the agent has ended: the message is queued and goes to it after a restart");
     for (size_t i = s->waiters.n; i-- > 0;) {
         const struct waiter *w = &s->waiters.v[i];
-        bool handed = w->in_turn || (s->re.step == RE_SENT && s->re.msg.id == w->message);
+        bool handed = w->in_turn || w->message == s->due || (s->re.step == RE_SENT && s->re.msg.id == w->message);
 
         waiter_end(s, i, handed ? &none : &waits, AGENT_FAILED, NULL, -1);
     }
+    s->due = 0;
 }
 
 void session_turn_delivered(struct session *s, uint64_t message)
@@ -75,6 +76,24 @@ void session_turn_delivered(struct session *s, uint64_t message)
     for (size_t i = 0; i < s->waiters.n; i++)
         if (s->waiters.v[i].message == message)
             s->waiters.v[i].in_turn = true;
+}
+
+void session_turn_due(struct session *s, uint64_t message)
+{
+    s->due = message;
+    s->due_from = s->out.pos;
+    session_agent(s, AG_WORKING); /* the next message waits for its end */
+}
+
+static bool take_due(struct session *s)
+{
+    uint64_t id = s->due;
+
+    if (!id || agent_dec_offset(s->out.dec) < s->due_from)
+        return false;
+    s->due = 0;
+    session_turn_delivered(s, id);
+    return true;
 }
 
 void session_turn_missed(struct session *s, uint64_t message)
@@ -95,7 +114,7 @@ static void use_state(struct session *s, size_t i, const struct message *m)
 
     free(w->text);
     w->text = xstrdup(m->text);
-    if (m->state == MSG_DELIVERED && !w->in_turn) {
+    if (m->state == MSG_DELIVERED && !w->in_turn && w->message != s->due) {
         w->in_turn = true;
         if (s->out.caught_up && s->out.agent == AG_IDLE)
             waiter_end(s, i, NULL, AGENT_OK, buf_str(&s->answer), -1);
@@ -268,7 +287,7 @@ const char *session_turn_event(struct session *s, const struct agent_event *ev)
     case AGENT_TURN_BEGIN:
         buf_clear(&s->answer);
         s->turn_echoed = false;
-        if (!s->ad->echoes && in_flight(s)) {
+        if (!s->ad->echoes && !take_due(s) && in_flight(s)) {
             session_out_echo(s, ev->offset, s->re.msg.text, s->re.msg.key);
             take_in(s);
         }

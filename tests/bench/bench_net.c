@@ -217,7 +217,7 @@ static void on_end(void *ctx, const struct envd_end *end)
 static void start_flood(void *ctx)
 {
     char *url = mini_url(srv, "");
-    struct envd_target t = {url, "i1", NULL};
+    struct envd_target t = {.base_url = url, .sandbox_id = "i1"};
     struct envd_proc_spec s = {.cmd = "yes"};
     struct envd_proc_cb cb = {.on_data = on_data, .on_end = on_end};
 

@@ -169,21 +169,6 @@ static void tell(int fd, const struct verdict *v)
         _exit(3);
 }
 
-/* What the screen would have told, for who looks into a failure. */
-static void explain(const struct chaosbed *b, int seed)
-{
-    const struct model *m = app_model(b->app->app);
-    const struct sandbox *r = model_sandbox(m, b->row);
-
-    fprintf(stderr, "# seed %d: link %d, state %d, agent %d\n", seed, (int)m->link,
-            r ? (int)r->state : -1, r ? (int)r->agent : -1);
-    for (size_t i = m->n_messages > 4 ? m->n_messages - 4 : 0; i < m->n_messages; i++)
-        fprintf(stderr, "# message in state %d: %.40s\n", (int)m->messages[i].state,
-                m->messages[i].text);
-    for (size_t i = m->n_events > 8 ? m->n_events - 8 : 0; i < m->n_events; i++)
-        fprintf(stderr, "# said: %s\n", m->events[i].text);
-}
-
 static void lane(int fd, bool tls, int first, int last, int step)
 {
     struct app_opts o = {.follow_all = true, .poll_ms = 300, .keepalive_s = 1};
@@ -205,7 +190,7 @@ static void lane(int fd, bool tls, int first, int last, int step)
         str_copy(v.text, sizeof(v.text), e.text);
         tell(fd, &v);
         if (!v.ok)
-            explain(b, seed);
+            chaosbed_explain(b, seed);
         if (!v.ok && e.code == ERR_TIMEOUT)
             break;
     }
@@ -228,6 +213,8 @@ int main(void)
     int64_t worst = 0;
     struct verdict v;
 
+    if (only < 0 && !chaosbed_tls_possible())
+        only = 0;
     if (lanes > LANES_MAX)
         lanes = LANES_MAX;
     if (lanes > last - first + 1)

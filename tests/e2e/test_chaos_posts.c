@@ -3,8 +3,7 @@
  *
  *   CALLS=10000 build/release/tests/e2e/test_chaos_posts     more calls (default 300)
  *   SEED=7 ...                                               other accidents */
-#include "../lib/appbed.h"
-#include "../lib/faultproc.h"
+#include "../lib/chaosbed.h"
 #include "../lib/sidebyside.h"
 
 #include <cct/util/arr.h>
@@ -245,15 +244,95 @@ static void test_an_action_is_one_post(void **state)
     appbed_close(b);
 }
 
+/* --- messages -------------------------------------------------------------------- */
+
+/* On the way to the agent: the upload, the move, the line that wakes the keeper. */
+static void arm_messages(struct chaosbed *b, int wave)
+{
+    static const char *const paths[] = {"/files", "/filesystem.Filesystem/*",
+                                        "/process.Process/SendInput"};
+    struct buf json = BUF_INIT;
+
+    buf_addf(&json, "{\"reset\":true,\"seed\":%d,\"rules\":[", seed * 20011 + wave);
+    for (size_t i = 0; i < 3; i++) {
+        add_rules(&json, done, paths[i]);
+        add_rules(&json, not_done, paths[i]);
+    }
+    buf_adds(&json, "{\"path\":\"/process.Process/Start\",\"percent\":5,\"status\":503}]}");
+    assert_true(faultd_config(b->fake, buf_str(&json)));
+    buf_release(&json);
+}
+
+static int count_posts(struct chaosbed *b)
+{
+    char *text = faultd_http(b->fake, "GET", "/_faultd/log", "");
+    struct cJSON *j;
+    int n = 0;
+
+    assert_non_null(text);
+    j = json_parse(text, strlen(text), NULL);
+    for (const struct cJSON *e = json_first(json_get(j, "requests")); e; e = json_next(e))
+        n += str_eq(json_str(e, "method", ""), "POST") &&
+             !str_starts(json_str(e, "path", ""), "/sandboxes");
+    json_free(j);
+    free(text);
+    return n;
+}
+
+static void test_a_message_is_taken_once(void **state)
+{
+    struct app_opts o = {.follow_all = true, .poll_ms = 300, .keepalive_s = 1};
+    int messages = calls / 30, sent = 0, n_posts = 0;
+    struct err e = {0};
+    struct chaosbed *b;
+    (void)state;
+
+    if (!chaosbed_tls_possible())
+        skip();
+    b = chaosbed_new(true, &o, &e);
+    if (!b || !chaosbed_session(b, &e))
+        fail_msg("%s", e.text);
+    for (int wave = 0; sent < messages; wave++) {
+        uint64_t req[10];
+        int n = 0, first = sent;
+
+        arm_messages(b, wave);
+        for (; n < 10 && sent < messages; n++, sent++) {
+            char text[32];
+
+            snprintf(text, sizeof(text), "emit m%d 1", sent);
+            req[n] = app_send(b->app->app, b->row, text, true);
+        }
+        if (!chaosbed_ended(b, req, (size_t)n, 60000, &e) && (chaosbed_explain(b, wave), true))
+            fail_msg("%s", e.text);
+        n_posts += count_posts(b);
+        assert_true(faultd_config(b->fake, "{\"rules\":[]}"));
+        if (!chaosbed_read(b, &e) || !chaosbed_same(b, &e))
+            fail_msg("%s", e.text);
+        for (int i = first; i < sent; i++) {
+            char tag[16];
+
+            snprintf(tag, sizeof(tag), "m%d", i);
+            if (!chaosbed_lines(b, tag, 1, &e))
+                fail_msg("%s", e.text);
+        }
+    }
+    printf("# %d messages in %d POSTs, none taken twice\n", messages, n_posts);
+    chaosbed_free(b);
+}
+
 static int run_group(int i)
 {
     const struct CMUnitTest actions[] = {
         cmocka_unit_test_setup_teardown(test_an_action_is_one_post, setup, teardown),
     };
+    const struct CMUnitTest message[] = {
+        cmocka_unit_test(test_a_message_is_taken_once),
+    };
 
-    (void)i;
     appbed_main();
-    return cmocka_run_group_tests(actions, NULL, NULL);
+    return i == 0 ? cmocka_run_group_tests(actions, NULL, NULL)
+                  : cmocka_run_group_tests(message, NULL, NULL);
 }
 
 int main(void)
@@ -261,5 +340,5 @@ int main(void)
     calls = number("CALLS", CALLS);
     seed = number("SEED", 1);
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    return side_by_side(1, run_group);
+    return side_by_side(2, run_group);
 }

@@ -126,6 +126,16 @@ static bool on_its_own(struct direct *d, void (*fn)(void *ctx), struct err *e)
     return d->err.code == 0;
 }
 
+bool chaosbed_tls_possible(void)
+{
+    const char *b = getenv("B");
+    char *cmd = xasprintf("%s/faultd probe >/dev/null 2>&1", b ? b : "build/asan");
+    bool ok = system(cmd) == 0;
+
+    free(cmd);
+    return ok;
+}
+
 /* --- life ------------------------------------------------------------------------ */
 
 static bool link_ok(struct appbed *b, const void *arg)
@@ -350,4 +360,18 @@ bool chaosbed_same(struct chaosbed *b, struct err *e)
     err_set(e, ERR_CONFLICT, "stored and real bytes differ at %zu (stored %zu, real %zu)", i,
             b->raw.len, b->truth.len);
     return false;
+}
+
+void chaosbed_explain(const struct chaosbed *b, int seed)
+{
+    const struct model *m = app_model(b->app->app);
+    const struct sandbox *r = model_sandbox(m, b->row);
+
+    fprintf(stderr, "# seed %d: link %d, state %d, agent %d\n", seed, (int)m->link,
+            r ? (int)r->state : -1, r ? (int)r->agent : -1);
+    for (size_t i = m->n_messages > 12 ? m->n_messages - 12 : 0; i < m->n_messages; i++)
+        fprintf(stderr, "# message in state %d: %.40s\n", (int)m->messages[i].state,
+                m->messages[i].text);
+    for (size_t i = m->n_events > 8 ? m->n_events - 8 : 0; i < m->n_events; i++)
+        fprintf(stderr, "# said: %s\n", m->events[i].text);
 }

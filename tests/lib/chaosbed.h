@@ -23,6 +23,8 @@ struct chaosbed {
     struct buf raw;            /* what cc-tui stored of the agent's output, so far */
     struct buf truth;          /* out.log in the sandbox, read past the proxies */
 };
+/* Can faultd run processes here? Without that there is only the local provider. */
+bool chaosbed_tls_possible(void);
 /* Starts all of it; the account is in force and the first list is there. NULL with *e. */
 struct chaosbed *chaosbed_new(bool tls, const struct app_opts *o, struct err *e);
 void chaosbed_free(struct chaosbed *b);
@@ -40,6 +42,8 @@ bool chaosbed_read(struct chaosbed *b, struct err *e);
 bool chaosbed_lines(struct chaosbed *b, const char *tag, int n, struct err *e);
 /* The stored bytes are the beginning of the log in the sandbox, or all of it. */
 bool chaosbed_same(struct chaosbed *b, struct err *e);
+/* What the screen would tell, to stderr, for who looks into a failure. */
+void chaosbed_explain(const struct chaosbed *b, int seed);
 /* A stream of numbers: the same seed, the same numbers. */
 uint64_t chaos_random(uint64_t *state);
 
