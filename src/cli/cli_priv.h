@@ -65,6 +65,12 @@ void cli_print_array(const char *lines, size_t len);
 int cli_system_logs(struct cli *c);
 
 /* --- the application (session.c) --------------------------------------------- */
+/* One of several requests that are waited for together. */
+struct cli_wait {
+    uint64_t req;
+    bool done;
+    struct err err;
+};
 struct cli_app {
     struct app *app;
     const struct cli *c;
@@ -77,6 +83,8 @@ struct cli_app {
     char *sandbox_id, *text;
     int outcome, exit_code;
     bool asked;      /* for the vault's passphrase */
+    struct cli_wait *waits; /* borrowed while they are waited for */
+    size_t n_waits;
     bool progress;   /* tell kill-all's progress on stderr */
 };
 /* Start everything; follow_all stays off. 0 or a negative code. */
@@ -90,6 +98,8 @@ int cli_app_unlock(struct cli_app *a, struct err *e);
 void cli_app_close(struct cli_app *a);
 /* Wait for the end of a request: 0 or its error; ERR_CANCELLED after SIGINT. */
 int cli_app_wait(struct cli_app *a, uint64_t req, struct err *e);
+/* Wait until all have ended; their errors stand in them. */
+int cli_app_wait_all(struct cli_app *a, struct cli_wait *v, size_t n, struct err *e);
 /* Let events come until `ready` says so, at most ms (-1 = no limit). ERR_TIMEOUT. */
 int cli_app_until(struct cli_app *a, bool (*ready)(struct cli_app *a), int ms, struct err *e);
 /* Stay until the newest message to a sandbox was put into it: once we are gone nobody may

@@ -188,22 +188,28 @@ static int ask_named(const struct cli *c, const struct report *r)
     return status;
 }
 
+/* All at once: one list proves them together. */
 static int kill_named(struct cli_app *a, struct report *r, struct err *e)
 {
+    struct cli_wait *w = xcalloc(r->v.n, sizeof(*w));
     for (size_t i = 0; i < r->v.n; i++) {
         struct target *t = &r->v.v[i];
         const struct sandbox *s = model_sandbox(app_model(a->app), t->id);
-        if (!s || !cli_is_up(s)) {
-            t->result = T_GONE;
-            continue;
-        }
-        if (cli_app_wait(a, app_kill(a->app, t->id), e) == 0)
-            continue;
-        if (a->signal)
-            return e->code;
-        t->result = e->code == ERR_NOTFOUND ? T_GONE : T_FAILED;
-        t->reason = t->result == T_FAILED ? xstrdup(e->text) : NULL;
+        w[i].done = !s || !cli_is_up(s);
+        t->result = w[i].done ? T_GONE : T_KILLED;
+        w[i].req = w[i].done ? 0 : app_kill(a->app, t->id);
     }
+    int rc = cli_app_wait_all(a, w, r->v.n, e);
+    for (size_t i = 0; i < r->v.n; i++) {
+        struct target *t = &r->v.v[i];
+        if (!w[i].err.code)
+            continue;
+        t->result = w[i].err.code == ERR_NOTFOUND ? T_GONE : T_FAILED;
+        t->reason = t->result == T_FAILED ? xstrdup(w[i].err.text) : NULL;
+    }
+    free(w);
+    if (rc != 0)
+        return rc;
     r->verified = cli_app_refresh(a, e) == 0;
     for (size_t i = 0; i < r->v.n && r->verified; i++) {
         struct target *t = &r->v.v[i];

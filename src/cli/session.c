@@ -61,6 +61,11 @@ static void on_event(void *ctx, const struct msg *ev)
         tell_event(a, (const struct ev_event *)ev);
     if (ev->type == EV_KILL && a->progress)
         kill_progress((const struct ev_kill *)ev);
+    for (size_t i = 0; ev->type == EV_DONE && i < a->n_waits; i++)
+        if (a->waits[i].req == ev->req_id) {
+            a->waits[i].err = ((const struct ev_done *)ev)->err;
+            a->waits[i].done = true;
+        }
     if (ev->type != EV_DONE || !a->wanted || ev->req_id != a->wanted)
         return;
     const struct ev_done *d = (const struct ev_done *)ev;
@@ -218,6 +223,23 @@ int cli_app_wait(struct cli_app *a, uint64_t req, struct err *e)
     if (a->err.code != 0)
         *e = a->err;
     return a->err.code;
+}
+
+static bool all_done(struct cli_app *a)
+{
+    for (size_t i = 0; i < a->n_waits; i++)
+        if (!a->waits[i].done)
+            return false;
+    return true;
+}
+
+int cli_app_wait_all(struct cli_app *a, struct cli_wait *v, size_t n, struct err *e)
+{
+    a->waits = v;
+    a->n_waits = n;
+    int rc = cli_app_until(a, all_done, -1, e);
+    a->n_waits = 0;
+    return rc;
 }
 
 int cli_app_fail(const struct cli_app *a, const struct err *e)

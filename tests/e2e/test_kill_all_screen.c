@@ -237,7 +237,9 @@ static void wait_until_kept(pid_t pid)
 static void test_killed_in_the_middle(void **state)
 {
     static const char *const args[] = {"kill", "--all", "--scope", "account", "--yes", NULL};
+    static const char *const look[] = {"ls", NULL};
     const char *env[] = {KEY, url, data, NULL};
+    struct runcmd other = {.home = home.home, .out = -1, .err = -1};
 
     (void)state;
     config("{\"reset\":true,\"sandboxes\":30,\"paused\":10,\"rules\":[{\"method\":\"DELETE\","
@@ -245,6 +247,11 @@ static void test_killed_in_the_middle(void **state)
     runcmd_start(&home, args, env);
     wait_for_deletes(40);
     wait_until_kept(home.pid);
+    runcmd_start(&other, look, env); /* whoever comes while it is at work leaves it that */
+    assert_int_equal(runcmd_end(&other, SOON), 0);
+    assert_int_equal(counted("open"), 40);
+    buf_release(&other.text);
+    buf_release(&other.talk);
     runcmd_kill(&home, SIGKILL);
     assert_int_equal(runcmd_end(&home, SOON), 128 + SIGKILL);
     assert_int_equal(left(), 40);
