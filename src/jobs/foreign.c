@@ -54,6 +54,13 @@ static void again(struct foreign *f, int64_t ms)
     f->timer = f->looked ? net_timer(f->j->o.net, ms, list_now, f) : 0;
 }
 
+/* The next one comes right after a complete list of the sandboxes: what we know of this one
+ * is fresh then, and one that somebody has paused is not woken by our asking. */
+static void rest(struct foreign *f)
+{
+    f->due = clock_mono_ms() + LIST_MS;
+}
+
 /* What was listed goes: it may be wrong by now. */
 static void cannot(struct foreign *f, const struct err *e)
 {
@@ -64,7 +71,7 @@ static void cannot(struct foreign *f, const struct err *e)
         foreign_post(f);
     }
     answer(f, e);
-    again(f, LIST_MS);
+    rest(f);
 }
 
 /* --- the list -------------------------------------------------------------------- */
@@ -100,7 +107,7 @@ static void on_list(void *ctx, const struct envd_result *r)
         foreign_post(f);
     }
     answer(f, NULL);
-    again(f, LIST_MS);
+    rest(f);
 }
 
 static void on_reached(void *ctx, struct envd *take, const struct err *e)
@@ -122,6 +129,7 @@ static void list_now(void *ctx)
     struct err e = {0};
 
     f->timer = 0;
+    f->due = 0;
     if (f->call || f->reach.call)
         return;
     if (reach_refusal(row, &e)) {
@@ -163,8 +171,10 @@ static void look(struct foreign *f, bool on)
         foreign_post(f);
     }
     /* whoever only passes by with the cursor asks nothing */
-    again(f, f->listed_at && since < LIST_MS && LIST_MS - since > FIRST_MS ? LIST_MS - since
-                                                                         : FIRST_MS);
+    if (f->p.state != PROCS_LISTED || since >= LIST_MS)
+        again(f, FIRST_MS);
+    else
+        f->due = f->listed_at + LIST_MS;
 }
 
 void foreign_list_soon(struct jobs *j, uint64_t row)
@@ -237,8 +247,11 @@ void core_foreign_state(struct jobs *j, const struct sandbox *row)
 {
     struct foreign *f = foreign_find(j, row->id);
 
+    struct err e;
+    bool refused = reach_refusal(row, &e) != 0;
+
     procwatch_row_state(j, row);
-    if (f && f->looked && !f->call && !f->reach.call)
+    if (f && f->looked && !f->call && !f->reach.call && refused != (f->p.state == PROCS_CANNOT))
         again(f, 0); /* says "paused", or lists again */
 }
 
@@ -257,6 +270,13 @@ void core_foreign_relocate(struct jobs *j)
 
 void core_foreign_listed(struct jobs *j)
 {
+    int64_t now = clock_mono_ms();
+    size_t it = 0;
+    struct foreign *f;
+
+    while ((f = map_next(j->priv->foreign, &it, NULL, NULL)))
+        if (f->looked && f->due && f->due <= now && !f->timer)
+            list_now(f);
     adopt_refresh(j);
 }
 

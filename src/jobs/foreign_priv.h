@@ -75,7 +75,7 @@ struct foreign {
     struct reach reach;
     struct envd *envd;
     uint64_t call, timer;
-    int64_t listed_at;  /* mono ms, of the last answer */
+    int64_t listed_at, due; /* mono ms, of the last answer; of the next list, 0 = under way */
     ARR(uint64_t) asked; /* requests that one list answers */
     struct procs p;     /* as told last, without the watch */
     struct livewatch *watch;

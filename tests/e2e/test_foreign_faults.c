@@ -3,6 +3,7 @@
  * the one that was meant. What cc-tui sent is read from the service's log. */
 #include "../lib/faultproc.h"
 #include "../lib/foreignbed.h"
+#include "../lib/rawhttp.h"
 
 #include <cct/util/json.h>
 #include <cct/util/str.h>
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -223,6 +225,28 @@ static void test_paused_is_left_alone(void **state)
     assert_non_null(strstr(model_procs(app_model(b->app), id)->text, "resume it first"));
 }
 
+/* Somebody else paused it, which we learn by the stream's end or by the next list. */
+static void test_paused_by_another(void **state)
+{
+    struct appbed *b = *state;
+    uint64_t id;
+    struct foreign_box x = the_box(b, &id);
+    int pid = foreign_start(&x, FOREIGN_NO_INPUT, TICKS), fd = rawhttp_dial(x.port);
+    char *path = xasprintf("/sandboxes/%s/pause", x.id);
+    size_t from;
+
+    app_procs(b->app, id, true);
+    appbed_must(b, app_proc_watch(b->app, id, pid, 0));
+    foreign_shows(b, id, "tick-");
+    assert_int_equal(rawhttp_call(fd, x.port, KEY, "POST", path, "{}", NULL), 204);
+    from = all_requests();
+    foreign_watch_is(b, id, WATCH_PAUSED);
+    assert_true(appbed_wait(b, is_paused, NULL));
+    assert_int_equal(requests("POST", "/process.Process", from), 0);
+    close(fd);
+    free(path);
+}
+
 /* --- another process under the same number ---------------------------------------- */
 
 static char *list_of(int pid, const char *command)
@@ -334,6 +358,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_stream_is_cut, setup, teardown),
         cmocka_unit_test_setup_teardown(test_ended_while_cut, setup, teardown),
         cmocka_unit_test_setup_teardown(test_paused_is_left_alone, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_paused_by_another, setup, teardown),
         cmocka_unit_test_setup_teardown(test_number_is_given_anew, setup, teardown),
         cmocka_unit_test_setup_teardown(test_input_for_another, setup, teardown),
         cmocka_unit_test_setup_teardown(test_lost_answer_of_input, setup, teardown),

@@ -207,8 +207,8 @@ static int watch(struct ui *ui, struct view *v)
         ui_status(ui, 0, "no process to watch");
     } else if (s->session && !s->foreign) {
         /* the place of its output is taken by what is kept */
-        ui_status(ui, 1, "%s has a transcript of its own: 'cc-tui watch %s %d' shows this process",
-                  s->name, s->sandbox_id ? s->sandbox_id : s->name, one->pid);
+        ui_status(ui, 1, "in a shell: cc-tui watch %s %d (here is the sandbox's own transcript)",
+                  s->name, one->pid);
     } else {
         if (!is_watched(p, one) || p->watched_ident != one->ident)
             app_proc_watch(ui->app, ui->selected, one->pid, one->ident);
