@@ -147,9 +147,12 @@ uint64_t app_kill_all_open(struct app *a, bool account_scope)
 uint64_t app_kill_all_confirm(struct app *a, bool account_scope, size_t expected)
 {
     struct cmd *c = app_cmd(a, CMD_KILL_CONFIRM);
+    const struct ev_kill *k = a->model->kill;
 
     c->on = account_scope;
     c->n = (int64_t)expected;
+    if (k && k->phase == KILL_ARMED && k->account_scope == account_scope)
+        c->id = k->set; /* the very ones, not only as many */
     return app_post(a, c);
 }
 

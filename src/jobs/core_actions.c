@@ -501,7 +501,7 @@ static void kill_all(struct jobs *j, struct cmd *c)
     else if (c->m.type == CMD_KILL_OPEN)
         core_killall_open(j, c->m.req_id, c->on);
     else if (c->m.type == CMD_KILL_CONFIRM)
-        core_killall_confirm(j, c->m.req_id, c->on, c->n);
+        core_killall_confirm(j, c->m.req_id, c->on, c->n, c->id);
     else
         core_killall_retry(j, c->m.req_id);
 }

@@ -93,6 +93,23 @@ static void add_target(struct killall *k, const struct sandbox *row)
     *ARR_PUSH(&k->targets) = t;
 }
 
+/* Stands for those that would go, in any order: a create keeps its mark when it is there. */
+static uint64_t set_of(const struct killall *k)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < k->targets.n; i++) {
+        const struct ka_target *t = k->targets.v[i];
+        const char *p = t->mark ? t->mark : t->t.sandbox_id ? t->t.sandbox_id : "";
+        uint64_t h = 1469598103934665603u;
+
+        for (; t->t.result == 0 && *p; p++)
+            h = (h ^ (unsigned char)*p) * 1099511628211u;
+        sum += t->t.result == 0 ? h : 0;
+    }
+    return sum;
+}
+
 /* What the question shows, from the table as it is now. */
 static void survey(struct killall *k)
 {
@@ -123,6 +140,7 @@ static void survey(struct killall *k)
         if (row->state == SB_RUNNING || row->state == SB_ERROR)
             k->usd_per_hour += sandbox_usd_per_hour(row);
     }
+    k->set = set_of(k);
 }
 
 /* --- telling -------------------------------------------------------------------- */
@@ -156,6 +174,7 @@ void killall_post_now(struct killall *k)
     ev->n_account = k->n_account;
     ev->n_protected = k->n_protected;
     ev->n_foreign = k->n_foreign;
+    ev->set = k->set;
     ev->usd_per_hour = k->usd_per_hour;
     ev->verified = k->verified;
     ev->text = xstrdup(k->text);
@@ -309,6 +328,7 @@ void core_killall_listed(struct jobs *j)
 {
     struct killall *k = j->priv->ka;
     size_t project, account, n;
+    uint64_t set;
 
     if (k && k->phase == KILL_REPORT)
         come_back(k);
@@ -317,8 +337,9 @@ void core_killall_listed(struct jobs *j)
     project = k->n_project;
     account = k->n_account;
     n = k->targets.n;
+    set = k->set;
     survey(k);
-    if (k->n_project != project || k->n_account != account || k->targets.n != n)
+    if (k->n_project != project || k->n_account != account || k->targets.n != n || k->set != set)
         phase(k, KILL_ARMED, NULL);
 }
 
@@ -405,7 +426,8 @@ static void count_down(void *ctx)
     k->go_timer = net_timer(k->j->o.net, 1000, count_down, k);
 }
 
-void core_killall_confirm(struct jobs *j, uint64_t req_id, bool account, int64_t expected)
+void core_killall_confirm(struct jobs *j, uint64_t req_id, bool account, int64_t expected,
+                          uint64_t set)
 {
     struct killall *k = j->priv->ka;
     size_t n;
@@ -421,6 +443,12 @@ void core_killall_confirm(struct jobs *j, uint64_t req_id, bool account, int64_t
         phase(k, KILL_ARMED, NULL);
         core_done_err(j, req_id, 0, ERR_CONFLICT, "nothing was killed: %zu sandboxes would go "
                       "now, not %lld; look again", n, (long long)expected);
+        return;
+    }
+    if (set && set != k->set) {
+        phase(k, KILL_ARMED, NULL);
+        core_done_err(j, req_id, 0, ERR_CONFLICT, "nothing was killed: others would go now than "
+                      "those that were shown; look again");
         return;
     }
     k->frozen = true;

@@ -321,6 +321,7 @@ struct killall {
     uint64_t intent;
     int wait_s;         /* seconds left to call it off */
     size_t n_project, n_account, n_protected, n_foreign, by_state[SB_STATE_COUNT];
+    uint64_t set;       /* stands for those that would go */
     double usd_per_hour;
     size_t next;        /* target to be sent next */
     size_t pending;     /* deletes without an answer */
@@ -330,7 +331,8 @@ struct killall {
     char *text;
 };
 void core_killall_open(struct jobs *j, uint64_t req_id, bool account);
-void core_killall_confirm(struct jobs *j, uint64_t req_id, bool account, int64_t expected);
+void core_killall_confirm(struct jobs *j, uint64_t req_id, bool account, int64_t expected,
+                          uint64_t set); /* of the question that was answered; 0 = any */
 void core_killall_cancel(struct jobs *j);
 void core_killall_retry(struct jobs *j, uint64_t req_id);
 void core_killall_release(struct jobs *j);

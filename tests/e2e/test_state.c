@@ -583,6 +583,42 @@ static void test_sleep(void **state)
     appbed_close(b);
 }
 
+static bool is_armed(struct appbed *b, const void *set)
+{
+    const struct ev_kill *k = model(b)->kill;
+
+    return k && k->phase == KILL_ARMED && k->set != *(const uint64_t *)set;
+}
+
+/* One ended and another one came while the question was open: as many, but not the same. */
+static void test_others_as_many(void **state)
+{
+    struct appbed *b = *state;
+    struct pollfd p = {.events = POLLIN};
+    uint64_t set = 0, req;
+
+    serve("3", "0");
+    open_at(b, 60000);
+    await_rows(b, 3);
+    appbed_must(b, app_kill_all_open(b->app, true));
+    p.fd = app_fd(b->app);
+    assert_int_equal(model(b)->kill->n_account, 3);
+    set = model(b)->kill->set;
+    kill_elsewhere(row(b, 0)->sandbox_id);
+    assert_true(faultd_config(fake, "{\"add\":true,\"sandboxes\":1}"));
+    app_drain(b->app, 0);
+    app_refresh(b->app);
+    assert_int_equal(poll(&p, 1, 30000), 1); /* the list came, and we have not looked yet */
+    req = app_kill_all_confirm(b->app, true, 3);
+    assert_int_equal(appbed_finish(b, req), ERR_CONFLICT);
+    assert_int_equal(asked("DELETE", "*").n, 1); /* not ours */
+    assert_true(appbed_wait(b, is_armed, &set));
+    assert_int_equal(model(b)->kill->n_account, 3);
+    appbed_must(b, app_kill_all_confirm(b->app, true, 3));
+    assert_int_equal(model(b)->kill->killed, 3);
+    appbed_close(b);
+}
+
 static bool agent_idles(struct appbed *b, const void *arg)
 {
     (void)arg;
@@ -662,6 +698,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_wrong_clock, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sleep, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sleep_streams, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_others_as_many, setup, teardown),
         cmocka_unit_test_setup_teardown(test_time_is_cut, setup, teardown),
     };
 

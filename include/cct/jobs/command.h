@@ -21,7 +21,7 @@ enum cmd_type {
     CMD_PROTECT,        /* sandbox, on */
     CMD_FORGET,         /* sandbox */
     CMD_KILL_OPEN,      /* on: account scope */
-    CMD_KILL_CONFIRM,   /* on: account scope, n: number shown */
+    CMD_KILL_CONFIRM,   /* on: account scope, n: number shown, id: set shown */
     CMD_KILL_CANCEL,
     CMD_KILL_RETRY,
     CMD_FOLLOW,         /* sandbox, on */
