@@ -13,7 +13,7 @@
 /* Indexes of exit events: beyond what one line can hold, so that they sort after
  * the last line and before a line that a later run appends. */
 #define EXIT_INDEX (1u << 24)
-#define KEEP_BYTES (1u << 20) /* a bigger line buffer is given back */
+#define KEEP_BYTES (16u << 10) /* a bigger line buffer is given back */
 
 struct agent_dec {
     const struct agent_adapter *a;

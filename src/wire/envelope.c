@@ -5,7 +5,7 @@
 #include <cct/wire.h>
 #include <string.h>
 
-enum { HEAD = 5, KEEP_BYTES = 256 << 10 };
+enum { HEAD = 5, KEEP_BYTES = 4 << 10 };
 
 void wire_env_init(struct wire_env *w)
 {

@@ -208,7 +208,7 @@ static int number(const char *name, int fallback)
 int main(void)
 {
     int seeds = number("SEEDS", SEEDS), one = number("SEED", 0), first = one ? one : 1;
-    int last = one ? one : seeds, lanes = number("LANES", 5), fds[2], ran = 0, bad = 0;
+    int last = one ? one : seeds, lanes = number("LANES", 8), fds[2], ran = 0, bad = 0;
     int only = getenv("TLS") ? !str_eq(getenv("TLS"), "0") : -1;
     int64_t worst = 0;
     struct verdict v;

@@ -261,6 +261,16 @@ static void on_raw(void *ctx, const char *data, size_t len)
     buf_add(&b->raw, data, len);
 }
 
+bool chaosbed_truth(struct chaosbed *b, struct err *e)
+{
+    return on_its_own(b->direct, read_on, e);
+}
+
+bool chaosbed_kill(struct chaosbed *b, struct err *e)
+{
+    return on_its_own(b->direct, kill_box, e);
+}
+
 bool chaosbed_read(struct chaosbed *b, struct err *e)
 {
     uint64_t req = app_raw(b->app->app, b->row, b->raw.len, false, on_raw, b);

@@ -35,6 +35,9 @@ void chaosbed_do(struct faultd *proxy, const char *fmt, ...) __attribute__((form
 bool chaosbed_session(struct chaosbed *b, struct err *e);
 /* Wait for all of these requests to end, false after ms; each must have ended well. */
 bool chaosbed_ended(struct chaosbed *b, const uint64_t *req, size_t n, int64_t ms, struct err *e);
+/* Past the proxies: the agent's log so far into truth; kill the sandbox. */
+bool chaosbed_truth(struct chaosbed *b, struct err *e);
+bool chaosbed_kill(struct chaosbed *b, struct err *e);
 /* Bring raw and truth up to date. */
 bool chaosbed_read(struct chaosbed *b, struct err *e);
 /* Lines <TAG-1>..<TAG-N>: each once in the agent's log, in what is stored and on the
