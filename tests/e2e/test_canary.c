@@ -222,6 +222,22 @@ static int cores(void)
     return n;
 }
 
+static bool ignores_sigpipe(pid_t pid)
+{
+    char path[64], line[200];
+    unsigned long long set = 0;
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    f = fopen(path, "r");
+    while (f && fgets(line, sizeof(line), f))
+        if (str_starts(line, "SigIgn:"))
+            set = strtoull(line + 7, NULL, 16);
+    if (f)
+        fclose(f);
+    return set >> (SIGPIPE - 1) & 1;
+}
+
 static void test_screen_and_its_crash(void **state)
 {
     static const char *const up[] = {"NAV", NULL};
@@ -240,6 +256,7 @@ static void test_screen_and_its_crash(void **state)
     rawpty_send(&p, "?");
     rawpty_watch(&p, 400);
     assert_true(arrived() > 0);
+    assert_true(ignores_sigpipe(p.pid));
     kill(p.pid, SIGSEGV);
     rawpty_settle(&p, 200, 5000);
     assert_int_equal(waitid(P_PID, (id_t)p.pid, &end, WEXITED | WNOWAIT), 0);

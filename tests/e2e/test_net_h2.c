@@ -13,10 +13,12 @@
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <cjson/cJSON.h>
-#include <poll.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #define SLOW 60000 /* a deadline that is only reached by a failure */
 
@@ -307,6 +309,38 @@ static void test_stream_outlives_goaway(void **state)
     assert_int_equal(line, LINES);
 }
 
+static bool has_ipv6(void)
+{
+    struct sockaddr_in6 a = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool ok = fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof(a)) == 0;
+
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
+static void test_ipv6_literal(void **state)
+{
+    static const char *const args[] = {"--sandboxes", "1", "--listen6", NULL};
+
+    (void)state;
+    if (!has_ipv6())
+        skip();
+    struct faultd *six = faultd_start_tls(args);
+    struct net_opts o = {.user_agent = "cc-tui/test", .ca_file = faultd_ca(six)};
+    struct netbed *b = bed_new(&o);
+    struct net_req *q = net_req_new("GET", xasprintf("https://[::1]%s/v2/sandboxes",
+                                                     strrchr(faultd_url(six), ':')));
+
+    net_req_header(q, "X-API-Key", "e2b_0123456789abcdef0123456789abcdef01234567");
+    struct bed_answer a = bed_fetch(b, q);
+    assert_string_equal(a.err.text, "");
+    assert_int_equal(a.status, 200);
+    bed_free(b);
+    faultd_stop(six);
+}
+
 static int begin(void **state)
 {
     static const char *const args[] = {"--sandboxes", "4", "--streams", "100", NULL};
@@ -337,6 +371,7 @@ int main(void)
         cmocka_unit_test(test_broken_post_goes_out_once),
         cmocka_unit_test(test_broken_get_goes_out_again),
         cmocka_unit_test(test_stream_outlives_goaway),
+        cmocka_unit_test(test_ipv6_literal),
     };
 
     return cmocka_run_group_tests_name("net_h2", tests, begin, end);
