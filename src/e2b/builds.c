@@ -166,23 +166,13 @@ static void check_upload(const struct e2b_call *k, struct err *e)
     }
 }
 
-static struct kv *kv_copy(const struct kv *v)
-{
-    ARR(struct kv) out = ARR_INIT;
-
-    for (; v && v->k; v++)
-        *ARR_PUSH(&out) = (struct kv){xstrdup(v->k), xstrdup(v->v ? v->v : "")};
-    ARR_PUSH(&out);
-    return out.v;
-}
-
 uint64_t e2b_upload(struct e2b *c, const struct e2b_file *f, struct buf *take, e2b_fn fn,
                     void *ctx)
 {
     struct e2b_call *k = call_new(c, CALL_UPLOAD, "PUT", NULL, fn, ctx);
 
     k->url = xstrdup(f->url);
-    k->got.file.headers = kv_copy(f->headers);
+    k->got.file.headers = kv_dup(f->headers);
     k->total_ms = UPLOAD_MS;
     k->body = *take;
     buf_init(take, 0);

@@ -141,7 +141,6 @@ int64_t parse_i64(const struct cJSON *j, const char *name, int64_t def); /* not 
 int64_t parse_time(const struct cJSON *j, const char *name);
 char **parse_strings(const struct cJSON *j, const char *name); /* ends with NULL; or NULL */
 void strings_free(char **v);
-void kv_free(struct kv *v);
 struct kv *parse_kv(const struct cJSON *j); /* of an object; or NULL */
 
 /* look.c */

@@ -91,15 +91,6 @@ void strings_free(char **v)
     free(v);
 }
 
-void kv_free(struct kv *v)
-{
-    for (struct kv *m = v; m && m->k; m++) {
-        free(m->k);
-        free(m->v);
-    }
-    free(v);
-}
-
 struct kv *parse_kv(const struct cJSON *j)
 {
     ARR(struct kv) list = ARR_INIT;

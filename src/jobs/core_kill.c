@@ -32,11 +32,10 @@ struct kill {
 bool kill_is_listed(const struct e2b_result *r, const char *id, const char *mark)
 {
     for (size_t i = 0; i < r->n; i++) {
-        if (id && str_eq(r->v[i].sandbox_id, id))
+        const struct e2b_sandbox *v = &r->v[i];
+
+        if (id ? str_eq(v->sandbox_id, id) : mark && str_eq(kv_get(v->meta, "cc-tui-mark"), mark))
             return true;
-        for (const struct kv *m = id ? NULL : r->v[i].meta; mark && m && m->k; m++)
-            if (str_eq(m->k, "cc-tui-mark") && str_eq(m->v, mark))
-                return true;
     }
     return false;
 }
@@ -349,18 +348,10 @@ static void delete_it(struct kill *k)
 
 /* --- the look before ---------------------------------------------------------------- */
 
-static const char *meta_of(const struct kv *meta, const char *key)
-{
-    for (; meta && meta->k; meta++)
-        if (str_eq(meta->k, key))
-            return meta->v;
-    return NULL;
-}
-
 /* Is what answers to the id still what the row shows? */
 static bool is_same(const struct sandbox *row, const struct e2b_sandbox *v)
 {
-    const char *mark = meta_of(v->meta, "cc-tui-mark");
+    const char *mark = kv_get(v->meta, "cc-tui-mark");
     int64_t diff = v->started_at - row->started_at;
 
     if (row->mark)

@@ -114,14 +114,6 @@ static bool again(struct killall *k)
 
 /* --- newcomers ----------------------------------------------------------------------- */
 
-static const char *meta_of(const struct kv *meta, const char *key)
-{
-    for (; meta && meta->k; meta++)
-        if (str_eq(meta->k, key))
-            return meta->v;
-    return NULL;
-}
-
 static bool is_target(const struct killall *k, const char *id)
 {
     for (size_t i = 0; i < k->targets.n; i++)
@@ -138,8 +130,8 @@ static void find_newcomers(struct killall *k, const struct e2b_result *r)
         const struct sandbox *row = core_kill_row(k->j, v->sandbox_id, NULL);
         struct kill_target *t;
 
-        if (!k->account && (!meta_of(v->meta, "cc-tui-session") ||
-                            !str_eq(meta_of(v->meta, "cc-tui-project"), killall_project(k->j))))
+        if (!k->account && (!kv_get(v->meta, "cc-tui-session") ||
+                            !str_eq(kv_get(v->meta, "cc-tui-project"), killall_project(k->j))))
             continue;
         if (is_target(k, v->sandbox_id) || (row && row->protect))
             continue;

@@ -54,14 +54,6 @@ void adopt_release(struct jobs *j)
 
 /* --- what a row says of it ------------------------------------------------------- */
 
-static const char *meta_of(const struct sandbox *row, const char *key)
-{
-    for (const struct kv *m = row->meta; m && m->k; m++)
-        if (str_eq(m->k, key))
-            return m->v;
-    return NULL;
-}
-
 /* An error that the adopted process left: the sandbox itself is as it was listed. */
 static void clear_error(struct sandbox *row)
 {
@@ -82,7 +74,7 @@ static void change_session(struct jobs *j, struct sandbox *row, const char *sess
         return;
     session_free(map_get_id(j->sessions, row->id));
     core_row_set(&row->session, session);
-    core_row_set(&row->tool, session ? "process" : meta_of(row, "cc-tui-tool"));
+    core_row_set(&row->tool, session ? "process" : kv_get(row->meta, "cc-tui-tool"));
     core_row_set(&row->last_line, NULL);
     row->agent = session ? AG_UNKNOWN : AG_NONE;
     row->agent_since = jobs_now(j);
@@ -119,11 +111,11 @@ static void own(struct jobs *j, struct sandbox *row, const char *name, const cha
 
 static void disown(struct jobs *j, struct sandbox *row)
 {
-    const char *name = meta_of(row, "cc-tui-name");
+    const char *name = kv_get(row->meta, "cc-tui-name");
 
     row->foreign = true;
     row->adopted = false;
-    core_row_set(&row->project, meta_of(row, "cc-tui-project"));
+    core_row_set(&row->project, kv_get(row->meta, "cc-tui-project"));
     core_row_set(&row->name, name ? name : row->sandbox_id);
     change_session(j, row, NULL);
 }
@@ -161,6 +153,7 @@ static void on_stored(void *ctx, struct st_reply *r)
 static void store_it(struct adoption *a)
 {
     const struct sandbox *row = jobs_row(a->j, a->row);
+    const char *name = row ? kv_get(row->meta, "cc-tui-name") : NULL;
     struct sandbox next;
     char session[PROC_SESSION_SIZE];
 
@@ -175,11 +168,10 @@ static void store_it(struct adoption *a)
     next.adopted = !a->undo;
     proc_session_name(session, sizeof(session), a->pid, a->ident);
     if (a->undo) {
-        core_row_set(&next.project, meta_of(row, "cc-tui-project"));
+        core_row_set(&next.project, kv_get(row->meta, "cc-tui-project"));
         core_row_set(&next.session, NULL);
-        core_row_set(&next.tool, meta_of(row, "cc-tui-tool"));
-        core_row_set(&next.name, meta_of(row, "cc-tui-name") ? meta_of(row, "cc-tui-name")
-                                                             : row->sandbox_id);
+        core_row_set(&next.tool, kv_get(row->meta, "cc-tui-tool"));
+        core_row_set(&next.name, name ? name : row->sandbox_id);
     } else {
         core_row_set(&next.project, a->project);
         if (a->name)

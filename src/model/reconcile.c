@@ -10,14 +10,6 @@
 /* A sandbox that ended this close to its planned end timed out. */
 enum { END_SLACK_MS = 2000, VOUCH_MS = 60000 };
 
-static const char *meta_get(const struct kv *meta, const char *key)
-{
-    for (; meta && meta->k; meta++)
-        if (strcmp(meta->k, key) == 0)
-            return meta->v;
-    return NULL;
-}
-
 static bool set_str(char **field, const char *value)
 {
     if (str_eq(*field, value))
@@ -56,7 +48,7 @@ static struct sandbox *find_row(struct sandbox_table *t, const struct listed *l)
         if (str_eq(t->v[i].sandbox_id, l->sandbox_id))
             return &t->v[i];
     /* the answer of this create has not come yet, or was lost: our mark proves it */
-    const char *mark = meta_get(l->meta, "cc-tui-mark");
+    const char *mark = kv_get(l->meta, "cc-tui-mark");
     for (size_t i = 0; mark && i < t->n; i++)
         if (!t->v[i].sandbox_id && str_eq(t->v[i].mark, mark))
             return &t->v[i];
@@ -65,15 +57,15 @@ static struct sandbox *find_row(struct sandbox_table *t, const struct listed *l)
 
 static void fill_new(struct sandbox *s, const struct listed *l)
 {
-    const char *session = meta_get(l->meta, "cc-tui-session");
+    const char *session = kv_get(l->meta, "cc-tui-session");
     s->sandbox_id = xstrdup(l->sandbox_id);
     s->foreign = !session;
     s->session = xstrdup(session);
-    const char *name = meta_get(l->meta, "cc-tui-name");
+    const char *name = kv_get(l->meta, "cc-tui-name");
     s->name = xstrdup(name ? name : l->sandbox_id);
-    s->tool = xstrdup(meta_get(l->meta, "cc-tui-tool"));
-    s->project = xstrdup(meta_get(l->meta, "cc-tui-project"));
-    s->mark = xstrdup(meta_get(l->meta, "cc-tui-mark"));
+    s->tool = xstrdup(kv_get(l->meta, "cc-tui-tool"));
+    s->project = xstrdup(kv_get(l->meta, "cc-tui-project"));
+    s->mark = xstrdup(kv_get(l->meta, "cc-tui-mark"));
     s->agent = session ? AG_UNKNOWN : AG_NONE;
     s->state = SB_RUNNING;
     s->created_at = l->started_at;

@@ -72,7 +72,15 @@ int msg_state_parse(const char *s)
     return find_name(msg_names, COUNT(msg_names), s);
 }
 
-static struct kv *kv_dup(const struct kv *kv)
+const char *kv_get(const struct kv *list, const char *key)
+{
+    for (; list && list->k; list++)
+        if (strcmp(list->k, key) == 0)
+            return list->v;
+    return NULL;
+}
+
+struct kv *kv_dup(const struct kv *kv)
 {
     if (!kv)
         return NULL;
@@ -87,7 +95,7 @@ static struct kv *kv_dup(const struct kv *kv)
     return out;
 }
 
-static void kv_free(struct kv *kv)
+void kv_free(struct kv *kv)
 {
     for (size_t i = 0; kv && kv[i].k; i++) {
         free(kv[i].k);

@@ -22,9 +22,13 @@ enum sb_agent {
     AG_UNKNOWN   /* not heard from yet */
 };
 
+/* One of a list that ends with k NULL; NULL is an empty list. */
 struct kv {
     char *k, *v;
 };
+const char *kv_get(const struct kv *list, const char *key); /* borrowed; NULL when absent */
+struct kv *kv_dup(const struct kv *list);
+void kv_free(struct kv *list); /* not for secrets: nothing is wiped */
 
 /* The service's clock, as told once and carried on by the clock that also runs while the
  * machine sleeps: setting the machine's own clock changes nothing. server_ms 0: unknown. */
