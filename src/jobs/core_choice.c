@@ -138,6 +138,8 @@ static void on_other_rows(void *ctx, struct st_reply *r)
 {
     struct jobs *j = ctx;
 
+    if (j->priv->rows_loaded) /* it changed twice: the first answer was enough */
+        return;
     core_rows_load(j, r);
     j->priv->rows_loaded = true;
     core_run_held(j);
@@ -151,6 +153,7 @@ static void leave_account(struct jobs *j)
     struct session *s;
 
     core_rows_flush(j);
+    core_killall_release(j); /* a retry would tell ids of the old account to the new one */
     while ((s = map_next(j->sessions, &it, NULL, NULL))) {
         session_free(s); /* leaves the map */
         it = 0;
