@@ -189,7 +189,7 @@ static void report(struct killall *k, const char *why)
 
 static void not_proved(struct killall *k, int code, const char *why)
 {
-    if (code != ERR_AUTH && (clock_mono_ms() < k->until || k->pending)) {
+    if (k->pending || (code != ERR_AUTH && clock_mono_ms() < k->until)) {
         k->timer = net_timer(k->j->o.net, net_backoff_ms(k->looks++, AGAIN_MIN_MS, AGAIN_MAX_MS),
                              look, k);
         return;
@@ -201,7 +201,9 @@ static void not_proved(struct killall *k, int code, const char *why)
 
 static void settle_one(struct ka_target *t)
 {
-    int result = killall_final(t->t.result, t->listed, t->refused);
+    /* another process's create without an answer: that no list has it yet proves nothing */
+    bool open = t->t.result == 3 && !t->t.sandbox_id;
+    int result = open ? 3 : killall_final(t->t.result, t->listed, t->refused);
     struct sandbox *row = killall_row(t);
     char *why;
 
