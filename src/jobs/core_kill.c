@@ -273,9 +273,9 @@ static void on_list(void *ctx, const struct e2b_result *r)
     ARR(struct kill *) told = ARR_INIT;
     bool more = false;
 
-    p->proof_call = 0;
     if (!r->err.code)
         core_poll_apply(j, r);
+    p->proof_call = 0; /* not before: who asks while it is applied wants a newer one */
     for (size_t i = 0; i < p->kills.n; i++) {
         if (p->kills.v[i]->asked)
             *ARR_PUSH(&told) = p->kills.v[i];
