@@ -208,7 +208,10 @@ struct foreign *foreign_of(struct jobs *j, uint64_t row)
 static void foreign_free(void *p)
 {
     struct foreign *f = p;
+    struct err e = {0};
 
+    err_set(&e, ERR_CANCELLED, "its processes are not asked for any more");
+    answer(f, &e);
     stop_list(f);
     livewatch_free(f->watch);
     procs_release(&f->p);
