@@ -192,7 +192,6 @@ static void choose_build(struct look *l, const struct e2b_result *r)
         l->build_id = xstrdup(b->build_id);
         follow(l);
     } else if (l->part) {
-        l->client = l->j->e2b;
         l->call = e2b_tags(l->client, l->ids.v[0], &opts, on_tags, l);
     } else {
         no_build(l);
@@ -295,7 +294,6 @@ static void on_templates(void *ctx, const struct e2b_result *r)
     if (l->what == CMD_TEMPLATES) {
         look_end(l, NULL);
     } else if (l->word && !l->ids.n) { /* another team's public ones are in no list */
-        l->client = l->j->e2b;
         l->call = e2b_template_alias(l->client, l->word, &opts, on_alias, l);
     } else {
         ask_builds(l);
