@@ -1,9 +1,9 @@
 /* Connections: accept, TLS, reading and writing without ever blocking. On a TLS port the
  * first byte tells a handshake from plain HTTP, which is for /_faultd/ alone. */
 #include "conn.h"
-#include <arpa/inet.h>
 #include <cct/util/xalloc.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <stdlib.h>
@@ -38,6 +38,14 @@ static void conn_close(struct conn *c)
     loop_bury(c);
 }
 
+/* Nothing failed: more bytes must come or go first. */
+static bool tls_waits(const struct conn *c, int rc)
+{
+    int e = SSL_get_error(c->ssl, rc);
+
+    return e == SSL_ERROR_WANT_READ || e == SSL_ERROR_WANT_WRITE;
+}
+
 /* Bytes read, 0 when there are none now, -1 when the peer is gone. */
 static ssize_t take(struct conn *c, char *room, size_t max)
 {
@@ -49,15 +57,7 @@ static ssize_t take(struct conn *c, char *room, size_t max)
     }
     ERR_clear_error();
     n = SSL_read(c->ssl, room, (int)max);
-    if (n > 0)
-        return n;
-    switch (SSL_get_error(c->ssl, (int)n)) {
-    case SSL_ERROR_WANT_READ:
-    case SSL_ERROR_WANT_WRITE:
-        return 0;
-    default:
-        return -1;
-    }
+    return n > 0 ? n : tls_waits(c, (int)n) ? 0 : -1;
 }
 
 static ssize_t give(struct conn *c)
@@ -70,15 +70,7 @@ static ssize_t give(struct conn *c)
     }
     ERR_clear_error();
     n = SSL_write(c->ssl, c->out.p, (int)c->out.len);
-    if (n > 0)
-        return n;
-    switch (SSL_get_error(c->ssl, (int)n)) {
-    case SSL_ERROR_WANT_READ:
-    case SSL_ERROR_WANT_WRITE:
-        return 0;
-    default:
-        return -1;
-    }
+    return n > 0 ? n : tls_waits(c, (int)n) ? 0 : -1;
 }
 
 void conn_flush(struct conn *c)
@@ -145,8 +137,7 @@ static bool shake(struct conn *c)
         ERR_clear_error();
         rc = SSL_do_handshake(c->ssl);
         if (rc != 1) {
-            rc = SSL_get_error(c->ssl, rc);
-            c->dead = rc != SSL_ERROR_WANT_READ && rc != SSL_ERROR_WANT_WRITE;
+            c->dead = !tls_waits(c, rc);
             return false;
         }
     }
@@ -199,31 +190,10 @@ static void on_accept(struct watch *w, uint32_t events)
 
 static int listen_one(struct plane *p, int port, int family, SSL_CTX *tls)
 {
-    struct sockaddr_in a = {.sin_family = AF_INET,
-                            .sin_port = htons((uint16_t)port),
-                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct sockaddr_in6 b = {.sin6_family = AF_INET6,
-                             .sin6_port = htons((uint16_t)port),
-                             .sin6_addr = IN6ADDR_LOOPBACK_INIT};
-    bool six = family == AF_INET6;
-    struct sockaddr *where = six ? (struct sockaddr *)&b : (struct sockaddr *)&a;
-    socklen_t size = six ? sizeof(b) : sizeof(a);
     struct listener *l = xcalloc(1, sizeof(*l));
-    int one = 1;
 
-    l->w.fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    setsockopt(l->w.fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-    if (six)
-        setsockopt(l->w.fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
-    if (bind(l->w.fd, where, size) || listen(l->w.fd, 4096) ||
-        getsockname(l->w.fd, where, &size))
-        die("faultd: cannot listen on port %d of %s: %s", port, six ? "::1" : "127.0.0.1",
-            strerror(errno));
-    l->w.ready = on_accept;
-    l->plane = p;
-    l->tls = tls;
-    loop_watch(&l->w, EPOLLIN);
-    return ntohs(six ? b.sin6_port : a.sin_port);
+    *l = (struct listener){.w.ready = on_accept, .plane = p, .tls = tls};
+    return loop_listen(&l->w, family, port);
 }
 
 int conn_listen(struct plane *p, int port, bool six, SSL_CTX *tls)

@@ -156,13 +156,12 @@ struct plane {
 
 /* plane.c */
 void plane_init(struct plane *p);
-void plane_clear(struct plane *p); /* no sandboxes, no events */
 void plane_fill(struct plane *p, int64_t running, int64_t paused, const struct fill *f);
 void box_come_back(struct plane *p, const char *id, int64_t in_ms); /* a killed one, later */
 void plane_route(struct plane *p, const struct request *r, struct answer *a);
 struct box *plane_find(struct plane *p, const char *id, size_t len);
-uint64_t plane_random(struct plane *p);
 /* text.c */
+uint64_t text_random(uint64_t *seed); /* the same seed gives the same row everywhere */
 bool header_value(const char *head, const char *name, char *dst, size_t size);
 char *query_text(const char *query, const char *name); /* decoded; NULL when absent */
 void query_value(const char *query, const char *name, char *dst, size_t size);

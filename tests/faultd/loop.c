@@ -4,9 +4,11 @@
 #include <cct/util/clock.h>
 #include <cct/util/xalloc.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 
 enum { BATCH = 256 };
 
@@ -53,6 +55,31 @@ void loop_unwatch(struct watch *w)
     if (w->added)
         epoll_ctl(loop.epfd, EPOLL_CTL_DEL, w->fd, NULL);
     w->added = false;
+}
+
+int loop_listen(struct watch *w, int family, int port)
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } a = {.v4 = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)}};
+    bool six = family == AF_INET6;
+    socklen_t n = six ? sizeof(a.v6) : sizeof(a.v4);
+    int one = 1;
+
+    if (six)
+        a.v6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    *(six ? &a.v6.sin6_port : &a.v4.sin_port) = htons((uint16_t)port);
+    w->fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    setsockopt(w->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    if (six)
+        setsockopt(w->fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
+    if (bind(w->fd, &a.any, n) || listen(w->fd, 4096) || getsockname(w->fd, &a.any, &n))
+        die("faultd: cannot listen on port %d of %s: %s", port, six ? "::1" : "127.0.0.1",
+            strerror(errno));
+    loop_watch(w, EPOLLIN);
+    return ntohs(six ? a.v6.sin6_port : a.v4.sin_port);
 }
 
 static void put(struct timer *t, size_t at)

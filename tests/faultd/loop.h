@@ -30,6 +30,9 @@ struct later {
 int64_t loop_now(void); /* monotonic ms, as of the beginning of this turn */
 void loop_watch(struct watch *w, uint32_t events); /* EPOLLIN ...; 0 keeps only errors */
 void loop_unwatch(struct watch *w);                /* the descriptor stays open */
+/* w->ready is called for connections to this port of 127.0.0.1 (AF_INET) or ::1 (AF_INET6);
+ * 0: any port. The port; dies when it cannot be had. */
+int loop_listen(struct watch *w, int family, int port);
 void loop_timer(struct timer *t, int64_t in_ms);   /* set or set anew */
 void loop_timer_stop(struct timer *t);
 void loop_later(struct later *l); /* once, before the loop sleeps again */

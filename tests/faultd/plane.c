@@ -7,14 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* splitmix64: the same seed gives the same run everywhere. */
-uint64_t plane_random(struct plane *p)
+void plane_id(struct plane *p, char *dst, int n)
 {
-    uint64_t z = (p->seed += 0x9E3779B97F4A7C15u);
-
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
+    for (int i = 0; i < n; i++)
+        dst[i] = "abcdefghijklmnopqrstuvwxyz0123456789"[text_random(&p->seed) % 36];
+    dst[n] = '\0';
 }
 
 void plane_init(struct plane *p)
@@ -26,7 +23,7 @@ void plane_init(struct plane *p)
                         .build = {.steps = 2, .step_ms = 100, .lines = 2, .fail_at = -1}};
 }
 
-void plane_clear(struct plane *p)
+static void plane_clear(struct plane *p)
 {
     for (size_t i = 0; i < p->boxes.n; i++)
         box_free(p->boxes.v[i]);
@@ -74,6 +71,12 @@ void plane_refuse(struct plane *p, struct answer *a, int status, const char *mes
         jw_i64(&w, "code", status);
     jw_str(&w, "message", message);
     jw_end(&w);
+}
+
+void plane_answer(struct answer *a, int status, struct jw *w)
+{
+    a->status = status;
+    jw_init(w, &a->body);
 }
 
 void plane_time(struct jw *w, const char *name, int64_t ms)

@@ -4,6 +4,8 @@
 
 #include "data.h"
 
+void plane_id(struct plane *p, char *dst, int n); /* n random characters and a NUL */
+void plane_answer(struct answer *a, int status, struct jw *w); /* JSON begins at *w */
 /* An error in E2B's shape. */
 void plane_refuse(struct plane *p, struct answer *a, int status, const char *message);
 void plane_time(struct jw *w, const char *name, int64_t ms);
@@ -15,8 +17,6 @@ bool plane_number(struct plane *p, const struct request *r, struct answer *a, co
 /* plane_box.c: sandboxes one by one */
 struct box *box_new(struct plane *p, const char *template_id, int64_t timeout_s);
 void box_free(struct box *b);
-void box_event(struct plane *p, const struct box *b, const char *what);
-void box_kill(struct plane *p, struct box *b);
 void box_create(struct plane *p, const struct request *r, struct answer *a, bool v2);
 /* rest: what follows "/sandboxes/" */
 void box_route(struct plane *p, const char *rest, const struct request *r, struct answer *a,
@@ -38,7 +38,6 @@ void watch_team(struct plane *p, const char *rest, const struct request *r, stru
 bool tpl_route(struct plane *p, const struct request *r, struct answer *a);
 void tpl_uploaded(struct plane *p, const char *hash, const struct request *r, struct answer *a);
 void tpl_fill(struct plane *p, int64_t n); /* templates that are ready */
-void tpl_clear(struct plane *p);
 
 /* plane_build.c: builds go their way by the clock, as the configuration says */
 struct entry_line {
@@ -66,7 +65,6 @@ struct tpl {
     int64_t created_ms, updated_ms;
 };
 struct build *build_new(struct tpl *t);
-void build_start(struct plane *p, struct build *b, const struct cJSON *request);
 const char *build_status(const struct build *b);
 void build_ready(struct build *b); /* at once */
 void build_release(struct build *b);

@@ -8,7 +8,7 @@
 
 /* ---- life ---- */
 
-void box_event(struct plane *p, const struct box *b, const char *what)
+static void box_event(struct plane *p, const struct box *b, const char *what)
 {
     struct event *e = ARR_PUSH(&p->events);
 
@@ -19,7 +19,7 @@ void box_event(struct plane *p, const struct box *b, const char *what)
     e->started_ms = b->started_ms;
 }
 
-void box_kill(struct plane *p, struct box *b)
+static void box_kill(struct plane *p, struct box *b)
 {
     box_event(p, b, "killed");
     b->gone = true;
@@ -75,12 +75,10 @@ void box_come_back(struct plane *p, const char *id, int64_t in_ms)
 
 struct box *box_new(struct plane *p, const char *template_id, int64_t timeout_s)
 {
-    static const char set[] = "abcdefghijklmnopqrstuvwxyz0123456789";
     struct box *b = *ARR_PUSH(&p->boxes) = xcalloc(1, sizeof(*b));
 
     b->id[0] = 'i';
-    for (int i = 1; i <= 20; i++)
-        b->id[i] = set[plane_random(p) % 36];
+    plane_id(p, b->id + 1, 20);
     b->plane = p;
     b->template_id = xstrdup(template_id);
     b->running = true;
@@ -107,8 +105,7 @@ static void answer_box(struct plane *p, struct answer *a, int status, const stru
 {
     struct jw w;
 
-    a->status = status;
-    jw_init(&w, &a->body);
+    plane_answer(a, status, &w);
     list_put(p, &w, NULL, b, true);
 }
 

@@ -53,7 +53,7 @@ static int64_t count_steps(const struct cJSON *request)
     return n;
 }
 
-void build_start(struct plane *p, struct build *b, const struct cJSON *request)
+static void build_start(struct plane *p, struct build *b, const struct cJSON *request)
 {
     int64_t n = p->build.steps ? p->build.steps : count_steps(request);
     const char *from =
@@ -137,8 +137,7 @@ static void status(struct plane *p, const struct tpl *t, const struct build *b,
     if (!plane_number(p, r, a, "logsOffset", 0, 0, INT32_MAX, &offset) ||
         !plane_number(p, r, a, "limit", PAGE_MAX, 1, PAGE_MAX, &limit))
         return;
-    a->status = 200;
-    jw_init(&w, &a->body);
+    plane_answer(a, 200, &w);
     jw_obj(&w, NULL);
     jw_str(&w, "templateID", t->id);
     jw_str(&w, "buildID", b->id);
@@ -169,8 +168,7 @@ static void logs(struct plane *p, const struct build *b, const struct request *r
     query_value(r->query, "direction", direction, sizeof(direction));
     query_value(r->query, "level", level, sizeof(level));
     back = str_eq(direction, "backward");
-    a->status = 200;
-    jw_init(&w, &a->body);
+    plane_answer(a, 200, &w);
     jw_obj(&w, NULL);
     jw_arr(&w, "logs");
     for (size_t k = 0; k < b->lines.n && given < limit; k++) {

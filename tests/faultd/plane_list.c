@@ -213,8 +213,7 @@ void list_old(struct plane *p, const struct request *r, struct answer *a)
 
     filter_init(&f, r);
     str_copy(f.state, sizeof(f.state), "running");
-    a->status = 200;
-    jw_init(&w, &a->body);
+    plane_answer(a, 200, &w);
     jw_arr(&w, NULL);
     for (size_t i = 0; i < p->boxes.n; i++)
         if (fits(&f, p->boxes.v[i]))

@@ -11,8 +11,7 @@ static struct tpl *tpl_new(struct plane *p, const char *name)
 {
     struct tpl *t = *ARR_PUSH(&p->tpls) = xcalloc(1, sizeof(*t));
 
-    for (int i = 0; i < 20; i++)
-        t->id[i] = "abcdefghijklmnopqrstuvwxyz0123456789"[plane_random(p) % 36];
+    plane_id(p, t->id, 20);
     t->created_ms = t->updated_ms = clock_wall_ms();
     *ARR_PUSH(&t->names) = xstrdup(name);
     return t;
@@ -47,7 +46,7 @@ static void tpl_free(struct tpl *t)
     free(t);
 }
 
-void tpl_clear(struct plane *p)
+static void tpl_clear(struct plane *p)
 {
     for (size_t i = 0; i < p->tpls.n; i++)
         tpl_free(p->tpls.v[i]);
@@ -157,8 +156,7 @@ static void list(struct plane *p, const struct request *r, struct answer *a, boo
     for (i = 0; *token && !from && i < p->tpls.n; i++)
         from = page_start(token, p->tpls.v[i]->id, i);
     limit = paged && p->page < limit ? p->page : limit;
-    a->status = 200;
-    jw_init(&w, &a->body);
+    plane_answer(a, 200, &w);
     jw_arr(&w, NULL);
     for (i = from; i < p->tpls.n && (int64_t)(i - from) < limit; i++)
         put_tpl(&w, p->tpls.v[i]);
@@ -181,8 +179,7 @@ static void detail(struct plane *p, const struct tpl *t, const struct request *r
     for (i = 0; *token && !from && i < t->builds.n; i++)
         from = page_start(token, t->builds.v[i].id, i);
     limit = p->page < limit ? p->page : limit;
-    a->status = 200;
-    jw_init(&w, &a->body);
+    plane_answer(a, 200, &w);
     jw_obj(&w, NULL);
     put_head(&w, t);
     jw_arr(&w, "builds");
@@ -228,8 +225,7 @@ static void request_build(struct plane *p, const struct request *r, struct answe
         t = tpl_new(p, bare);
     b = build_new(t);
     tag_set(t, name[len] ? name + len + 1 : "default", b->id);
-    a->status = 202;
-    jw_init(&w, &a->body);
+    plane_answer(a, 202, &w);
     jw_obj(&w, NULL);
     jw_str(&w, "templateID", t->id);
     jw_str(&w, "buildID", b->id);
@@ -263,8 +259,7 @@ static void file(struct plane *p, const char *hash, const struct request *r, str
     for (size_t i = 0; i < p->uploads.n; i++)
         there |= str_eq(p->uploads.v[i], hash);
     header_value(r->head, "Host", host, sizeof(host));
-    a->status = 201;
-    jw_init(&w, &a->body);
+    plane_answer(a, 201, &w);
     jw_obj(&w, NULL);
     jw_bool(&w, "present", there);
     if (!there) {
@@ -294,8 +289,7 @@ static void alias(struct plane *p, const char *name, struct answer *a)
         plane_refuse(p, a, 404, "template alias not found");
         return;
     }
-    a->status = 200;
-    jw_init(&w, &a->body);
+    plane_answer(a, 200, &w);
     jw_obj(&w, NULL);
     jw_str(&w, "templateID", t->id);
     jw_bool(&w, "public", t->public);
@@ -319,8 +313,7 @@ static void add_tags(struct plane *p, const struct cJSON *j, struct answer *a)
         return;
     }
     str_copy(kept, sizeof(kept), build);
-    a->status = 201;
-    jw_init(&w, &a->body);
+    plane_answer(a, 201, &w);
     jw_obj(&w, NULL);
     jw_str(&w, "buildID", kept);
     jw_arr(&w, "tags");
@@ -354,8 +347,7 @@ static void list_tags(const struct tpl *t, struct answer *a)
 {
     struct jw w;
 
-    a->status = 200;
-    jw_init(&w, &a->body);
+    plane_answer(a, 200, &w);
     jw_arr(&w, NULL);
     for (size_t i = 0; i < t->tags.n; i++) {
         jw_obj(&w, NULL);
@@ -403,8 +395,7 @@ static void publish(struct tpl *t, const struct cJSON *j, struct answer *a)
 
     t->public = json_bool(j, "public", t->public);
     t->updated_ms = clock_wall_ms();
-    a->status = 200;
-    jw_init(&w, &a->body);
+    plane_answer(a, 200, &w);
     jw_obj(&w, NULL);
     put_names(&w, t);
     jw_end(&w);

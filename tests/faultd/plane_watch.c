@@ -36,8 +36,7 @@ void watch_many(struct plane *p, const struct request *r, struct answer *a)
     struct jw w;
     int n = 0;
 
-    a->status = 200;
-    jw_init(&w, &a->body);
+    plane_answer(a, 200, &w);
     jw_obj(&w, NULL);
     jw_obj(&w, "sandboxes");
     for (char *id = ids ? strtok_r(ids, ",", &save) : NULL; id;
@@ -65,8 +64,7 @@ void watch_metrics(struct plane *p, const struct box *b, const struct request *r
         return;
     from = start * 1000 > b->started_ms ? start * 1000 : b->started_ms;
     to = end * 1000 + 999 < to ? end * 1000 + 999 : to;
-    a->status = 200;
-    jw_init(&w, &a->body);
+    plane_answer(a, 200, &w);
     jw_arr(&w, NULL);
     for (int n = 0; from <= to && n < SAMPLES_MAX; from += SAMPLE_MS, n++)
         put_metric(&w, NULL, b, from);
@@ -225,8 +223,7 @@ void watch_events(struct plane *p, const char *id, const struct request *r, stru
         return;
     query_value(r->query, "orderAsc", asc, sizeof(asc));
     id += *id == '/';
-    a->status = 200;
-    jw_init(&w, &a->body);
+    plane_answer(a, 200, &w);
     jw_arr(&w, NULL);
     for (size_t k = 0; k < p->events.n && seen < offset + limit; k++) {
         size_t i = str_eq(asc, "true") ? k : p->events.n - 1 - k;
@@ -260,8 +257,7 @@ void watch_team(struct plane *p, const char *rest, const struct request *r, stru
     if (!plane_number(p, r, a, "start", now / 1000 - 60, 0, INT32_MAX, &start) ||
         !plane_number(p, r, a, "end", now / 1000, 0, INT32_MAX, &end))
         return;
-    a->status = 200;
-    jw_init(&w, &a->body);
+    plane_answer(a, 200, &w);
     if (str_eq(tail, "/metrics")) {
         jw_arr(&w, NULL);
         for (int n = 0; start <= end && n < SAMPLES_MAX; start += 30, n++)

@@ -9,20 +9,12 @@
 
 enum { BURST = 64, RATE_MAX = 1000000 };
 
-static uint64_t hash(uint64_t z)
-{
-    z += 0x9E3779B97F4A7C15u;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-}
-
 static bool put_line(struct proc *p)
 {
     static const char dots[] =
         "...............................................................";
     const struct lines *l = &p->lines;
-    uint64_t h = hash(l->seed ^ (uint64_t)l->next << 20);
+    uint64_t key = l->seed ^ (uint64_t)l->next << 20, h = text_random(&key);
     char text[128];
     int n = snprintf(text, sizeof(text), "%lld:%016llx%.*s\n", (long long)l->next,
                      (unsigned long long)h, l->seed ? (int)(h % 64) : 0, dots);

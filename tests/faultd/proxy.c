@@ -211,7 +211,8 @@ static void on_next(struct timer *t)
     turn(OWNER_OF(t, struct lane, next)->link);
 }
 
-void proxy_kick(struct proxy *p)
+/* Look at every connection anew. */
+static void kick(struct proxy *p)
 {
     for (size_t i = p->links.n; i-- > 0;)
         turn(p->links.v[i]);
@@ -233,14 +234,14 @@ static void on_heal(struct timer *t)
 {
     struct proxy *p = OWNER_OF(t, struct proxy, heal);
 
-    proxy_kick(p);
+    kick(p);
     arm(p);
 }
 
 void proxy_block(struct proxy *p, int lane, int64_t ms)
 {
     p->blocked_until[lane] = loop_now() + ms;
-    proxy_kick(p);
+    kick(p);
     arm(p);
 }
 
@@ -281,31 +282,12 @@ static void on_accept(struct watch *w, uint32_t events)
     }
 }
 
-static int listen_at(const char *where, int *fd)
-{
-    int64_t port = 0;
-    int one = 1;
-
-    if (!str_to_i64(where, 0, 65535, &port))
-        die("faultd: %s is no port", where);
-    struct sockaddr_in a = {.sin_family = AF_INET,
-                            .sin_port = htons((uint16_t)port),
-                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t n = sizeof(a);
-    *fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-    if (bind(*fd, (struct sockaddr *)&a, sizeof(a)) || listen(*fd, 4096) ||
-        getsockname(*fd, (struct sockaddr *)&a, &n))
-        die("faultd: cannot listen on port %s: %s", where, strerror(errno));
-    return ntohs(a.sin_port);
-}
-
 int proxy_run(const char *listen_where, const char *to, const char *control)
 {
     static struct proxy p = {.to.sin_family = AF_INET, .limit = {-1, -1}};
     char host[64];
     const char *colon = strrchr(to, ':');
-    int64_t port = 0;
+    int64_t port = 0, listen_port;
 
     proxy = &p;
     if (!colon || (size_t)(colon - to) >= sizeof(host) ||
@@ -321,8 +303,9 @@ int proxy_run(const char *listen_where, const char *to, const char *control)
     p.heal.fire = on_heal;
     p.listener.ready = on_accept;
     control_open(&p, control);
-    port = listen_at(listen_where, &p.listener.fd);
-    loop_watch(&p.listener, EPOLLIN);
+    if (!str_to_i64(listen_where, 0, 65535, &listen_port))
+        die("faultd: %s is no port", listen_where);
+    port = loop_listen(&p.listener, AF_INET, (int)listen_port);
     snprintf(p.host, sizeof(p.host), "Host: 127.0.0.1:%d", (int)port);
     snprintf(p.to_host, sizeof(p.to_host), "Host: 127.0.0.1:%d", ntohs(p.to.sin_port));
     if (strlen(p.host) != strlen(p.to_host))

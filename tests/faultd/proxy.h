@@ -68,7 +68,6 @@ struct proxy {
 /* proxy.c */
 void proxy_cut(struct proxy *p, bool fin);
 void proxy_block(struct proxy *p, int lane, int64_t ms);
-void proxy_kick(struct proxy *p); /* look at every connection anew */
 /* proxy_control.c */
 void control_open(struct proxy *p, const char *where);
 

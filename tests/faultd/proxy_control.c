@@ -1,6 +1,5 @@
 /* What the chaos proxy is told, and its seeded schedule; see proxy.h. */
 #include "proxy.h"
-#include <arpa/inet.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <errno.h>
@@ -30,14 +29,9 @@ static void heal(struct proxy *p)
 
 /* ---- the schedule ---- */
 
-/* splitmix64: the same seed gives the same faults everywhere. */
 static int64_t below(struct proxy *p, int64_t n)
 {
-    uint64_t z = (p->seed += 0x9E3779B97F4A7C15u);
-
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return (int64_t)((z ^ (z >> 31)) % (uint64_t)n);
+    return (int64_t)(text_random(&p->seed) % (uint64_t)n);
 }
 
 static void one_fault(struct proxy *p)
@@ -244,21 +238,19 @@ static void on_control(struct watch *w, uint32_t events)
 void control_open(struct proxy *p, const char *where)
 {
     struct sockaddr_un u = {.sun_family = AF_UNIX};
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    bool path = where[0] == '/';
     int64_t port = 0;
-    int fd = socket(path ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
+    p->control.ready = on_control;
+    if (where[0] != '/') {
+        if (!str_to_i64(where, 1, 65535, &port))
+            die("faultd proxy: --control needs a port or the path of a socket");
+        loop_listen(&p->control, AF_INET, (int)port);
+        return;
+    }
     str_copy(u.sun_path, sizeof(u.sun_path), where);
-    if (path)
-        unlink(where);
-    else if (!str_to_i64(where, 1, 65535, &port))
-        die("faultd proxy: --control needs a port or the path of a socket");
-    a.sin_port = htons((uint16_t)port);
-    if (bind(fd, path ? (struct sockaddr *)&u : (struct sockaddr *)&a,
-             path ? sizeof(u) : sizeof(a)) ||
-        listen(fd, 16))
+    unlink(where);
+    p->control.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (bind(p->control.fd, (struct sockaddr *)&u, sizeof(u)) || listen(p->control.fd, 16))
         die("faultd proxy: cannot listen on %s: %s", where, strerror(errno));
-    p->control = (struct watch){.fd = fd, .ready = on_control};
     loop_watch(&p->control, EPOLLIN);
 }

@@ -97,7 +97,7 @@ struct rule *rule_pick(struct exchange *x)
             u->skip--;
             continue;
         }
-        if ((!u->endless && u->times <= 0) || (int64_t)(plane_random(p) % 100) >= u->percent)
+        if ((!u->endless && u->times <= 0) || (int64_t)(text_random(&p->seed) % 100) >= u->percent)
             continue;
         u->times--;
         return u;
@@ -124,7 +124,7 @@ void rule_break_answer(const struct rule *u, struct exchange *x)
         a->delay_ms = (int)u->delay_ms;
     if (u->delay_ms >= 0 && u->delay_to > u->delay_ms)
         a->delay_ms +=
-            (int)(plane_random(x->plane) % (uint64_t)(u->delay_to - u->delay_ms + 1));
+            (int)(text_random(&x->plane->seed) % (uint64_t)(u->delay_to - u->delay_ms + 1));
 }
 
 void rule_break_transport(const struct rule *u, struct exchange *x)

@@ -144,21 +144,14 @@ static void put_entry(struct jw *w, const struct entry *e)
 
 static void put_log(struct plane *p, struct answer *a, bool brief)
 {
-    int64_t running = 0, paused = 0, gone = 0;
+    int64_t running = plane_count(p, true), paused = plane_count(p, false);
     struct jw w;
 
-    for (size_t i = 0; i < p->boxes.n; i++) {
-        const struct box *b = p->boxes.v[i];
-        gone += b->gone;
-        running += !b->gone && b->running;
-        paused += !b->gone && !b->running;
-    }
-    a->status = 200;
-    jw_init(&w, &a->body);
+    plane_answer(a, 200, &w);
     jw_obj(&w, NULL);
     jw_i64(&w, "running", running);
     jw_i64(&w, "paused", paused);
-    jw_i64(&w, "killed", gone);
+    jw_i64(&w, "killed", (int64_t)p->boxes.n - running - paused);
     jw_i64(&w, "open", p->open);
     jw_i64(&w, "most_open", p->most_open);
     jw_i64(&w, "conns", p->conns_total);
@@ -304,7 +297,7 @@ void script_begin(struct exchange *x)
     if (p->delay_max > 0)
         x->a.delay_ms =
             (int)(p->delay_min +
-                  (int64_t)(plane_random(p) % (uint64_t)(p->delay_max - p->delay_min + 1)));
+                  (int64_t)(text_random(&p->seed) % (uint64_t)(p->delay_max - p->delay_min + 1)));
     u = rule_pick(x);
     if (u)
         rule_break_transport(u, x);

@@ -1,10 +1,20 @@
-/* Reading header lines and queries. */
+/* Reading header lines and queries; numbers by chance. */
 #include "faultd.h"
 #include <cct/util/xalloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+/* splitmix64 */
+uint64_t text_random(uint64_t *seed)
+{
+    uint64_t z = (*seed += 0x9E3779B97F4A7C15u);
+
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
 
 bool header_value(const char *head, const char *name, char *dst, size_t size)
 {
