@@ -23,18 +23,23 @@
 
 static struct chaosbed *bed;
 
-static int setup(void **state)
+static int begin(bool tls)
 {
     struct app_opts o = {.follow_all = true, .poll_ms = 300};
     struct err e = {0};
 
-    (void)state;
-    bed = chaosbed_new(false, &o, &e);
+    bed = chaosbed_new(tls, &o, &e);
     if (!bed || !chaosbed_session(bed, &e)) {
         print_error("# %s\n", e.text);
         return -1;
     }
     return 0;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    return begin(false);
 }
 
 static int teardown(void **state)
@@ -199,8 +204,41 @@ static void test_a_slow_screen_never_slows_the_agent(void **state)
         fail_msg("%s", e.text);
 }
 
+/* --- connections that are recycled ----------------------------------------------- */
+
+/* Each process and each file asked for makes the server say GOAWAY, over a connection that
+ * others use, and now and then a stream goes with it. */
+static void test_goaway_in_mid_tail(void **state)
+{
+    struct err e = {0};
+    uint64_t req[3];
+    (void)state;
+
+    if (!chaosbed_tls_possible())
+        skip();
+    assert_int_equal(begin(true), 0);
+    assert_true(faultd_config(bed->fake,
+                              "{\"rules\":[{\"path\":\"/process.Process/Start\",\"percent\":25,"
+                              "\"goaway\":true,\"cut_body\":900},"
+                              "{\"path\":\"/[fhp]*\",\"goaway\":true}]}"));
+    for (int i = 0; i < 3; i++) {
+        char text[32];
+
+        snprintf(text, sizeof(text), "emit g%d 40 0.01", i);
+        req[i] = app_send(bed->app->app, bed->row, text, true);
+    }
+    if (!chaosbed_ended(bed, req, 3, 60000, &e) || !chaosbed_read(bed, &e) ||
+        !chaosbed_same(bed, &e) || !chaosbed_lines(bed, "g0", 40, &e) ||
+        !chaosbed_lines(bed, "g1", 40, &e) || !chaosbed_lines(bed, "g2", 40, &e))
+        fail_msg("%s", e.text);
+    chaosbed_free(bed);
+}
+
 static int run_group(int i)
 {
+    const struct CMUnitTest recycled[] = {
+        cmocka_unit_test(test_goaway_in_mid_tail),
+    };
     const struct CMUnitTest ends[] = {
         cmocka_unit_test_setup_teardown(test_kill_cancels_stream_and_send, setup, teardown),
         cmocka_unit_test_setup_teardown(test_killed_elsewhere_is_said_as_ended, setup, teardown),
@@ -210,12 +248,13 @@ static int run_group(int i)
     };
 
     appbed_main();
-    return i == 0 ? cmocka_run_group_tests(ends, NULL, NULL)
-                  : cmocka_run_group_tests(slow, NULL, NULL);
+    return i == 0   ? cmocka_run_group_tests(ends, NULL, NULL)
+           : i == 1 ? cmocka_run_group_tests(slow, NULL, NULL)
+                    : cmocka_run_group_tests(recycled, NULL, NULL);
 }
 
 int main(void)
 {
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    return side_by_side(2, run_group);
+    return side_by_side(3, run_group);
 }
