@@ -319,6 +319,8 @@ void core_row_insert(struct jobs *j, const struct sandbox *row, core_row_fn fn, 
     in->fn = fn;
     in->ctx = ctx;
     sandbox_copy(&in->row, row);
+    if (row->sandbox_id && row >= j->table.v && row < j->table.v + j->table.n)
+        map_put(j->priv->places, row->sandbox_id, place_of((size_t)(row - j->table.v)));
     map_put_id(j->priv->inserts, (uintptr_t)in, in);
     store_put_sandbox(j->o.store, row, jobs_store(j, on_inserted, in, in));
 }
