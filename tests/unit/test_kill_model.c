@@ -254,6 +254,10 @@ static void draw(struct run *r)
 {
     ui_update(&r->s.ui);
     judge(r);
+    if (!r->s.ui.n_overlays && chance(r, 70)) { /* nothing is asked: time is saved */
+        memset(&r->shown, 0, sizeof(r->shown));
+        return;
+    }
     ui_draw(&r->s.ui, r->s.now);
     judge(r);
     r->on_screen = !chance(r, 8); /* a slow line: what was seen last is older */
