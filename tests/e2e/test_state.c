@@ -625,10 +625,23 @@ static bool agent_idles(struct appbed *b, const void *arg)
     return model(b)->n_sandboxes == 1 && row(b, 0)->agent == AG_IDLE;
 }
 
-static bool more_starts(struct appbed *b, const void *n)
+/* All streams that were there then, the first n, have ended. */
+static bool old_ones_over(struct appbed *b, const void *n)
 {
+    char *log = faultd_http(fake, "GET", "/_faultd/log", NULL);
+    struct cJSON *j = json_parse(log, strlen(log), NULL);
+    size_t left = *(const size_t *)n, open = 0;
+
     (void)b;
-    return asked("POST", "/process.Process/Start").n > *(const size_t *)n;
+    for (const struct cJSON *r = json_first(json_get(j, "requests")); r && left; r = json_next(r)) {
+        if (!str_eq(json_str(r, "path", ""), "/process.Process/Start"))
+            continue;
+        left--;
+        open += !json_get(r, "over_ms");
+    }
+    json_free(j);
+    free(log);
+    return open == 0;
 }
 
 /* Streams are not believed to have slept well either: each begins anew, and goes on. */
@@ -644,11 +657,13 @@ static void test_sleep_streams(void **state)
     open_at(b, 60000);
     appbed_must(b, app_create(b->app, &c, true));
     assert_true(appbed_wait(b, agent_idles, NULL));
+    appbed_must(b, app_send(b->app, row(b, 0)->id, "echo here", true)); /* all is started */
     n = asked("POST", "/process.Process/Start").n;
+    assert_false(old_ones_over(b, &n));
     add_boot += 360000 + 10500;
     add_mono += 10500;
     app_active(b->app, true);
-    assert_true(appbed_wait(b, more_starts, &n));
+    assert_true(appbed_wait(b, old_ones_over, &n));
     appbed_must(b, app_send(b->app, row(b, 0)->id, "echo still-here", true));
     assert_non_null(strstr(b->text, "still-here"));
     assert_int_equal(asked("POST", "/sandboxes*").n, 1); /* the create */
