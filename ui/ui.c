@@ -229,6 +229,15 @@ bool ui_moved(struct ui *ui)
     return ui->moved;
 }
 
+bool ui_key_meant(struct ui *ui)
+{
+    if (ui->unseen || ui->hidden)
+        return false;
+    if (ui->crowded)
+        ui_status(ui, 1, "nothing was done: this key counts only when it comes by itself");
+    return !ui->crowded;
+}
+
 static int with_selected(struct ui *ui, enum action a)
 {
     const struct sandbox *s = model_sandbox(ui->model, ui->selected);
@@ -255,7 +264,8 @@ bool ui_changes_things(enum action a)
 {
     return a == ACT_NEW || a == ACT_NEW_PROMPT || a == ACT_INPUT || a == ACT_INTERRUPT ||
            a == ACT_KILL || a == ACT_KILL_ALL || a == ACT_SET_TIME || a == ACT_PAUSE ||
-           a == ACT_ADOPT || a == ACT_PROC_END || a == ACT_RESUME || a == ACT_PROTECT || a == ACT_RENAME || a == ACT_FORGET;
+           a == ACT_RESUME || a == ACT_PROTECT || a == ACT_RENAME || a == ACT_FORGET ||
+           a == ACT_ADOPT || a == ACT_PROC_END;
 }
 
 /* The newest of what can still be called off. */

@@ -78,6 +78,13 @@ static void shows_no(const char *text)
         fail_msg("'%s' does not go", text);
 }
 
+/* What ends something counts only when the key comes by itself, as from a hand. */
+static void answer(const char *key)
+{
+    rig_wait_quiet(&rig, 150, 2000);
+    rig_type(&rig, key);
+}
+
 static struct foreign_box new_box(void)
 {
     struct foreign_box x = {.port = local->traffic};
@@ -122,7 +129,7 @@ static void test_watch_and_end(void **state)
     shows("echo tick-$n");
     rig_type(&rig, "t");
     shows("9  SIGKILL");
-    rig_type(&rig, "9");
+    answer("9");
     shows("nothing runs in it");
     rig_type(&rig, "o");
     shows("ended by signal 9");
@@ -164,7 +171,7 @@ static void test_adopt_and_give_back(void **state)
     shows("can neither be interrupted nor restarted");
     rig_type(&rig, "A");
     shows("y  give it back");
-    rig_type(&rig, "y");
+    answer("y");
     shows("2 processes:");
     rig_type(&rig, "K");
     shows("nothing to kill in this scope");

@@ -121,16 +121,6 @@ static void one_draw(struct ui *ui, void *state, struct canvas *c, struct rect s
     buf_release(&b);
 }
 
-/* The picture is on the screen, and the key was not typed ahead of it or in a heap. */
-static bool is_meant(struct ui *ui)
-{
-    if (ui->unseen || ui->hidden)
-        return false;
-    if (ui->crowded)
-        ui_status(ui, 1, "not killed: this key counts only when it comes by itself");
-    return !ui->crowded;
-}
-
 static int one_key(struct ui *ui, void *state, key_code key, const char *paste, size_t len)
 {
     struct kill_one *k = state;
@@ -139,7 +129,7 @@ static int one_key(struct ui *ui, void *state, key_code key, const char *paste, 
     (void)len;
     if (key == K_ESC || key == 'n' || key == 'q' || key == ('C' & 0x1F) || !is_up(s))
         return UI_CLOSE;
-    if (key != 'y' || !k->shown || !is_meant(ui))
+    if (key != 'y' || !k->shown || !ui_key_meant(ui))
         return UI_HANDLED;
     if (!str_eq(s->sandbox_id ? s->sandbox_id : "", k->id) || s->started_at != k->started_at) {
         ui_status(ui, 1, "not killed: the sandbox changed while the question was open; look "
@@ -445,7 +435,7 @@ static int number_key(struct ui *ui, struct kill_all *a, key_code key)
             inputline_key(&a->number, key);
         return UI_HANDLED;
     }
-    if (!is_meant(ui))
+    if (!ui_key_meant(ui))
         return UI_HANDLED;
     if (str_to_i64(inputline_text(&a->number), 0, INT32_MAX, &n) && (size_t)n == a->shown_count)
         return confirm(ui, a, a->shown_count);
@@ -471,7 +461,7 @@ static int told_key(struct ui *ui, struct kill_all *a, const struct ev_kill *k, 
     if (k->phase == KILL_CANNOT && key == 'R') {
         a->at_once = false;
         open_list(ui, a, a->account);
-    } else if (key == 'R' && may_retry(k) && is_shown(a, k) && is_meant(ui)) {
+    } else if (key == 'R' && may_retry(k) && is_shown(a, k) && ui_key_meant(ui)) {
         app_kill_all_retry(ui->app);
     } else if (k->phase == KILL_RUNNING && k->text && key == 'u') {
         app_kill_all_cancel(ui->app);
@@ -506,7 +496,7 @@ static int all_key(struct ui *ui, void *state, key_code key, const char *paste, 
         return UI_HANDLED; /* it changed since it was drawn: look first */
     if (wants_number(ui, a, k))
         return number_key(ui, a, key);
-    return key == 'y' && is_meant(ui) ? confirm(ui, a, a->shown_count) : UI_HANDLED;
+    return key == 'y' && ui_key_meant(ui) ? confirm(ui, a, a->shown_count) : UI_HANDLED;
 }
 
 /* "never": goes as soon as the list is there, once; what is refused is asked about. */

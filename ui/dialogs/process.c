@@ -65,6 +65,7 @@ static void end_draw(struct ui *ui, void *state, struct canvas *c, struct rect s
                 s ? "y  SIGTERM: asks it to end    9  SIGKILL: at once    Esc  leave it"
                   : "Esc  close");
     buf_release(&b);
+    ui->asks_anew |= !k->drawn;
     k->drawn = true;
 }
 
@@ -76,7 +77,7 @@ static int end_key(struct ui *ui, void *state, key_code key, const char *paste, 
     if (key == K_ESC || key == 'n' || key == 'q' || key == ('C' & 0x1F) ||
         !model_sandbox(ui->model, k->sandbox))
         return UI_CLOSE;
-    if ((key != 'y' && key != '9') || !k->drawn || ui->unseen)
+    if ((key != 'y' && key != '9') || !k->drawn || !ui_key_meant(ui))
         return UI_HANDLED;
     app_proc_kill(ui->app, k->sandbox, k->p.pid, k->p.ident, key == '9');
     ui_status(ui, 0, "%s to process %d", key == '9' ? "SIGKILL" : "SIGTERM", k->p.pid);
@@ -246,6 +247,7 @@ static void back_draw(struct ui *ui, void *state, struct canvas *c, struct rect 
                 : k->p.pid ? "y  give it back    p  keep this process    Esc  leave it"
                              : "y  give it back    Esc  leave it");
     buf_release(&b);
+    ui->asks_anew |= !k->drawn;
     k->drawn = true;
 }
 
@@ -258,7 +260,7 @@ static int back_key(struct ui *ui, void *state, key_code key, const char *paste,
     (void)len;
     if (key == K_ESC || key == 'n' || key == 'q' || key == ('C' & 0x1F) || !s)
         return UI_CLOSE;
-    if (!k->drawn || ui->unseen || (key != 'y' && !(key == 'p' && k->p.pid)))
+    if ((key != 'y' && !(key == 'p' && k->p.pid)) || !k->drawn || !ui_key_meant(ui))
         return UI_HANDLED;
     if (key == 'p')
         app_adopt(ui->app, k->sandbox, &how);

@@ -403,7 +403,8 @@ static bool output_update(struct ui *ui, void *state)
 {
     struct output *o = state;
     const struct transcript *t = ui->selected ? model_transcript(ui->model, ui->selected) : NULL;
-    uint64_t rev = (t ? t->rev : 0) + ui->model->procs_rev + ui->model->messages_rev + ui->model->sandboxes_rev;
+    uint64_t rev = (t ? t->rev : 0) + ui->model->procs_rev + ui->model->messages_rev +
+                   ui->model->sandboxes_rev;
     bool changed = rev != o->seen;
     o->seen = rev;
     return changed;

@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 /* Scopes: where a key counts. A key may appear once in a scope (tested). */
-enum key_scope { SCOPE_NAV, SCOPE_LIST, SCOPE_OUTPUT, SCOPE_PROCS, SCOPE_INPUT, SCOPE_FORM, SCOPE_DIALOG,
-                 SCOPE_COUNT };
+enum key_scope { SCOPE_NAV, SCOPE_LIST, SCOPE_OUTPUT, SCOPE_PROCS, SCOPE_INPUT, SCOPE_FORM,
+                 SCOPE_DIALOG, SCOPE_COUNT };
 
 /* X(ID, "config-name", SCOPE, "default keys", "short hint", "help text").
  * Keys are written as in the config: j, Down, ^D, Alt-a, Enter, Esc, F1, Space, gg. */

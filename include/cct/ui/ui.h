@@ -101,6 +101,9 @@ void ui_select(struct ui *ui, uint64_t sandbox);
 void ui_await_new(struct ui *ui);
 /* What the key was meant for vanished before this was drawn: said, and nothing is done. */
 bool ui_moved(struct ui *ui);
+/* May this key destroy something? The picture that asks is on the screen, and the key was
+ * not typed ahead of it or in a heap with others, which is said. */
+bool ui_key_meant(struct ui *ui);
 /* Refused with --readonly. */
 bool ui_changes_things(enum action a);
 void ui_status(struct ui *ui, int level, const char *fmt, ...)
