@@ -118,6 +118,7 @@ uint64_t app_raw(struct app *a, uint64_t sandbox, uint64_t from, bool follow,
 /* The same as agent events in JSON, one line each (`logs --json`). */
 uint64_t app_events(struct app *a, uint64_t sandbox, bool follow,
                     void (*fn)(void *ctx, const char *json, size_t len), void *ctx);
+
 /* --- sandboxes that cc-tui did not make, and processes in any ------------------ */
 
 /* Somebody looks at its processes (EV_PROCS, renewed every few seconds): say so again

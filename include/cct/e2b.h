@@ -12,7 +12,7 @@
 /* Where calls go and what proves who we are. */
 struct e2b_account {
     char *api_url;      /* no trailing slash */
-    char *sandbox_url;  /* NULL: derived from domain and id (spec 1) */
+    char *sandbox_url;  /* NULL: see e2b_sandbox_url() */
     char *domain;       /* "e2b.app" */
     struct secret *key;
     char *source;       /* "environment", "E2B CLI config", "local provider", ... */

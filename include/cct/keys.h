@@ -81,7 +81,7 @@ enum key_source keys_provider_source(const struct keys_at *at, const char *const
  * NULL with *e when the level's key cannot be used (locked, wants a yes, damaged). */
 struct kv *keys_provider_env(const struct keys_at *at, const struct secret *data_key,
                              const char *const *needs, struct err *e);
-void keys_env_free(struct kv *env);
+void keys_env_free(struct kv *env); /* any list with secrets in it; values may be NULL */
 
 /* --- storing ------------------------------------------------------------------------------ */
 

@@ -108,7 +108,6 @@ struct st_keys {
 };
 void st_key_release(struct st_key *k);
 void st_key_copy(struct st_key *dst, const struct st_key *src);
-void st_vault_copy(struct st_vault *dst, const struct st_vault *src);
 void st_keys_free(struct st_keys *k);
 
 /* One answer; which members are set depends on m.type. Freed by msg_free. */

@@ -4,6 +4,7 @@
 
 #include <cct/app.h>
 #include <cct/cli.h>
+#include <cct/util/arr.h>
 
 /* The commands; each returns its exit status. */
 #define CLI_DECLARE(id, fn, name, aliases, args, least, most, flags, help) int fn(struct cli *c);
@@ -51,14 +52,13 @@ enum { CLI_TABLE_MAX = 10 };
 struct cli_table {
     int columns;
     const char *heads[CLI_TABLE_MAX];
-    char **cells;
-    size_t n, cap; /* of cells */
+    ARR(char *) cells;
 };
 void cli_table_add(struct cli_table *t, char *take_cell);
 void cli_table_print(struct cli_table *t); /* and empties it */
 /* Each line of `text` to fn. */
-void cli_each_line(const char *text, size_t len, void (*fn)(void *ctx, const char *line, size_t len),
-                   void *ctx);
+void cli_each_line(const char *text, size_t len,
+                   void (*fn)(void *ctx, const char *line, size_t len), void *ctx);
 /* Lines of JSON objects as one JSON array on stdout. */
 void cli_print_array(const char *lines, size_t len);
 /* `logs --system` */

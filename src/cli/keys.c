@@ -435,8 +435,10 @@ int cli_keys_protect(struct cli *c)
         return cli_usage("'keys protect' does nothing with --readonly");
     if (phrase || cli_has(c, CLI_PASSPHRASE_FD)) {
         fresh = cli_new_passphrase(c, &old, &e);
-        if (!fresh)
+        if (!fresh) {
+            secret_free(old);
             return cli_fail(&e);
+        }
     }
     if (!phrase) { /* the one in force is all that was given */
         old = fresh;

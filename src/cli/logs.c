@@ -122,8 +122,9 @@ static void take_part(struct out *o, const struct ev_items *items, size_t i)
 }
 
 /* Blocks that grow are printed once they are whole. */
-static void put_event(struct out *o, const char *json, size_t len)
+static void put_event(void *ctx, const char *json, size_t len)
 {
+    struct out *o = ctx;
     struct agent_event ev;
 
     if (agent_event_from_json(&ev, json, len, NULL) != 0)
@@ -145,15 +146,7 @@ static void put_event(struct out *o, const char *json, size_t len)
 /* Events come as lines of JSON, several at a time. */
 static void put_events(void *ctx, const char *json, size_t len)
 {
-    while (len > 0) {
-        const char *nl = memchr(json, '\n', len);
-        size_t n = nl ? (size_t)(nl - json) : len;
-        if (n > 0)
-            put_event(ctx, json, n);
-        n += nl != NULL;
-        json += n;
-        len -= n;
-    }
+    cli_each_line(json, len, put_event, ctx);
 }
 
 int cli_logs(struct cli *c)

@@ -3,7 +3,6 @@
 
 #include <cct/text/clean.h>
 #include <cct/text/width.h>
-#include <cct/util/arr.h>
 #include <cct/util/xalloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,16 +12,8 @@ enum { MAX_CELLS = 60 };
 
 void cli_table_add(struct cli_table *t, char *take_cell)
 {
-    struct {
-        char **v;
-        size_t n, cap;
-    } a = {t->cells, t->n, t->cap};
-
-    *ARR_PUSH(&a) = clean_line_dup(take_cell ? take_cell : "-", MAX_CELLS);
+    *ARR_PUSH(&t->cells) = clean_line_dup(take_cell ? take_cell : "-", MAX_CELLS);
     free(take_cell);
-    t->cells = a.v;
-    t->n = a.n;
-    t->cap = a.cap;
 }
 
 static size_t cells_of(const char *s)
@@ -36,27 +27,25 @@ void cli_table_print(struct cli_table *t)
 
     for (size_t c = 0; c < columns; c++)
         width[c] = strlen(t->heads[c]);
-    for (size_t i = 0; i < t->n; i++)
-        if (cells_of(t->cells[i]) > width[i % columns])
-            width[i % columns] = cells_of(t->cells[i]);
+    for (size_t i = 0; i < t->cells.n; i++)
+        if (cells_of(t->cells.v[i]) > width[i % columns])
+            width[i % columns] = cells_of(t->cells.v[i]);
     for (size_t c = 0; c < columns; c++)
         printf("%-*s%s", c + 1 < columns ? (int)width[c] : 0, t->heads[c],
                c + 1 < columns ? "  " : "\n");
-    for (size_t i = 0; i < t->n; i++) {
+    for (size_t i = 0; i < t->cells.n; i++) {
         size_t c = i % columns;
-        printf("%s%*s", t->cells[i], c + 1 < columns ? (int)(width[c] - cells_of(t->cells[i]) + 2) : 0,
-               "");
+        size_t gap = c + 1 < columns ? width[c] - cells_of(t->cells.v[i]) + 2 : 0;
+        printf("%s%*s", t->cells.v[i], (int)gap, "");
         if (c + 1 == columns)
             putchar('\n');
-        free(t->cells[i]);
+        free(t->cells.v[i]);
     }
-    free(t->cells);
-    t->cells = NULL;
-    t->n = t->cap = 0;
+    ARR_RELEASE(&t->cells);
 }
 
-void cli_each_line(const char *text, size_t len, void (*fn)(void *ctx, const char *line, size_t len),
-                   void *ctx)
+void cli_each_line(const char *text, size_t len,
+                   void (*fn)(void *ctx, const char *line, size_t len), void *ctx)
 {
     while (len > 0) {
         const char *nl = memchr(text, '\n', len);

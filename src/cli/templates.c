@@ -148,7 +148,7 @@ static uint64_t start_templates(struct app *a, const char *word, app_lines_fn fn
 
 int cli_templates(struct cli *c)
 {
-    struct listing l = {{6, {"NAME", "ID", "STATE", "SIZE", "UPDATED", "USED"}, NULL, 0, 0},
+    struct listing l = {{6, {"NAME", "ID", "STATE", "SIZE", "UPDATED", "USED"}, ARR_INIT},
                         template_row, "templateID"};
 
     return list(c, &l, start_templates);
@@ -295,7 +295,7 @@ static int follow(struct cli *c)
 
 int cli_builds(struct cli *c)
 {
-    struct listing l = {{6, {"TEMPLATE", "BUILD", "STATE", "SIZE", "BEGUN", "TOOK"}, NULL, 0, 0},
+    struct listing l = {{6, {"TEMPLATE", "BUILD", "STATE", "SIZE", "BEGUN", "TOOK"}, ARR_INIT},
                         build_row, "buildID"};
 
     return cli_has(c, CLI_FOLLOW) ? follow(c) : list(c, &l, app_builds);

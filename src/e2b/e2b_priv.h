@@ -101,7 +101,8 @@ void call_send(struct e2b_call *k);      /* again, with the same or a new path *
 uint64_t call_refuse(struct e2b_call *k);
 /* Ends the call: hands out `r` and frees. The client may be gone afterwards. */
 void call_finish(struct e2b_call *k, struct e2b_result *r);
-/* "/head" + the parts, each encoded and with a '/' in front of it; new string. */
+/* head part mid part2 tail: the parts are encoded, the rest goes in as it is; all but head
+ * and part may be NULL. New string. */
 char *call_path(const char *head, const char *part, const char *mid, const char *part2,
                 const char *tail);
 

@@ -166,7 +166,7 @@ void cmd_create_free(struct cmd_create *c)
 {
     if (!c)
         return;
-    core_env_free(c->env);
+    keys_env_free(c->env);
     free(c->tool);
     free(c->template_id);
     free(c->name);

@@ -223,7 +223,7 @@ static void do_agent(struct jobs *j, struct cmd *c, struct sandbox *row)
             jobs_say(j, 1, row->id, "no key for %s is known: %s will fail at its start", missing,
                      t->label);
         session_restart(s, env, c->m.req_id);
-        core_env_free(env);
+        keys_env_free(env);
         free(missing);
     }
 }

@@ -30,17 +30,6 @@ struct create {
 
 /* --- environment ---------------------------------------------------------------- */
 
-void core_env_free(struct kv *env)
-{
-    for (size_t i = 0; env && env[i].k; i++) {
-        free(env[i].k);
-        if (env[i].v)
-            secret_wipe(env[i].v, strlen(env[i].v));
-        free(env[i].v);
-    }
-    free(env);
-}
-
 /* The last word on a name wins; replaced values are wiped. */
 static void env_put(struct kv **env, size_t *n, const char *k, size_t klen, const char *v)
 {
@@ -102,7 +91,7 @@ struct kv *core_tool_env(const struct keys_at *at, const struct secret *data_key
     keys_provider_source(at, needs, missing);
     /* what the user gives with the sandbox stands above every level */
     if (n_needs && !given_by(own, t) && add_keys(at, data_key, needs, &env, &n, e) != 0) {
-        core_env_free(env);
+        keys_env_free(env);
         free(*missing);
         *missing = NULL;
         return NULL;
@@ -263,7 +252,7 @@ static void provision(struct create *c, const struct e2b_sandbox *vm)
     if (!c->q->when_ready)
         told_done(c, NULL);
     session_provision(s, &q, on_provisioned, c);
-    core_env_free(env);
+    keys_env_free(env);
     free(missing);
 }
 
@@ -447,7 +436,7 @@ static bool key_refused(struct jobs *j, struct cmd *cmd, const struct tool *t)
     if (!env)
         jobs_done(j, cmd->m.req_id, &e, 0);
     free(missing);
-    core_env_free(env);
+    keys_env_free(env);
     return !env;
 }
 

@@ -59,7 +59,7 @@ void look_flush(struct look *l)
     size_t len = l->out.len;
 
     if (len)
-        jobs_chunk(l->j, l->req_id, buf_detach(&l->out, NULL), len);
+        jobs_chunk(l->j, l->req_id, 0, buf_detach(&l->out, NULL), len);
 }
 
 void look_end(struct look *l, const struct err *e)

@@ -52,13 +52,12 @@ bool kill_intent_covers(const struct st_intent *in, const struct sandbox *row)
 /* --- whose --------------------------------------------------------------------------- */
 
 /* The first word of a kill-all's is who runs it; it may still be at work. */
-static bool owner_lives(const struct jobs *j, const struct st_intent *in)
+static bool owner_lives(const struct st_intent *in)
 {
     const char *by = in->target && str_starts(in->target, "by:") ? in->target + 3 : NULL;
     long pid = by ? strtol(by, NULL, 10) : 0;
     int64_t age = clock_wall_ms() - in->time_ms;
 
-    (void)j;
     if (pid <= 0 || pid == (long)getpid() || age > OWNER_MS || age < -OWNER_MS)
         return false;
     return kill((pid_t)pid, 0) == 0 || errno == EPERM;
@@ -263,7 +262,7 @@ void core_kill_intents(struct jobs *j)
         return;
     for (size_t i = p->orders.n; i-- > 0;) {
         struct order *o = &p->orders.v[i];
-        bool busy = owner_lives(j, &o->in);
+        bool busy = owner_lives(&o->in);
 
         if (!is_of_place(&o->in, p->place))
             continue;

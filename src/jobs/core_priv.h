@@ -11,8 +11,9 @@
  *   core_detail.c    single sandboxes asked for by id, slowly
  *   core_metrics.c   the load of what runs, for the screen
  *   core_create.c    provisioning, lost answers
- *   core_kill.c      one sandbox, open intents
- *   core_killall.c   everything; core_killrun.c its deletes and the proof
+ *   core_kill.c      one sandbox
+ *   core_orders.c    kills that were confirmed and are still open
+ *   core_killall.c   everything; core_killrun.c its deletes, core_killproof.c the proof
  *   core_actions.c   messages, time, pause, names, views
  *   core_times.c     time asked for against time given
  *   core_looks.c     templates, builds and system logs, as lines of JSON
@@ -257,7 +258,6 @@ void core_create_kill_drop(struct jobs *j, void *ctx);
 struct kv *core_tool_env(const struct keys_at *at, const struct secret *data_key,
                          const struct tool *t, const struct kv *own, char **missing,
                          struct err *e);
-void core_env_free(struct kv *env);
 
 /* --- core_kill.c ---------------------------------------------------------------- */
 void core_kill(struct jobs *j, uint64_t req_id, uint64_t sandbox);

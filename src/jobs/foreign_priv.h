@@ -48,7 +48,6 @@ void lanes_release(struct lanes *l);
 
 /* --- foreign_reach.c ------------------------------------------------------------- */
 /* One question to the control plane: where is it? Owned by who asks; zeroed before. */
-struct reach;
 /* envd: the receiver's own, NULL with e. ERR_CONFLICT: it is paused. */
 typedef void (*reach_fn)(void *ctx, struct envd *take, const struct err *e);
 struct reach {
@@ -110,7 +109,7 @@ struct procwatch *procwatch_new(struct jobs *j, uint64_t row, int pid, uint64_t 
 void procwatch_free(struct procwatch *w); /* the process lives on; no callback */
 void procwatch_row_state(struct jobs *j, const struct sandbox *row);
 void procwatch_relocate(struct jobs *j);
-/* "12:01:03" for a mark; dst has 9 bytes or more. */
+/* "output between 12:01:03 and 12:01:40 was not seen", appended; wall ms. */
 void procwatch_gap(struct buf *out, int64_t from, int64_t to);
 
 /* --- foreign_watch.c ------------------------------------------------------------- */
@@ -121,12 +120,10 @@ void livewatch_free(struct livewatch *w);
 void livewatch_fill(const struct livewatch *w, struct procs *p); /* its part of what is told */
 
 /* --- foreign_kill.c -------------------------------------------------------------- */
-struct prockill;
 void prockill_start(struct jobs *j, const struct cmd *c);
 void prockill_release(struct jobs *j);
 
 /* --- foreign_adopt.c ------------------------------------------------------------- */
-struct adoption;
 void adopt_start(struct jobs *j, const struct cmd *c);
 void adopt_undo(struct jobs *j, const struct cmd *c);
 void adopt_release(struct jobs *j);

@@ -149,26 +149,6 @@ static void take_items(struct livewatch *w, enum envd_stream s, const char *data
 
 /* --- bytes ----------------------------------------------------------------------- */
 
-static void chunk_free(struct msg *m)
-{
-    free(((struct ev_chunk *)m)->data);
-    free(m);
-}
-
-static void post_chunk(struct livewatch *w, int stream, const char *data, size_t len)
-{
-    struct ev_chunk *c = xcalloc(1, sizeof(*c));
-
-    msg_init(&c->m, EV_CHUNK, sizeof(*c) + len, chunk_free);
-    c->m.req_id = w->req_id;
-    c->stream = stream;
-    c->data = xmalloc(len + 1);
-    memcpy(c->data, data, len);
-    c->data[len] = 0;
-    c->len = len;
-    jobs_post(jobs_of(w), c);
-}
-
 /* A remark among the bytes. */
 static void say(struct livewatch *w, int level, struct buf *text)
 {
@@ -176,8 +156,7 @@ static void say(struct livewatch *w, int level, struct buf *text)
 
     if (w->chunks) { /* to a terminal, as a rule */
         line = clean_line_dup(buf_str(text), 0);
-        post_chunk(w, CHUNK_NOTE, line, strlen(line));
-        free(line);
+        jobs_chunk(jobs_of(w), w->req_id, CHUNK_NOTE, line, strlen(line));
     } else {
         notice(w, level, "%s", buf_str(text));
     }
@@ -200,6 +179,7 @@ static void tell_dropped(struct livewatch *w)
 static void on_data(void *ctx, enum envd_stream s, const char *data, size_t len)
 {
     struct livewatch *w = ctx;
+    char *copy;
 
     if (mq_full(jobs_of(w)->o.events)) {
         if (!w->dropped) {
@@ -211,10 +191,13 @@ static void on_data(void *ctx, enum envd_stream s, const char *data, size_t len)
         return;
     }
     tell_dropped(w);
-    if (w->chunks)
-        post_chunk(w, (int)s, data, len);
-    else
+    if (!w->chunks) {
         take_items(w, s, data, len);
+        return;
+    }
+    copy = xmalloc(len + 1);
+    memcpy(copy, data, len);
+    jobs_chunk(jobs_of(w), w->req_id, (int)s, copy, len);
 }
 
 /* --- how it goes ----------------------------------------------------------------- */

@@ -90,7 +90,7 @@ static void on_page(void *ctx, struct st_reply *a)
     if (b.len) {
         char *text = buf_detach(&b, &len);
 
-        jobs_chunk(r->s->j, r->req_id, text, len);
+        jobs_chunk(r->s->j, r->req_id, 0, text, len);
         go(r);
     } else if (r->again) {
         go(r);

@@ -121,7 +121,8 @@ struct kv *keys_provider_env(const struct keys_at *at, const struct secret *data
 void keys_env_free(struct kv *env)
 {
     for (struct kv *v = env; v && v->k; v++) {
-        secret_wipe(v->v, strlen(v->v));
+        if (v->v)
+            secret_wipe(v->v, strlen(v->v));
         free(v->k);
         free(v->v);
     }

@@ -34,7 +34,7 @@ static int64_t server_date(struct xfer *x)
 }
 
 /* Only what is certain counts as "not sent". */
-static bool may_have_arrived(struct xfer *x, CURLcode rc)
+static bool may_have_arrived(struct xfer *x)
 {
     long size = 0;
     curl_off_t pre = 0;
@@ -43,7 +43,6 @@ static bool may_have_arrived(struct xfer *x, CURLcode rc)
         return false;
     x->net->lib->easy_getinfo(x->easy, CURLINFO_REQUEST_SIZE, &size);
     x->net->lib->easy_getinfo(x->easy, CURLINFO_PRETRANSFER_TIME_T, &pre);
-    (void)rc;
     return size > 0 || pre > 0 || x->status > 0;
 }
 
@@ -155,7 +154,7 @@ void answer_fill(struct xfer *x, CURLcode rc, struct net_result *r)
 {
     *r = (struct net_result){.status = x->status, .retry_after_ms = -1};
     r->elapsed_ms = clock_mono_ms() - x->start_ms;
-    r->sent = may_have_arrived(x, rc);
+    r->sent = may_have_arrived(x);
     r->again = x->again || x->sends > 1;
     r->body = buf_str(&x->answer);
     r->len = x->answer.len;

@@ -50,14 +50,6 @@ static void vault_release(struct st_vault *v)
     memset(v, 0, sizeof(*v));
 }
 
-void st_vault_copy(struct st_vault *dst, const struct st_vault *src)
-{
-    *dst = *src;
-    dst->proof = bytes_dup(src->proof, src->proof_len);
-    dst->salt = bytes_dup(src->salt, src->salt_len);
-    dst->sealed = bytes_dup(src->sealed, src->sealed_len);
-}
-
 void st_keys_free(struct st_keys *k)
 {
     if (!k)

@@ -222,12 +222,12 @@ static void test_env(void **state)
     assert_string_equal(value(env, "ANTHROPIC_API_KEY"), "sk-ant-0123456789");
     assert_string_equal(value(env, "IS_SANDBOX"), "0"); /* the user has the last word */
     assert_string_equal(value(env, "MINE"), "x");
-    core_env_free(env);
+    keys_env_free(env);
     keys_take_env();
     env = core_tool_env(&at, NULL, tools_find(all, "claude"), NULL, &missing, &e);
     assert_non_null(missing);
     free(missing);
-    core_env_free(env);
+    keys_env_free(env);
     tools_free(all);
 }
 

@@ -83,8 +83,8 @@ void jobs_row_error(struct jobs *j, struct sandbox *row, bool vm_up, const char 
 /* Any EV_* message, taken. The texts of an EV_DONE are cleaned here, others before. */
 void jobs_post(struct jobs *j, void *ev);
 void jobs_done(struct jobs *j, uint64_t req_id, const struct err *e, uint64_t sandbox);
-/* Bytes for the sink of a request (EV_CHUNK); taken. */
-void jobs_chunk(struct jobs *j, uint64_t req_id, char *take, size_t len);
+/* Bytes for the sink of a request, taken; stream as in struct ev_chunk. */
+void jobs_chunk(struct jobs *j, uint64_t req_id, int stream, char *take, size_t len);
 /* Line for the events pane, also stored. */
 void jobs_say(struct jobs *j, int level, uint64_t sandbox, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));

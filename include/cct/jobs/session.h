@@ -41,9 +41,9 @@ void session_load_older(struct session *s);
 void session_vm_state(struct session *s, enum sb_state st);
 /* jobs.e2b was replaced (other key or address): forget where the sandbox is and ask
  * anew. For each session, while the old client still lives. */
+void session_relocate(struct session *s);
 /* The machine slept: who waited to try again does so now. */
 void session_woke(struct session *s);
-void session_relocate(struct session *s);
 
 /* Chat: the message is committed already (store_message_add); try to relay what is
  * queued. Called by core after an add, and by itself when the agent gets idle. */
