@@ -220,7 +220,7 @@ static void test_an_action_is_one_post(void **state)
     struct appbed *b = *state;
     ARR(uint64_t) creates = ARR_INIT;
     size_t rows = ROWS;
-    int made = 0;
+    int made = 0, k = 0; /* a row that is busy or gone makes no call */
 
     assert_true(appbed_wait(b, has_rows, &rows));
     for (int wave = 0; made < calls; wave++) {
@@ -228,14 +228,16 @@ static void test_an_action_is_one_post(void **state)
         int n = 0;
 
         arm(wave);
-        create = one_action(b, made++);
+        create = one_action(b, k++);
+        made++;
         *ARR_PUSH(&creates) = create;
         /* on a connection that others break it may come to nothing, see arm() */
         if (calls <= CALLS)
             appbed_finish(b, create);
-        for (int i = 1; i < WAVE; i++, made++)
-            if ((req[n] = one_action(b, made)))
+        for (int i = 1; i < WAVE; i++)
+            if ((req[n] = one_action(b, k++)))
                 n++;
+        made += n;
         assert_true(appbed_wait(b, wave_ended, req));
     }
     for (size_t i = 0; i < creates.n; i++)
@@ -308,7 +310,7 @@ static void test_a_message_is_taken_once(void **state)
             snprintf(text, sizeof(text), "emit m%d 1", sent);
             req[n] = app_send(b->app->app, b->row, text, true);
         }
-        if (!chaosbed_ended(b, req, (size_t)n, 60000, &e) && (chaosbed_explain(b, wave), true))
+        if (!chaosbed_ended(b, req, (size_t)n, 300000, &e) && (chaosbed_explain(b, wave), true))
             fail_msg("%s", e.text);
         n_posts += count_posts(b);
         assert_true(faultd_config(b->fake, "{\"rules\":[]}"));
