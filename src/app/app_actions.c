@@ -151,7 +151,7 @@ uint64_t app_kill_all_confirm(struct app *a, bool account_scope, size_t expected
 
     c->on = account_scope;
     c->n = (int64_t)expected;
-    if (k && k->phase == KILL_ARMED && k->account_scope == account_scope)
+    if (expected != SIZE_MAX && k && k->phase == KILL_ARMED && k->account_scope == account_scope)
         c->id = k->set; /* the very ones, not only as many */
     return app_post(a, c);
 }

@@ -3,6 +3,7 @@
 
 #include <cct/util/arr.h>
 #include <cct/util/clock.h>
+#include <cct/util/hash.h>
 #include <cct/util/map.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -149,14 +150,13 @@ static bool is_last_word(const char *status)
 
 static uint64_t mark_of(const struct e2b_log *l, size_t n)
 {
-    uint64_t h = 1469598103934665603u;
+    uint64_t h = HASH_BEGIN;
 
     for (size_t i = 0; i < n; i++) {
-        h = (h ^ (uint64_t)l[i].time_ms) * 1099511628211u;
-        for (const char *p = l[i].message; *p; p++)
-            h = (h ^ (unsigned char)*p) * 1099511628211u;
+        h = hash_add(h, &l[i].time_ms, sizeof(l[i].time_ms));
+        h = hash_add(h, l[i].message, strlen(l[i].message) + 1);
     }
-    return h ^ n;
+    return h;
 }
 
 static bool is_kept(const struct watch *w, const struct e2b_log *l)

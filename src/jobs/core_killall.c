@@ -5,6 +5,7 @@
 
 #include <cct/util/buf.h>
 #include <cct/util/clock.h>
+#include <cct/util/hash.h>
 #include <cct/util/log.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -101,11 +102,9 @@ static uint64_t set_of(const struct killall *k)
     for (size_t i = 0; i < k->targets.n; i++) {
         const struct ka_target *t = k->targets.v[i];
         const char *p = t->mark ? t->mark : t->t.sandbox_id ? t->t.sandbox_id : "";
-        uint64_t h = 1469598103934665603u;
 
-        for (; t->t.result == 0 && *p; p++)
-            h = (h ^ (unsigned char)*p) * 1099511628211u;
-        sum += t->t.result == 0 ? h : 0;
+        if (t->t.result == 0)
+            sum += hash_add(HASH_BEGIN, p, strlen(p));
     }
     return sum;
 }

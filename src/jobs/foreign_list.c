@@ -3,6 +3,7 @@
 #include "foreign_priv.h"
 
 #include <cct/text/clean.h>
+#include <cct/util/hash.h>
 #include <cct/util/json.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -31,13 +32,10 @@ const struct proc *proc_list_find(const struct proc_list *l, int pid)
     return NULL;
 }
 
-/* FNV-1a, over a word and its end: "a b" and "a", "b" differ. */
+/* Over a word and its end: "a b" and "a", "b" differ. */
 static uint64_t hash_word(uint64_t h, const char *s)
 {
-    do
-        h = (h ^ (unsigned char)*s) * 1099511628211u;
-    while (*s++);
-    return h;
+    return hash_add(h, s, strlen(s) + 1);
 }
 
 /* A word as a reader tells it from its neighbours. */
@@ -84,7 +82,7 @@ static void read_command(struct proc *p, const struct cJSON *config)
     const char *brief = shell_command(cmd, args);
     struct buf b = BUF_INIT_MAX(COMMAND_BYTES);
 
-    p->ident = hash_word(14695981039346656037u, cmd);
+    p->ident = hash_word(HASH_BEGIN, cmd);
     add_word(&b, *cmd ? cmd : "?");
     for (const struct cJSON *a = json_is_array(args) ? json_first(args) : NULL; a;
          a = json_next(a)) {

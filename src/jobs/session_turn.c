@@ -64,7 +64,8 @@ void session_turn_ended(struct session *s)
             "the agent has ended: the message is queued and goes to it after a restart");
     for (size_t i = s->waiters.n; i-- > 0;) {
         const struct waiter *w = &s->waiters.v[i];
-        bool handed = w->in_turn || w->message == s->due || (s->re.step == RE_SENT && s->re.msg.id == w->message);
+        bool handed = w->in_turn || w->message == s->due ||
+                      (s->re.step == RE_SENT && s->re.msg.id == w->message);
 
         waiter_end(s, i, handed ? &none : &waits, AGENT_FAILED, NULL, -1);
     }

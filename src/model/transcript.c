@@ -4,6 +4,7 @@
 
 #include <cct/text/clean.h>
 #include <cct/util/arr.h>
+#include <cct/util/hash.h>
 #include <cct/util/map.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -73,12 +74,11 @@ static void changed(struct transcript *t, struct item *o)
 
 /* --- items by id ------------------------------------------------------------------ */
 
-/* FNV-1a. Two ids that meet in it cost a search, no more. */
+/* Two ids that meet in it cost a search, no more. */
 static uint64_t id_hash(enum item_kind kind, const char *id)
 {
-    uint64_t h = 14695981039346656037u ^ (uint64_t)kind;
-    for (; *id; id++)
-        h = (h ^ (unsigned char)*id) * 1099511628211u;
+    uint64_t h = hash_add(HASH_BEGIN ^ (uint64_t)kind, id, strlen(id));
+
     return h ? h : 1;
 }
 
