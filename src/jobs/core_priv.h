@@ -10,7 +10,7 @@
  *   core_listed.c    what a list changes
  *   core_detail.c    single sandboxes asked for by id, slowly
  *   core_metrics.c   the load of what runs, for the screen
- *   core_create.c    provisioning, lost answers
+ *   core_create.c    provisioning, lost answers; core_env.c: the environment
  *   core_kill.c      one sandbox
  *   core_orders.c    kills that were confirmed and are still open
  *   core_killall.c   everything; core_killrun.c its deletes, core_killproof.c the proof
@@ -239,6 +239,14 @@ void core_time_asked(struct jobs *j, uint64_t row, int seconds); /* a list will 
 void core_time_listed(struct jobs *j);
 void core_times_release(struct jobs *j);
 
+/* --- core_env.c ----------------------------------------------------------------- */
+/* Tool's own variables, then the provider keys it needs, then the user's. *missing: the
+ * providers none of which has a key, or NULL. NULL with *e when there is a key that cannot
+ * be used. */
+struct kv *core_tool_env(const struct keys_at *at, const struct secret *data_key,
+                         const struct tool *t, const struct kv *own, char **missing,
+                         struct err *e);
+
 /* --- core_create.c -------------------------------------------------------------- */
 void core_create(struct jobs *j, struct cmd *c); /* takes c->create */
 void core_create_release(struct jobs *j);
@@ -252,12 +260,6 @@ void core_create_demo(struct jobs *j);
 typedef void (*core_kill_fn)(void *ctx, const struct err *e, bool already_gone);
 bool core_create_kill(struct jobs *j, const struct sandbox *row, core_kill_fn fn, void *ctx);
 void core_create_kill_drop(struct jobs *j, void *ctx);
-/* Tool's own variables, then the provider keys it needs, then the user's. *missing: the
- * providers none of which has a key, or NULL. NULL with *e when there is a key that cannot
- * be used. */
-struct kv *core_tool_env(const struct keys_at *at, const struct secret *data_key,
-                         const struct tool *t, const struct kv *own, char **missing,
-                         struct err *e);
 
 /* --- core_kill.c ---------------------------------------------------------------- */
 void core_kill(struct jobs *j, uint64_t req_id, uint64_t sandbox);

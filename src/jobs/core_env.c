@@ -1,0 +1,81 @@
+/* The environment of a new sandbox: what its tool sets, the keys of the providers that it
+ * needs, what the user gave; each stands above the one before. */
+#include "core_priv.h"
+
+#include <cct/config/tools.h>
+#include <cct/keys.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The last word on a name wins; replaced values are wiped. */
+static void env_put(struct kv **env, size_t *n, const char *k, size_t klen, const char *v)
+{
+    size_t i = 0;
+
+    while (i < *n && !(strlen((*env)[i].k) == klen && memcmp((*env)[i].k, k, klen) == 0))
+        i++;
+    if (i == *n) {
+        *env = xrealloc(*env, (*n + 2) * sizeof(**env)); /* pointers only: no value moves */
+        (*env)[i].k = xstrndup(k, klen);
+        (*env)[i + 1] = (struct kv){NULL, NULL};
+        ++*n;
+    } else {
+        secret_wipe((*env)[i].v, strlen((*env)[i].v));
+        free((*env)[i].v);
+    }
+    (*env)[i].v = xstrdup(v);
+}
+
+static bool given_by(const struct kv *own, const struct tool *t)
+{
+    for (unsigned bit = 1; bit <= TOOL_GITHUB; bit <<= 1)
+        for (size_t i = 0; (t->needs & bit) && tool_provider_env(bit, i); i++)
+            for (const struct kv *v = own; v && v->k; v++)
+                if (str_eq(v->k, tool_provider_env(bit, i)) && v->v && *v->v)
+                    return true;
+    return false;
+}
+
+static int add_keys(const struct keys_at *at, const struct secret *data_key,
+                    const char *const *needs, struct kv **env, size_t *n, struct err *e)
+{
+    struct kv *keys = keys_provider_env(at, data_key, needs, e);
+
+    if (!keys)
+        return e->code;
+    for (size_t i = 0; keys[i].k; i++)
+        env_put(env, n, keys[i].k, strlen(keys[i].k), keys[i].v);
+    keys_env_free(keys);
+    return 0;
+}
+
+struct kv *core_tool_env(const struct keys_at *at, const struct secret *data_key,
+                         const struct tool *t, const struct kv *own, char **missing,
+                         struct err *e)
+{
+    struct kv *env = xcalloc(1, sizeof(*env));
+    const char *needs[8] = {NULL};
+    size_t n = 0, n_needs = 0;
+
+    for (size_t i = 0; t->env && t->env[i]; i++) {
+        const char *eq = strchr(t->env[i], '=');
+        if (eq)
+            env_put(&env, &n, t->env[i], (size_t)(eq - t->env[i]), eq + 1);
+    }
+    for (unsigned bit = 1; bit <= TOOL_GITHUB; bit <<= 1)
+        if (t->needs & bit)
+            needs[n_needs++] = tool_provider_name(bit);
+    keys_provider_source(at, needs, missing);
+    /* what the user gives with the sandbox stands above every level */
+    if (n_needs && !given_by(own, t) && add_keys(at, data_key, needs, &env, &n, e) != 0) {
+        keys_env_free(env);
+        free(*missing);
+        *missing = NULL;
+        return NULL;
+    }
+    for (size_t i = 0; own && own[i].k; i++)
+        env_put(&env, &n, own[i].k, strlen(own[i].k), own[i].v ? own[i].v : "");
+    return env;
+}
