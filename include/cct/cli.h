@@ -52,7 +52,7 @@ int cli_exit_of(int err_code);
     X(PROMPT, "prompt", 'p', "TEXT|-", "first message to the agent; - reads stdin")            \
     X(WAIT, "wait", 'w', "", "wait for the answer")                                            \
     X(FOLLOW, "follow", 'f', "", "go on with what comes")                                      \
-    X(RAW, "raw", 0, "", "the exact bytes")                                                    \
+    X(RAW, "raw", 0, "", "the exact bytes, on a terminal too")                                 \
     X(SYSTEM, "system", 0, "", "the log of the sandbox's system, not of the agent")            \
     X(SCOPE, "scope", 0, "project|account", "how far --all reaches (project)")                 \
     X(EXIT_CODE, "exit-code", 0, "N", "decode the agent's end with this status")               \
@@ -102,7 +102,7 @@ enum cli_flag {
       "end sandboxes, or with --process one process of one")                                   \
     X(PS, cli_ps, "ps", "", "SANDBOX", 1, 1, CLI_NONE,                                         \
       "list the processes of a sandbox, whoever made it")                                      \
-    X(WATCH, cli_watch, "watch", "", "SANDBOX PID", 2, 2, CLI_NONE,                            \
+    X(WATCH, cli_watch, "watch", "", "SANDBOX PID", 2, 2, CLI_BIT(RAW),                        \
       "print what a process puts out from now on; exit with its status, ^C leaves it")         \
     X(ADOPT, cli_adopt, "adopt", "", "SANDBOX", 1, 1,                                          \
       CLI_BIT(NAME) | CLI_BIT(PROCESS) | CLI_BIT(UNDO) | CLI_BIT(DRY_RUN),                     \

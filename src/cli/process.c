@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* --- ps -------------------------------------------------------------------------- */
 
@@ -112,14 +113,49 @@ static bool take_pid(const char *text, int *pid)
     return true;
 }
 
+/* For stdout and stderr: what makes a stranger's bytes fit for a terminal; NULL where they go
+ * on as they are. */
+struct watched {
+    struct clean *clean[2];
+};
+
+static void watched_begin(struct watched *w, const struct cli *c)
+{
+    for (int i = 0; i < 2; i++)
+        w->clean[i] = !cli_has(c, CLI_RAW) && isatty(i ? STDERR_FILENO : STDOUT_FILENO)
+                          ? clean_new()
+                          : NULL;
+}
+
+static void put_line(void *ctx, const char *text, size_t len, const struct text_run *runs,
+                     size_t n_runs)
+{
+    (void)runs, (void)n_runs;
+    fwrite(text, 1, len, ctx);
+    putc('\n', ctx);
+}
+
+static void watched_end(struct watched *w)
+{
+    for (int i = 0; i < 2; i++) {
+        if (w->clean[i])
+            clean_flush(w->clean[i], put_line, i ? stderr : stdout);
+        clean_free(w->clean[i]);
+    }
+}
+
 /* stdout to stdout, stderr to stderr, a terminal's output to stdout. */
 static void put_bytes(void *ctx, int stream, const char *data, size_t len)
 {
-    (void)ctx;
+    const struct watched *w = ctx;
+    bool err = stream == 1;
+
     if (stream < 0)
         fprintf(stderr, "cc-tui: %.*s\n", (int)len, data);
+    else if (w->clean[err])
+        clean_feed(w->clean[err], data, len, put_line, err ? stderr : stdout);
     else
-        fwrite(data, 1, len, stream == 1 ? stderr : stdout);
+        fwrite(data, 1, len, err ? stderr : stdout);
 }
 
 static void put_json(void *ctx, int stream, const char *data, size_t len)
@@ -148,17 +184,21 @@ static void put_json(void *ctx, int stream, const char *data, size_t len)
 int cli_watch(struct cli *c)
 {
     struct cli_app a;
+    struct watched w;
     struct err e = {0};
     int status = CLI_OK, pid;
     const struct sandbox *s;
 
+    if (cli_has(c, CLI_RAW) && cli_json(c))
+        return cli_usage("'watch' prints raw bytes or JSON, not both");
     if (!take_pid(c->args[1], &pid) || !(s = cli_app_begin(&a, c, c->args[0], &status)))
         return status ? status : CLI_USAGE;
+    watched_begin(&w, c);
     if (s->state == SB_PAUSED)
         err_set(&e, ERR_CONFLICT, "\"%s\" is paused: resume it first", s->name);
     if (e.code ||
         cli_app_wait(&a, app_proc_bytes(a.app, s->id, pid, 0, cli_json(c) ? put_json : put_bytes,
-                                        NULL), &e) != 0) {
+                                        &w), &e) != 0) {
         if (a.signal)
             cli_say(c, "process %d goes on", pid);
         status = cli_app_fail(&a, &e);
@@ -166,6 +206,7 @@ int cli_watch(struct cli *c)
         status = a.exit_code;
     }
     cli_app_close(&a);
+    watched_end(&w);
     return status;
 }
 

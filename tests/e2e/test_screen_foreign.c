@@ -198,12 +198,42 @@ static void test_sizes(void **state)
         fail_msg("on the wire: %s", rig.judge.bad);
 }
 
+/* `cc-tui watch` on a terminal: the stranger's bytes reach it cleaned, its status is kept. */
+static void test_watch_command(void **state)
+{
+    struct foreign_box x = new_box();
+    char pid_text[16], verb[] = "watch";
+    char *argv[] = {binary, verb, x.id, pid_text, NULL};
+    const char *env[] = {"TERM=xterm-256color", "LC_ALL=C.UTF-8", "E2B_DOMAIN", env_text[0],
+                         env_text[1], env_text[2], env_text[3], env_text[4], env_text[5],
+                         env_text[6], NULL};
+
+    (void)state;
+    int pid = foreign_start(&x, FOREIGN_NO_INPUT,
+                            "n=0; while [ $n -lt 25 ]; do n=$((n+1)); sleep 0.2; "
+                            "printf '\\033]0;evil\\007tick-\\033[2J%d\\n' $n; done; "
+                            "printf the-end; exit 7");
+    snprintf(pid_text, sizeof(pid_text), "%d", pid);
+    rig_stop(&rig);
+    rig_start(&rig, 24, 80, argv, env);
+    assert_true(rig_wait_exit(&rig, SOON));
+    char *s = rig_screen(&rig);
+    if (!strstr(s, "tick-24") || !strstr(s, "the-end") || strstr(s, "evil"))
+        fail_msg("the screen:\n%s", s);
+    free(s);
+    assert_true(WIFEXITED(rig.status));
+    assert_int_equal(WEXITSTATUS(rig.status), 7);
+    if (rig.judge.bad[0])
+        fail_msg("on the wire: %s", rig.judge.bad);
+}
+
 int main(void)
 {
     const char *b = getenv("B");
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_watch_and_end),
                                        cmocka_unit_test(test_adopt_and_give_back),
-                                       cmocka_unit_test(test_sizes)};
+                                       cmocka_unit_test(test_sizes),
+                                       cmocka_unit_test(test_watch_command)};
 
     binary = xasprintf("%s/cc-tui", b ? b : "build/debug");
     cmocka_set_message_output(CM_OUTPUT_TAP);
