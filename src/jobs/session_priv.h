@@ -16,7 +16,8 @@
  *   session_turn.c       whose turn it is: echoes, waiters for an answer
  *   session_show.c       the transcript for the screen
  *   session_logs.c       raw bytes and events for `logs`
- *   session_raw.c        an adopted process in the place of all that
+ *   session_raw.c        an adopted process in the place of all that; session_input.c: its
+ *                        input
  *
  * Everything runs on the net thread. Calls to envd are cancelled by envd_free(), those
  * to the store dropped by jobs_store_forget(): no callback comes after session_free(). */
@@ -427,7 +428,7 @@ bool session_show_live(struct session *s, const struct agent_event *ev);
 void session_logs_release(struct session *s);
 void session_logs_go(struct session *s); /* the store has more, or the end was reached */
 
-/* --- session_raw.c --------------------------------------------------------------- */
+/* --- session_raw.c, session_input.c ---------------------------------------------- */
 void session_raw_init(struct session *s, const struct sandbox *row); /* when it is one */
 void session_raw_free(struct session *s);
 void session_raw_go(struct session *s); /* follow, or read what another instance keeps */

@@ -1,7 +1,6 @@
 /* The session of an adopted process: nothing of ours runs beside it, so its output is
  * taken from envd's live stream and what passes while no cc-tui is connected is lost, which
- * the record says. One instance at a time writes the record (a lease); the others read it.
- * Messages go to the process's input. */
+ * the record says. One instance at a time writes the record (a lease); the others read it. */
 #include "session_priv.h"
 
 #include "foreign_priv.h"
@@ -16,27 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEASE_MS = 15000, RENEW_MS = 5000, LOOK_MS = 1000, FIRST_LOOK_MS = 20, PART_MS = 300,
-       GIVE_UP_MS = 8000 };
-
-struct session_raw {
-    int pid;
-    uint64_t ident;
-    struct procwatch *w;
-    struct lanes lanes;
-    uint64_t timer, part_timer; /* lease or look; an unfinished line */
-    bool holds;                 /* the lease */
-    bool live, over, saw_pty, looked;
-    int64_t lost_at;            /* wall ms; 0 = never connected */
-    uint64_t dropped;
-    int64_t dropped_from;
-    /* input under way */
-    struct reach reach;
-    struct envd *envd;          /* for input while nothing is followed */
-    uint64_t call;
-    bool as_pty, tried_other;
-    char *text;
-};
+enum { LEASE_MS = 15000, RENEW_MS = 5000, LOOK_MS = 1000, FIRST_LOOK_MS = 20, PART_MS = 300 };
 
 static void renew(void *ctx);
 static void look(void *ctx);
@@ -378,28 +357,16 @@ void session_raw_close(struct session *s)
     free(name);
 }
 
-static void input_release(struct session_raw *r)
-{
-    reach_cancel(&r->reach);
-    envd_free(r->envd);
-    free(r->text);
-    r->envd = NULL;
-    r->text = NULL;
-    r->call = 0;
-}
-
 void session_raw_free(struct session *s)
 {
     if (!s->raw)
         return;
     session_raw_close(s);
-    input_release(s->raw);
+    session_input_release(s->raw);
     lanes_release(&s->raw->lanes);
     free(s->raw);
     s->raw = NULL;
 }
-
-/* --- input ----------------------------------------------------------------------- */
 
 /* Who follows it waits for the stream, or the answer would go by unseen. */
 bool session_raw_takes_input(const struct session *s)
@@ -408,123 +375,4 @@ bool session_raw_takes_input(const struct session *s)
     bool others = s->fo.state == FO_HOLD; /* another instance follows it */
 
     return !r->text && (r->live || r->over || others || !wants_stream(s));
-}
-
-static void give(struct session *s);
-
-/* The record is another instance's: the message goes into it without a byte of output. */
-static void echo_into_record(struct session *s, const char *text)
-{
-    struct agent_event ev = AGENT_EVENT(AGENT_USER_ECHO);
-    struct buf json = BUF_INIT;
-    struct st_event *e = xcalloc(1, sizeof(*e));
-    struct st_append a = {.run = s->out.run.id, .offset = s->out.run.stored, .events = e,
-                          .n_events = 1};
-
-    ev.offset = e->offset = a.offset ? a.offset - 1 : 0;
-    /* behind those of the writer at that place, and other readers' by chance */
-    ev.index = e->index = SESSION_ECHO_INDEX + 1024 + (uint32_t)(clock_wall_ms() & 0xFFFFFF);
-    ev.text = (char *)text;
-    ev.time_ms = clock_wall_ms();
-    agent_event_to_json(&ev, &json);
-    e->json = buf_detach(&json, &e->len);
-    store_append(s->j->o.store, &a, (struct st_to){NULL, 0});
-}
-
-void session_raw_echo(struct session *s, const char *text, const char *key)
-{
-    if (s->out.open)
-        session_out_echo(s, s->out.pos, text, key);
-    else if (s->out.run.id)
-        echo_into_record(s, text);
-}
-
-static void input_done(struct session *s, enum session_input how, const char *why)
-{
-    if (how != INPUT_TAKEN)
-        session_say(s, AGENT_WARN, "%s: %s", how == INPUT_REFUSED ? "not sent" : "perhaps not sent",
-                    why);
-    input_release(s->raw);
-    session_relay_input(s, how, why);
-}
-
-static void on_given(void *ctx, const struct envd_result *res)
-{
-    struct session *s = ctx;
-    struct session_raw *r = s->raw;
-    const struct err *e = &res->err;
-
-    r->call = 0;
-    if (!e->code) {
-        input_done(s, INPUT_TAKEN, NULL);
-    } else if (e->code == ERR_NETWORK || e->code == ERR_TIMEOUT) {
-        input_done(s, INPUT_UNKNOWN, "the connection broke while it was sent: it may have arrived");
-    } else if (e->code == ERR_NOTFOUND) {
-        input_done(s, INPUT_REFUSED, "the process has ended");
-    } else if (!r->tried_other) { /* a terminal wants its input under another name */
-        r->tried_other = true;
-        r->as_pty = !r->as_pty;
-        give(s);
-    } else {
-        input_done(s, INPUT_REFUSED, "the process takes no input: it was started without one, or "
-                                     "its input is closed");
-    }
-}
-
-static void give(struct session *s)
-{
-    struct session_raw *r = s->raw;
-    char *line = xasprintf("%s%s", r->text, r->as_pty ? "\r" : "\n");
-
-    r->call = r->as_pty ? envd_send_pty(r->envd, r->pid, line, strlen(line), on_given, s)
-                        : envd_send_input(r->envd, r->pid, line, strlen(line), on_given, s);
-    secret_wipe(line, strlen(line));
-    free(line);
-}
-
-/* Is it still the process that the user meant? */
-static void on_input_list(void *ctx, const struct envd_result *res)
-{
-    struct session *s = ctx;
-    struct session_raw *r = s->raw;
-    struct proc_list l = {0};
-    struct err e = res->err;
-    const struct proc *p = NULL;
-
-    r->call = 0;
-    if (!e.code && proc_list_parse(&l, res->body, res->len, r->pid, &e) == 0)
-        p = proc_list_find(&l, r->pid);
-    if (e.code)
-        input_done(s, INPUT_REFUSED, e.text);
-    else if (!p || p->ident != r->ident)
-        input_done(s, INPUT_REFUSED, "the process has ended");
-    else
-        give(s);
-    proc_list_release(&l);
-}
-
-static void on_reached(void *ctx, struct envd *take, const struct err *e)
-{
-    struct session *s = ctx;
-
-    if (!take) {
-        input_done(s, INPUT_REFUSED, e->text);
-        return;
-    }
-    s->raw->envd = take;
-    s->raw->call = envd_list(take, on_input_list, s);
-}
-
-void session_raw_send(struct session *s, const char *text)
-{
-    struct session_raw *r = s->raw;
-    struct err e = {0};
-
-    r->text = xstrdup(text);
-    r->as_pty = r->saw_pty;
-    r->tried_other = false;
-    if (r->over)
-        err_set(&e, ERR_CONFLICT, "the process has ended");
-    if (e.code || reach_ask(&r->reach, s->j, s->row, GIVE_UP_MS, on_reached, s, &e))
-        input_done(s, INPUT_REFUSED, e.text);
 }

@@ -300,11 +300,9 @@ static void test_input_for_another(void **state)
     free(rule);
 }
 
-/* An answer that is lost on its way may stand for an input that arrived: it is not sent
- * twice, and said. */
-static void test_lost_answer_of_input(void **state)
+/* What came of it under that answer. */
+static void input_answered_so(struct appbed *b, const char *rule)
 {
-    struct appbed *b = *state;
     uint64_t id;
     struct foreign_box x = the_box(b, &id);
     int pid = foreign_start(&x, FOREIGN_STDIN, "exec cat");
@@ -313,12 +311,26 @@ static void test_lost_answer_of_input(void **state)
     app_follow(b->app, id);
     appbed_must(b, app_adopt(b->app, id, &how));
     foreign_shows(b, id, "adopted at ");
-    config("{\"rules\":[{\"method\":\"POST\",\"path\":\"/process.Process/SendInput\",\"cut\":0,"
-           "\"apply\":true}]}");
+    config(rule);
     appbed_must(b, app_send(b->app, id, "once", false));
     foreign_shows(b, id, "perhaps not sent");
     foreign_shows(b, id, "\nonce\n"); /* what cat gave back */
     assert_int_equal(requests("POST", "/process.Process/SendInput", 0), 1);
+}
+
+/* An answer that is lost on its way may stand for an input that arrived: it is not sent
+ * twice, and said. */
+static void test_lost_answer_of_input(void **state)
+{
+    input_answered_so(*state, "{\"rules\":[{\"method\":\"POST\",\"cut\":0,\"apply\":true,"
+                              "\"path\":\"/process.Process/SendInput\"}]}");
+}
+
+/* So may a failure of what stands between: only the process's own sandbox can refuse it. */
+static void test_failed_answer_of_input(void **state)
+{
+    input_answered_so(*state, "{\"rules\":[{\"method\":\"POST\",\"status\":503,\"apply\":true,"
+                              "\"path\":\"/process.Process/SendInput\",\"body\":\"\"}]}");
 }
 
 /* --- faster than anybody reads ---------------------------------------------------- */
@@ -362,6 +374,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_number_is_given_anew, setup, teardown),
         cmocka_unit_test_setup_teardown(test_input_for_another, setup, teardown),
         cmocka_unit_test_setup_teardown(test_lost_answer_of_input, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_failed_answer_of_input, setup, teardown),
         cmocka_unit_test_setup_teardown(test_reader_is_slow, setup, teardown),
     };
 
