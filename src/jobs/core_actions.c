@@ -297,7 +297,7 @@ static void on_paused(void *ctx, const struct e2b_result *r)
         failed(a, &r->err, "pausing");
         return;
     }
-    if (row && r->err.code == 0) {
+    if (row && core_row_live(row) && r->err.code == 0) { /* killed since: it stays so */
         row->state = SB_PAUSED;
         row->end_at = jobs_now(a->j);
         jobs_row_changed(a->j, row);
@@ -318,7 +318,7 @@ static void on_resumed(void *ctx, const struct e2b_result *r)
         failed(a, &r->err, "resuming");
         return;
     }
-    if (row) {
+    if (row && core_row_live(row)) {
         row->state = SB_RUNNING;
         row->started_at = jobs_now(a->j);
         row->end_at = row->started_at + a->seconds * 1000LL;
@@ -326,7 +326,7 @@ static void on_resumed(void *ctx, const struct e2b_result *r)
         core_row_state(a->j, row);
         jobs_say(a->j, 0, row->id, "%s runs again", row->name ? row->name : row->sandbox_id);
     }
-    if (row && row->sandbox_id)
+    if (row && core_row_live(row) && row->sandbox_id)
         ask_end(a, row);
     else
         act_end(a, NULL);
