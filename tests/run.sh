@@ -16,6 +16,7 @@ bad_programs=0
 run_one() { # name, command...
     name=$1; shift
     log=$out/$(echo "$name" | tr / _).log
+    began=$(date +%s)
     "$@" > "$log" 2>&1 </dev/null
     rc=$?
     # cmocka says "not ok N # SKIP name" for a test that was left out
@@ -32,7 +33,8 @@ run_one() { # name, command...
         echo "FAIL $name: $f of $((n + f)); see $log"
         grep -vE '^[[:space:]]*ok ' "$log" | tail -n 40 | sed 's/^/    /'
     else
-        echo "ok   $name ($n)"
+        took=$(($(date +%s) - began))
+        [ "$took" -lt 5 ] && echo "ok   $name ($n)" || echo "ok   $name ($n) $took s"
     fi
 }
 

@@ -24,6 +24,8 @@ if ! node -e "$new_enough"; then # its own newer node comes as a package
     node=$here/node_modules/.bin/node
     omit=
 fi
+exec 8< "$here" # suites of two builds may want to fetch at once
+flock 8
 if ! cmp -s package-lock.json node_modules/.lock || [ ! -x "$node" ]; then
     command -v npm > /dev/null 2>&1 || skip "no npm to fetch the SDK with"
     # shellcheck disable=SC2086
@@ -32,6 +34,7 @@ if ! cmp -s package-lock.json node_modules/.lock || [ ! -x "$node" ]; then
     rm -f npm.log
     cp package-lock.json node_modules/.lock
 fi
+exec 8<&-
 
 # One provider and the checks on it, as `$2...` makes both run; $1 names the checks.
 run() (
