@@ -214,7 +214,9 @@ static bool try_again(struct e2b_call *k, const struct e2b_result *r)
     if (clock_mono_ms() + wait >= k->deadline)
         return false;
     k->attempt++;
-    k->resent |= r->resent || (r->sent && (r->status == 0 || r->status >= 500));
+    /* a good answer that broke off was given to something that was done */
+    k->resent |= r->resent ||
+                 (r->sent && (r->status == 0 || r->status / 100 == 2 || r->status >= 500));
     k->timer = net_timer(k->e2b->net, wait, resend, k);
     return true;
 }

@@ -143,7 +143,11 @@ static void describe(struct xfer *x, CURLcode rc, struct err *e)
         break;
     case CURLE_URL_MALFORMAT:
     case CURLE_UNSUPPORTED_PROTOCOL:
-        err_set(e, ERR_INVALID, "cannot call \"%s\": %s; check the address", host, why);
+        if (may_have_arrived(x)) /* HTTP/0.9, as libcurl calls whatever is no HTTP */
+            err_set(e, ERR_NETWORK, "what answers at \"%s\" does not speak HTTP: %s; check the "
+                    "address", host, why);
+        else
+            err_set(e, ERR_INVALID, "cannot call \"%s\": %s; check the address", host, why);
         break;
     default:
         err_set(e, ERR_NETWORK, "connection to \"%s\" broke: %s", host, why);

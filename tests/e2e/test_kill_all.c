@@ -68,6 +68,9 @@ static struct kase kases[] = {
      LEFT(.killed = N, .newcomers = 2, .verified = true, .left = 2)},
     {.name = "answers lost", .config = DELETE_RULE("\"times\":3,\"cut\":0"), ALL_GONE},
     {.name = "answers cut off", .config = DELETE_RULE("\"times\":3,\"cut\":12"), ALL_GONE},
+    {.name = "good answers cut off",
+     .config = DELETE_RULE("\"times\":3,\"status\":200,\"body\":\"0123456789\",\"cut_body\":4,"
+                           "\"apply\":true"), ALL_GONE},
     {.name = "silence instead of answers",
      .config = DELETE_RULE("\"times\":3,\"stall\":true"), ALL_GONE},
     {.name = "refused for good", .config = DELETE_RULE("\"skip\":7,\"times\":2,\"status\":403"),

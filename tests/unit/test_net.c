@@ -41,6 +41,9 @@ static void handler(void *ctx, struct mini_conn *c, const struct mini_req *r)
         mini_close(c);
     } else if (str_eq(r->path, "/drop") || (str_eq(r->path, "/flaky") && !flaky++)) {
         mini_close(c);
+    } else if (str_eq(r->path, "/mail")) {
+        mini_sendf(c, "220 mail.example ready\r\n");
+        mini_close(c);
     } else if (str_eq(r->path, "/flaky")) {
         mini_reply(c, 200, "", "at last");
     } else if (str_eq(r->path, "/stall")) {
@@ -228,6 +231,18 @@ static void test_cut(void **state)
     assert_int_equal(d.r.status, 0);
     assert_true(d.r.sent);
     assert_non_null(strstr(d.r.err.text, "127.0.0.1"));
+}
+
+/* The address was right to call: a create that something else answered may have been made. */
+static void test_no_http(void **state)
+{
+    struct probe p = {.path = "/mail", .method = "POST", .body = "{}"};
+
+    (void)state;
+    fetch(&p);
+    assert_int_equal(p.r.err.code, ERR_NETWORK);
+    assert_true(p.r.sent);
+    assert_non_null(strstr(p.r.err.text, "does not speak HTTP"));
 }
 
 /* A kept connection that dies under a request: a GET goes out again, a POST does not. */
@@ -648,6 +663,7 @@ int main(void)
         cmocka_unit_test(test_bodies),
         cmocka_unit_test(test_slow_body),
         cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_no_http),
         cmocka_unit_test(test_dead_connection),
         cmocka_unit_test(test_idle),
         cmocka_unit_test(test_total),
