@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LOOK_MS 700
+#define LOOKS 8
+
 /* An answer that is under way; never cancelled, so it frees itself. */
 struct act {
     struct jobs *j;
@@ -18,6 +21,11 @@ struct act {
     bool wait, second;
     int seconds;
     int64_t asked_end; /* server time */
+    /* a pause or a resume whose answer leaves open what became of it */
+    enum sb_state want;
+    struct err why;
+    uint64_t timer;
+    int looks;
 };
 
 static struct act *act_new(struct jobs *j, const struct cmd *c)
@@ -50,6 +58,7 @@ void core_actions_release(struct jobs *j)
 {
     for (size_t i = 0; i < j->priv->acts.n; i++) {
         jobs_store_forget(j, j->priv->acts.v[i]);
+        net_timer_cancel(j->o.net, j->priv->acts.v[i]->timer);
         free(j->priv->acts.v[i]);
     }
     ARR_RELEASE(&j->priv->acts);
@@ -286,50 +295,84 @@ static void on_timeout(void *ctx, const struct e2b_result *r)
     ask_end(a, row);
 }
 
-static void on_paused(void *ctx, const struct e2b_result *r)
+static void is_paused(struct act *a, struct sandbox *row)
 {
-    struct act *a = ctx;
-    struct sandbox *row = jobs_row(a->j, a->row);
-
-    settle(a);
-    core_poll_soon(a->j, 300);
-    if (r->err.code && r->err.code != ERR_CONFLICT) {
-        failed(a, &r->err, "pausing");
-        return;
-    }
-    if (row && core_row_live(row) && r->err.code == 0) { /* killed since: it stays so */
-        row->state = SB_PAUSED;
-        row->end_at = jobs_now(a->j);
-        jobs_row_changed(a->j, row);
-        core_row_state(a->j, row);
-        jobs_say(a->j, 0, row->id, "%s is paused", row->name ? row->name : row->sandbox_id);
-    }
+    row->state = SB_PAUSED;
+    row->end_at = jobs_now(a->j);
+    jobs_row_changed(a->j, row);
+    core_row_state(a->j, row);
+    jobs_say(a->j, 0, row->id, "%s is paused", row->name ? row->name : row->sandbox_id);
     act_end(a, NULL);
 }
 
-static void on_resumed(void *ctx, const struct e2b_result *r)
+static void is_resumed(struct act *a, struct sandbox *row)
 {
-    struct act *a = ctx;
+    row->state = SB_RUNNING;
+    row->started_at = jobs_now(a->j);
+    row->end_at = row->started_at + a->seconds * 1000LL;
+    jobs_row_changed(a->j, row);
+    core_row_state(a->j, row);
+    jobs_say(a->j, 0, row->id, "%s runs again", row->name ? row->name : row->sandbox_id);
+    ask_end(a, row);
+}
+
+/* Paused or resumed, as far as `e` says. */
+static void turned(struct act *a, const struct err *e)
+{
     struct sandbox *row = jobs_row(a->j, a->row);
 
     settle(a);
     core_poll_soon(a->j, 300);
-    if (r->err.code) {
-        failed(a, &r->err, "resuming");
-        return;
-    }
-    if (row && core_row_live(row)) {
-        row->state = SB_RUNNING;
-        row->started_at = jobs_now(a->j);
-        row->end_at = row->started_at + a->seconds * 1000LL;
-        jobs_row_changed(a->j, row);
-        core_row_state(a->j, row);
-        jobs_say(a->j, 0, row->id, "%s runs again", row->name ? row->name : row->sandbox_id);
-    }
-    if (row && core_row_live(row) && row->sandbox_id)
-        ask_end(a, row);
-    else
+    if (e->code)
+        failed(a, e, a->want == SB_PAUSED ? "pausing" : "resuming");
+    else if (!row || !core_row_live(row) || !row->sandbox_id) /* killed since: it stays so */
         act_end(a, NULL);
+    else if (a->want == SB_PAUSED)
+        is_paused(a, row);
+    else
+        is_resumed(a, row);
+}
+
+static void look_at_it(void *ctx);
+
+static void on_look(void *ctx, const struct e2b_result *r)
+{
+    static const struct err done = {0};
+    struct act *a = ctx;
+    bool seen = r->err.code == 0 && r->n;
+
+    if (seen && str_eq(r->v[0].state, a->want == SB_PAUSED ? "paused" : "running"))
+        turned(a, &done);
+    else if (r->err.code != ERR_NOTFOUND && ++a->looks < LOOKS)
+        a->timer = net_timer(a->j->o.net, LOOK_MS, look_at_it, a);
+    else
+        turned(a, r->err.code == ERR_NOTFOUND ? &r->err : &a->why);
+}
+
+static void look_at_it(void *ctx)
+{
+    static const struct e2b_call_opts o = {.give_up_ms = 3000};
+    struct act *a = ctx;
+    struct sandbox *row = jobs_row(a->j, a->row);
+
+    a->timer = 0;
+    if (row && row->sandbox_id && a->j->e2b)
+        e2b_get(a->j->e2b, row->sandbox_id, &o, on_look, a);
+    else
+        turned(a, &a->why);
+}
+
+/* A lost answer and "another change is under way" say nothing of what became of it: the
+ * sandbox is looked at until it is as wanted, for a while. */
+static void on_turned(void *ctx, const struct e2b_result *r)
+{
+    struct act *a = ctx;
+
+    a->why = r->err;
+    if (r->err.code && (r->err.code == ERR_CONFLICT || core_answer_lost(r)))
+        look_at_it(a);
+    else
+        turned(a, &r->err);
 }
 
 static const char *state_refusal(const struct cmd *c, const struct sandbox *row)
@@ -365,14 +408,15 @@ static void do_time(struct jobs *j, struct cmd *c, struct sandbox *row)
     }
     a = act_new(j, c);
     a->seconds = seconds;
+    a->want = c->m.type == CMD_PAUSE ? SB_PAUSED : SB_RUNNING;
     row->pending = row->changing = true;
     jobs_row_changed(j, row);
     if (c->m.type == CMD_TIMEOUT)
         e2b_set_timeout(j->e2b, row->sandbox_id, seconds, on_timeout, a);
     else if (c->m.type == CMD_PAUSE)
-        e2b_pause(j->e2b, row->sandbox_id, on_paused, a);
+        e2b_pause(j->e2b, row->sandbox_id, on_turned, a);
     else
-        e2b_connect(j->e2b, row->sandbox_id, seconds, on_resumed, a);
+        e2b_connect(j->e2b, row->sandbox_id, seconds, on_turned, a);
 }
 
 /* --- the row only --------------------------------------------------------------- */

@@ -242,7 +242,7 @@ static void found_again(struct create *c, const char *sandbox_id)
         c->call = e2b_get(c->client, sandbox_id, &o, on_found, c);
 }
 
-static bool is_lost(const struct e2b_result *r)
+bool core_answer_lost(const struct e2b_result *r)
 {
     return r->sent && (r->status == 0 || r->status == 502 || r->status == 504 ||
                        r->status / 100 == 2);
@@ -258,7 +258,7 @@ static void on_created(void *ctx, const struct e2b_result *r)
         vm_is_there(c, &r->v[0]);
         return;
     }
-    if (is_lost(r)) {
+    if (core_answer_lost(r)) {
         c->lost = true;
         c->lost_at = clock_mono_ms();
         core_poll_soon(c->j, 500);

@@ -248,6 +248,8 @@ struct kv *core_tool_env(const struct keys_at *at, const struct secret *data_key
                          struct err *e);
 
 /* --- core_create.c -------------------------------------------------------------- */
+/* It was sent, and what became of it was not told. */
+bool core_answer_lost(const struct e2b_result *r);
 void core_create(struct jobs *j, struct cmd *c); /* takes c->create */
 void core_create_release(struct jobs *j);
 /* After each complete list: lost answers found, interrupted ones of an earlier life. */

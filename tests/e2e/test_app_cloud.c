@@ -10,6 +10,7 @@
 #include <cct/util/xalloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -242,6 +243,40 @@ static void test_lost_answer(void **state)
     assert_int_equal(left_at_service(), 1);
     appbed_must(b, app_kill(b->app, model(b)->sandboxes[0].id));
     assert_int_equal(left_at_service(), 0);
+    appbed_close(b);
+}
+
+static bool has_one(struct appbed *b, const void *arg)
+{
+    (void)arg;
+    return model(b)->n_sandboxes == 1;
+}
+
+/* An answer that leaves open what became of a pause or a resume: what is said of it is what
+ * the sandbox says, not what the answer lacked. */
+static void test_unsure_pause(void **state)
+{
+    static const char *const odd[] = {"\"status\":409,\"apply\":true", "\"cut\":0",
+                                      "\"status\":502,\"apply\":true"};
+    struct appbed *b = *state;
+    uint64_t id;
+    char rule[200];
+
+    serve("1", "0", KEY);
+    open_app(b);
+    assert_true(appbed_wait(b, has_one, NULL));
+    id = model(b)->sandboxes[0].id;
+    for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+        snprintf(rule, sizeof(rule), "{\"rules\":[{\"method\":\"POST\",%s}]}", odd[i]);
+        assert_true(faultd_config(fake, rule));
+        appbed_must(b, app_pause(b->app, id));
+        assert_int_equal(model_sandbox(model(b), id)->state, SB_PAUSED);
+        appbed_must(b, app_resume(b->app, id, 900));
+        assert_int_equal(model_sandbox(model(b), id)->state, SB_RUNNING);
+    }
+    assert_true(faultd_config(fake, "{\"rules\":[{\"method\":\"POST\",\"status\":409}]}"));
+    assert_int_equal(appbed_finish(b, app_pause(b->app, id)), ERR_CONFLICT);
+    assert_int_equal(model_sandbox(model(b), id)->state, SB_RUNNING);
     appbed_close(b);
 }
 
@@ -592,6 +627,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_empty_list, setup, teardown),
         cmocka_unit_test_setup_teardown(test_readonly, setup, teardown),
         cmocka_unit_test_setup_teardown(test_lost_answer, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_unsure_pause, setup, teardown),
         cmocka_unit_test_setup_teardown(test_interrupted_create, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refused_create, setup, teardown),
         cmocka_unit_test_setup_teardown(test_two_accounts, setup, teardown),
