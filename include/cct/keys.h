@@ -44,6 +44,7 @@ struct keys_at {
     const char *api;      /* keys_api() */
     const char *project;  /* its name */
     bool by_folder;       /* a .cc-tui file chose the project: its keys want a yes */
+    const char *lost;     /* keys_lost(): none is not the same as none any more */
 };
 struct key_found {
     enum key_source source;
@@ -56,6 +57,9 @@ struct key_found {
 /* E2B's key. A level whose key is unusable is an error in *e with KEY_NONE: it names the
  * level and says what to do. A bad CLI file beside a better key is an error in *e, too,
  * with that key found. Opens nothing. */
+/* What to say when keys were stored, but the database that had them is not there (`trouble`,
+ * as ST_KEYS tells): a new string, or NULL. Whoever meant a key gets nothing in its place. */
+char *keys_lost(const char *trouble, const char *config_dir);
 void keys_choose(const struct keys_at *at, struct key_found *k, struct err *e);
 void key_found_release(struct key_found *k);
 /* Tells accounts apart in stored rows: a part of the key's hash; "short" for keys that

@@ -38,7 +38,8 @@ enum st_type {
     ST_LEASE,          /* got: ours until now + ttl */
     ST_INTENTS,        /* open kill intents */
     ST_EVLOG,          /* lines of the events pane */
-    ST_KEYS,           /* the vault's head and its rows; got = they changed */
+    ST_KEYS,           /* the vault's head and its rows; got = they changed; text: why
+                          the database that had them may not be this one, or NULL */
     ST_PROJECT,        /* text: the project's id */
     ST_OK
 };

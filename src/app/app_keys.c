@@ -15,6 +15,7 @@ static void set_at(struct app *a)
                              .stored = a->stored,
                              .api = a->api,
                              .project = a->project,
+                             .lost = a->lost,
                              .by_folder = a->project_folder != NULL};
 }
 
@@ -50,11 +51,15 @@ void app_keys_release(struct app *a)
     secret_free(a->o.passphrase);
     free(a->api);
     free(a->project_folder);
+    free(a->lost);
 }
 
 void app_keys_loaded(struct app *a, struct st_reply *r)
 {
     a->keys_read = true;
+    free(a->lost);
+    a->lost = keys_lost(r->text, a->config_dir);
+    a->at.lost = a->lost;
     if (!r->got)
         return;
     st_keys_free(a->stored);

@@ -31,6 +31,7 @@ struct app {
     struct st_keys *stored; /* NULL: not read yet, or they cannot be */
     bool keys_read;
     char *api, *project_folder;
+    char *lost;             /* keys_lost() */
     struct keys_at at;      /* borrows the above */
     ARR(struct app_tool) tool_list;
     struct msg *waiting;   /* taken from the queue, not applied yet */

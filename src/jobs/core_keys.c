@@ -32,6 +32,7 @@ struct keys_at core_keys_at(const struct jobs *j)
                             .stored = k ? k->stored : NULL,
                             .api = k ? k->api : NULL,
                             .project = j->o.project ? j->o.project : "default",
+                            .lost = k ? k->lost : NULL,
                             .by_folder = j->o.project_folder != NULL};
 }
 
@@ -256,6 +257,8 @@ static void on_rows(void *ctx, struct st_reply *r)
     bool first = !k->known;
 
     k->read_err = r->err;
+    free(k->lost);
+    k->lost = keys_lost(r->text, k->j->o.config_dir);
     if (r->err.code && first)
         jobs_say(k->j, 2, 0, "the stored keys cannot be read: %s", r->err.text);
     if (r->got)
@@ -351,6 +354,7 @@ void core_keys_release(struct jobs *j)
     secret_free(k->data_key);
     secret_free(k->passphrase);
     free(k->api);
+    free(k->lost);
     free(k);
     j->priv->keys = NULL;
 }

@@ -15,6 +15,7 @@ struct keys {
     char *api;                /* keys_api() */
     struct st_keys *stored;   /* NULL: not read, or it cannot be */
     struct err read_err;
+    char *lost; /* keys_lost() */
     struct secret *data_key;  /* NULL: locked, or there is no vault */
     struct err locked;        /* why, when there is a vault */
     struct secret *passphrase;

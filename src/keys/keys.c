@@ -2,6 +2,7 @@
 #include "keys_priv.h"
 
 #include <cct/secrets/digest.h>
+#include <cct/secrets/vault.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <stdio.h>
@@ -198,6 +199,14 @@ static bool take_level(const struct keys_at *at, const char *project, struct key
     return true;
 }
 
+char *keys_lost(const char *trouble, const char *config_dir)
+{
+    if (!trouble || !config_dir || !vault_file_any(config_dir))
+        return NULL;
+    return xasprintf("keys were stored, but they are not there any more: add yours again with "
+                     "cc-tui keys add e2b, set E2B_API_KEY, or use --local (%s)", trouble);
+}
+
 int keys_api_check(const char *api, struct err *e)
 {
     return strchr(api, '@')
@@ -218,8 +227,12 @@ void keys_choose(const struct keys_at *at, struct key_found *k, struct err *e)
         take_secret(k, o->env, KEY_ENV);
     else if (o->env_err.code)
         own = o->env_err;
-    else if (!(at->stored && at->stored->project && take_level(at, at->stored->project, k, &own)) &&
-             !take_level(at, NULL, k, &own) && o->cli)
+    else if ((at->stored && at->stored->project && take_level(at, at->stored->project, k, &own)) ||
+             take_level(at, NULL, k, &own))
+        ; /* the nearest level, whether it can be used or not */
+    else if (at->lost)
+        err_set(&own, ERR_AUTH, "%s", at->lost);
+    else if (o->cli)
         take_secret(k, o->cli, KEY_E2B_CLI);
     if (k->source != KEY_NONE)
         note_rest(k, at);

@@ -6,6 +6,7 @@
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <ctype.h>
+#include <dirent.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
@@ -263,6 +264,19 @@ static bool uid_ok(const char *uid)
         if (!islower((unsigned char)uid[i]) && !isdigit((unsigned char)uid[i]))
             return false;
     return n >= 8 && n <= UID_MAX;
+}
+
+bool vault_file_any(const char *dir)
+{
+    DIR *d = opendir(dir);
+    const struct dirent *f;
+    bool any = false;
+
+    while (d && !any && (f = readdir(d)))
+        any = str_starts(f->d_name, "vault-") && str_ends(f->d_name, ".key");
+    if (d)
+        closedir(d);
+    return any;
 }
 
 char *vault_file_path(const char *dir, const char *uid)

@@ -126,6 +126,21 @@ static void done_with(struct store *s, struct st_req *q)
     msg_free(&q->m);
 }
 
+/* Kept for who asks for keys: none is not the same as lost. */
+static void note_trouble(struct store *s, const struct st_reply *r)
+{
+    char *aside;
+
+    if (r->readonly)
+        return;
+    free(s->trouble);
+    s->trouble = xstrdup(r->text);
+    aside = s->trouble ? NULL : st_aside(s);
+    if (aside)
+        s->trouble = xasprintf("the database was damaged: the old file is kept as '%s'", aside);
+    free(aside);
+}
+
 /* Damage met at work. What waits for an answer has got it; row ids of the old file are
  * unknown in the new one. */
 static void after_damage(struct store *s)
@@ -133,6 +148,7 @@ static void after_damage(struct store *s)
     struct st_reply *r = st_reply_new(ST_OPENED, 0);
     st_rollback(s);
     st_open_again(s, r);
+    note_trouble(s, r);
     send_reply(s->opened, r);
 }
 
@@ -338,6 +354,7 @@ static void db_main(void *arg)
     struct store *s = arg;
     struct st_reply *r = st_reply_new(ST_OPENED, 0);
     st_open(s, r);
+    note_trouble(s, r);
     send_reply(s->opened, r);
     s->prune.next_ms = clock_mono_ms() + PRUNE_DELAY_MS;
     for (;;) {
@@ -381,6 +398,7 @@ struct store *store_start(const struct store_opts *o, struct mq *reply, struct e
     mq_free(s->in);
     free(s->dir);
     free(s->path);
+    free(s->trouble);
     free(s);
     return NULL;
 }
@@ -398,6 +416,7 @@ void store_stop(struct store *s)
     free(s->prune.waiting);
     free(s->dir);
     free(s->path);
+    free(s->trouble);
     free(s);
 }
 

@@ -143,6 +143,8 @@ int st_op_keys(struct store *s, const struct st_req *q, struct st_reply *r)
 {
     int64_t revision, n = 0;
     int rc = st_number(s, &r->err, 0, &revision, "SELECT revision FROM vault WHERE id=1", "");
+    if (rc == 0 && revision == 0) /* once keys are stored anew, those are what counts */
+        r->text = xstrdup(s->trouble);
     if (rc != 0 || revision == q->n1)
         return rc;
     struct st_keys *k = xcalloc(1, sizeof(*k));

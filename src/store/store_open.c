@@ -5,7 +5,9 @@
 
 #include <cct/util/clock.h>
 #include <cct/util/fs.h>
+#include <cct/util/str.h>
 #include <cct/util/xalloc.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -320,6 +322,22 @@ static int put_aside(struct store *s, char **name, struct err *e)
         free(to);
     }
     return rc;
+}
+
+char *st_aside(const struct store *s)
+{
+    DIR *d = s->dir ? opendir(s->dir) : NULL;
+    const char *base = s->dir ? strrchr(s->path, '/') + 1 : "";
+    size_t n = strlen(base);
+    const struct dirent *f;
+    char *name = NULL;
+
+    while (d && !name && (f = readdir(d)))
+        if (strncmp(f->d_name, base, n) == 0 && str_starts(f->d_name + n, ".damaged-"))
+            name = xasprintf("%s/%s", s->dir, f->d_name);
+    if (d)
+        closedir(d);
+    return name;
 }
 
 static void open_memory(struct store *s)

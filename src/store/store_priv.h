@@ -94,6 +94,7 @@ struct store {
     int64_t owned_version; /* of the data when store_owned was answered last */
     int last_error; /* SQLite's number of the last error */
     ino_t inode;    /* of the open file */
+    char *trouble;  /* why what was stored may not be here; NULL = nothing is known of it */
     struct st_stmt stmts[64];
     size_t n_stmts;
     struct st_req **batch; /* writes that share the next commit */
@@ -134,6 +135,9 @@ char *st_text(sqlite3_stmt *q, int col); /* copy, NULL stays NULL */
 
 /* Ends with a usable connection in any case; what was wrong is in r. */
 void st_open(struct store *s, struct st_reply *r);
+/* The name of a file that was put aside as damaged, this time or earlier: a new string, or
+ * NULL when there is none. */
+char *st_aside(const struct store *s);
 /* Damage was met while at work: put the file aside, begin a new one. */
 void st_open_again(struct store *s, struct st_reply *r);
 void st_close(struct store *s);

@@ -157,6 +157,25 @@ check "where the key file cannot be made, nothing is stored" is $? 1
 keys < /dev/null
 check "not in clear, not at all" sh -c 'grep -q "nothing is stored yet" "$1"' - "$T/out"
 check "and no file has it" hides "$T/home"
+# none is not the same as none any more: nothing else is used in its place
+for how in damaged unreadable; do
+    fresh
+    printf '%s\n' "$key" | keys add e2b
+    db=$T/home/.local/share/cc-tui/cc-tui.db
+    case $how in
+    damaged) printf 'no database, but longer than the head of one: %0200d' 0 > "$db" ;;
+    *) rm "$db"; mkdir "$db" ;;
+    esac
+    cp -a "$T/home" "$T/copy"
+    keys < /dev/null
+    check "$how database: the keys in it are not forgotten" is $? 4
+    check "and that is said" said 'keys were stored, but'
+    rm -rf "$T/home"; mv "$T/copy" "$T/home"
+    "$c" ls > "$T/out" 2>&1
+    check "no other place is listed instead" is $? 4
+    "$c" kill --all --yes > "$T/out" 2>&1
+    check "and 'kill --all' does not say that all is gone" [ $? -ne 0 ]
+done
 if [ "$(id -u)" -eq 0 ]; then
     fresh
     chown 12345 "$T/home"

@@ -61,6 +61,8 @@ struct secret *vault_unwrap(const struct secret *stretched, const struct vault_k
 
 /* --- by key file ------------------------------------------------------------------ */
 /* "DIR/vault-UID.key" as a new string; NULL when uid is none. */
+/* Is there a key file of any vault? Then keys were stored here. */
+bool vault_file_any(const char *dir);
 char *vault_file_path(const char *dir, const char *uid);
 /* Makes DIR (0700) and the file (0600, private from birth). */
 int vault_file_write(const char *dir, const char *uid, const struct secret *data_key,
