@@ -283,7 +283,8 @@ static void ask_lease(struct session *s)
 {
     char *name = lease_name(s);
 
-    store_lease(s->j->o.store, name, s->j->o.owner, LEASE_MS, jobs_store(s->j, on_lease, s, s->raw));
+    store_lease(s->j->o.store, name, s->j->o.owner, LEASE_MS,
+                jobs_store(s->j, on_lease, s, s->raw));
     free(name);
 }
 

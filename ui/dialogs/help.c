@@ -22,8 +22,9 @@ struct help {
 };
 
 static const char *const scope_names[SCOPE_COUNT] = {
-    [SCOPE_NAV] = "EVERYWHERE",     [SCOPE_LIST] = "SANDBOX LIST", [SCOPE_OUTPUT] = "OUTPUT",
-    [SCOPE_PROCS] = "PROCESSES",    [SCOPE_INPUT] = "CHAT INPUT",   [SCOPE_FORM] = "FORMS",        [SCOPE_DIALOG] = "QUESTIONS"};
+    [SCOPE_NAV] = "EVERYWHERE", [SCOPE_LIST] = "SANDBOX LIST", [SCOPE_OUTPUT] = "OUTPUT",
+    [SCOPE_PROCS] = "PROCESSES", [SCOPE_INPUT] = "CHAT INPUT", [SCOPE_FORM] = "FORMS",
+    [SCOPE_DIALOG] = "QUESTIONS"};
 
 static void add_row(struct help *h, bool head, const char *left, const char *right)
 {

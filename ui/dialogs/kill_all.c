@@ -99,7 +99,8 @@ static void question_text(struct ui *ui, const struct kill_all *a, const struct 
     if (a->account && k->n_foreign)
         buf_addf(b, "   %zu of them not started here\n", k->n_foreign);
     if (k->n_protected)
-        buf_addf(b, "   %zu protected %s left\n", k->n_protected, k->n_protected == 1 ? "is" : "are");
+        buf_addf(b, "   %zu protected %s left\n", k->n_protected,
+                 k->n_protected == 1 ? "is" : "are");
     if (!ui->model->local && n)
         buf_addf(b, "stops $%.2f per hour.  ", k->usd_per_hour);
     buf_adds(b, n ? "Transcripts stay on this machine.\n\n" : "\n");

@@ -76,8 +76,8 @@
                                         * process group: kill -INT -<pid> (no `--`) */
 /* "<code> <ms> <run>\n", by rename, after both logs are complete. <code>: raw exit code
  * of the shell (143 may be SIGTERM or exit 143; 127 not found, 126 not executable), or
- * "lost" = the keeper died; everything it ran was ended. Removed when a new run starts. one-run: written when the
- * session ends, with the last run's code (0 when there was none). */
+ * "lost" = the keeper died; everything it ran was ended. Removed when a new run starts.
+ * one-run: written when the session ends, with the last run's code (0 when there was none). */
 #define SESSION_EXIT "exit"
 #define SESSION_EXIT_LOST "lost"
 /* Two lines per run, appended:

@@ -40,7 +40,7 @@ enum key_scope { SCOPE_NAV, SCOPE_LIST, SCOPE_OUTPUT, SCOPE_PROCS, SCOPE_INPUT, 
     X(QUIT, "quit", SCOPE_NAV, "q", "quit", "back one level; at the top quits")                \
     X(UNDO, "undo", SCOPE_NAV, "u", "", "call off a pending kill or message")                  \
     X(REDRAW, "redraw", SCOPE_NAV, "^L", "", "draw the screen anew")                           \
-    X(REFRESH, "refresh", SCOPE_NAV, "^R F5", "refresh", "ask the service for the list now")          \
+    X(REFRESH, "refresh", SCOPE_NAV, "^R F5", "refresh", "ask the service for the list now")     \
     X(SUSPEND, "suspend", SCOPE_NAV, "^Z", "", "suspend to the shell")                         \
     X(NEW, "new", SCOPE_LIST, "n", "new", "new sandbox")                                        \
     X(NEW_PROMPT, "new-prompt", SCOPE_LIST, "N", "", "new sandbox, prompt field first")         \
