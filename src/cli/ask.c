@@ -171,9 +171,7 @@ struct secret *cli_secret_command(const char *command, struct err *e)
 {
     char *argv[] = {(char[]){"sh"}, (char[]){"-c"}, (char *)(uintptr_t)command, NULL};
     posix_spawn_file_actions_t fa;
-    posix_spawnattr_t at;
     struct secret *s = NULL;
-    sigset_t none, pipe_only;
     int fds[2], status = 0, rc;
     pid_t pid;
 
@@ -183,16 +181,7 @@ struct secret *cli_secret_command(const char *command, struct err *e)
     }
     posix_spawn_file_actions_init(&fa);
     posix_spawn_file_actions_adddup2(&fa, fds[1], STDOUT_FILENO);
-    /* ours are blocked for the sake of the threads: ^C has to reach the command */
-    sigemptyset(&none);
-    sigemptyset(&pipe_only);
-    sigaddset(&pipe_only, SIGPIPE);
-    posix_spawnattr_init(&at);
-    posix_spawnattr_setsigmask(&at, &none);
-    posix_spawnattr_setsigdefault(&at, &pipe_only);
-    posix_spawnattr_setflags(&at, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    rc = posix_spawn(&pid, "/bin/sh", &fa, &at, argv, environ);
-    posix_spawnattr_destroy(&at);
+    rc = posix_spawn(&pid, "/bin/sh", &fa, NULL, argv, environ);
     posix_spawn_file_actions_destroy(&fa);
     close(fds[1]);
     if (rc == 0)
