@@ -245,7 +245,12 @@ static void one(struct jobs *j, size_t i)
     o->running += fresh;
     if (fresh && !o->said) {
         o->said = o->by_other = true;
-        jobs_say(j, 1, 0, "a confirmed kill was cut short: finishing it for %zu sandboxes", fresh);
+        if (j->o.follow_all)
+            jobs_say(j, 1, 0, "a confirmed kill was cut short: finishing it for %zu sandboxes",
+                     fresh);
+        else /* a command does not stay to see it through */
+            jobs_say(j, 1, 0, "a confirmed kill was cut short and %zu of its sandboxes are up: "
+                     "'cc-tui kill' or an open cc-tui ends them", fresh);
     }
     if (!open && !o->running && !awaits(j, o))
         close_order(j, i);

@@ -10,6 +10,7 @@
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -210,6 +211,40 @@ static int end_case(void **state)
     return 0;
 }
 
+/* A command that ends at once does not say that it finishes what another left. */
+static void test_what_is_left_is_told(void **state)
+{
+    static const char *const serve[] = {"--sandboxes", "6", NULL};
+    static const char *const kill_them[] = {"kill", "--all", "--scope", "account", "--yes", NULL};
+    static const char *const list[] = {"ls", NULL};
+    struct faultd *fake = faultd_start(serve);
+    char *url = xasprintf("E2B_API_URL=%s", fake ? faultd_url(fake) : "");
+    const char *env[] = {KEY, url, NULL};
+    struct runcmd c;
+    bool sent = false;
+
+    (void)state;
+    assert_non_null(fake);
+    runcmd_init(&c);
+    assert_true(faultd_config(fake, DELETE_RULE("\"stall\":true,\"apply\":false")));
+    runcmd_start(&c, kill_them, env);
+    while (!sent && !runcmd_read(&c, 20)) {
+        char *log = faultd_http(fake, "GET", "/_faultd/log", NULL);
+        sent = log && strstr(log, "DELETE");
+        free(log);
+    }
+    assert_true(sent);
+    runcmd_kill(&c, SIGKILL);
+    assert_int_equal(runcmd_end(&c, SOON), 128 + SIGKILL);
+    runcmd_start(&c, list, env);
+    assert_int_equal(runcmd_end(&c, SOON), 0);
+    assert_non_null(strstr(buf_str(&c.talk), "cut short and 6 of its sandboxes are up"));
+    assert_null(strstr(buf_str(&c.talk), "finishing"));
+    runcmd_release(&c);
+    faultd_stop(fake);
+    free(url);
+}
+
 static int start_all(void **state)
 {
     (void)state;
@@ -221,12 +256,13 @@ static int start_all(void **state)
 
 int main(void)
 {
-    struct CMUnitTest tests[KASES];
+    struct CMUnitTest tests[KASES + 1];
     size_t n = 0;
 
     for (size_t i = 0; i < KASES; i++)
         if (!kases[i].slow || is_long())
             tests[n++] = (struct CMUnitTest){kases[i].name, test_case, NULL, end_case, &kases[i]};
+    tests[n++] = (struct CMUnitTest)cmocka_unit_test(test_what_is_left_is_told);
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return _cmocka_run_group_tests("kill all", tests, n, start_all, NULL);
 }
