@@ -224,12 +224,22 @@ static int moved_on(struct err *e)
     return err_set(e, ERR_CONFLICT, "another cc-tui has changed the keys meanwhile; try again");
 }
 
+/* What is stored in memory because the file cannot be had is gone with the program. */
+static int keeps(const struct store *s, struct err *e)
+{
+    if (!s->memory || !s->trouble)
+        return 0;
+    return err_set(e, ERR_IO, "nothing is stored, it would not be kept: %s", s->trouble);
+}
+
 int st_op_vault_put(struct store *s, const struct st_req *q, struct st_reply *r)
 {
     const struct st_keys *k = q->keys;
     const struct st_vault *v = &k->vault;
     int64_t now;
-    int rc = st_number(s, &r->err, 0, &now, "SELECT revision FROM vault WHERE id=1", "");
+    int rc = keeps(s, &r->err);
+    if (rc == 0)
+        rc = st_number(s, &r->err, 0, &now, "SELECT revision FROM vault WHERE id=1", "");
     if (rc == 0 && now != v->revision)
         rc = moved_on(&r->err);
     if (rc == 0)

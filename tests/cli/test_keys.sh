@@ -175,6 +175,11 @@ for how in damaged unreadable; do
     check "no other place is listed instead" is $? 4
     "$c" kill --all --yes > "$T/out" 2>&1
     check "and 'kill --all' does not say that all is gone" [ $? -ne 0 ]
+    printf '%s\n' "$key" | keys add e2b
+    case $how in
+    damaged) check "a new one is begun, and the key is stored again" is $? 0 ;;
+    *) check "nothing is said to be stored that is not kept" [ $? -ne 0 ] ;;
+    esac
 done
 if [ "$(id -u)" -eq 0 ]; then
     fresh
