@@ -267,6 +267,22 @@ static int ask_all(const struct cli *c, const struct ev_kill *k, size_t n)
     return status;
 }
 
+/* The user stopped the wait, not the deletes: nothing is proved yet. */
+static int cut_short(struct cli_app *a, const struct err *e)
+{
+    const struct ev_kill *k = app_model(a->app)->kill;
+    size_t answered = 0, n = 0;
+
+    for (size_t i = 0; k && k->phase != KILL_LISTING && i < k->n; i++) {
+        n += k->v[i].result != 5;
+        answered += k->v[i].result != 0 && k->v[i].result != 5;
+    }
+    if (e->code == ERR_CANCELLED && n)
+        cli_say(a->c, "NOT VERIFIED: %zu of %zu deletes were answered, the others may have gone "
+                "out too; 'cc-tui ls' shows what is left, the same command ends it", answered, n);
+    return cli_app_fail(a, e);
+}
+
 /* The exit status; *r is told unless it is negative. */
 static int kill_all(struct cli_app *a, struct report *r, struct err *e)
 {
@@ -292,7 +308,7 @@ static int kill_all(struct cli_app *a, struct report *r, struct err *e)
     a->done = false;
     a->wanted = app_kill_all_confirm(a->app, account, cli_has(c, CLI_YES) ? SIZE_MAX : n);
     if (cli_app_until(a, is_reported, -1, e) != 0)
-        return cli_app_fail(a, e);
+        return cut_short(a, e);
     k = app_model(a->app)->kill;
     if (!k || k->phase != KILL_REPORT)
         return cli_fail(&a->err);

@@ -211,30 +211,42 @@ static int end_case(void **state)
     return 0;
 }
 
-/* A command that ends at once does not say that it finishes what another left. */
-static void test_what_is_left_is_told(void **state)
+/* Started, a delete is out, no answer comes; then that signal. */
+static void cut_short(struct runcmd *c, struct faultd *fake, const char *const env[], int sig)
 {
-    static const char *const serve[] = {"--sandboxes", "6", NULL};
     static const char *const kill_them[] = {"kill", "--all", "--scope", "account", "--yes", NULL};
-    static const char *const list[] = {"ls", NULL};
-    struct faultd *fake = faultd_start(serve);
-    char *url = xasprintf("E2B_API_URL=%s", fake ? faultd_url(fake) : "");
-    const char *env[] = {KEY, url, NULL};
-    struct runcmd c;
     bool sent = false;
 
-    (void)state;
-    assert_non_null(fake);
-    runcmd_init(&c);
-    assert_true(faultd_config(fake, DELETE_RULE("\"stall\":true,\"apply\":false")));
-    runcmd_start(&c, kill_them, env);
-    while (!sent && !runcmd_read(&c, 20)) {
+    assert_true(faultd_config(fake, "{\"reset\":true,\"rules\":[{\"method\":\"DELETE\","
+                                    "\"stall\":true,\"apply\":false}]}"));
+    runcmd_start(c, kill_them, env);
+    while (!sent && !runcmd_read(c, 20)) {
         char *log = faultd_http(fake, "GET", "/_faultd/log", NULL);
         sent = log && strstr(log, "DELETE");
         free(log);
     }
     assert_true(sent);
-    runcmd_kill(&c, SIGKILL);
+    runcmd_kill(c, sig);
+}
+
+/* Who is interrupted says what is not known; a command that ends at once does not say
+ * that it finishes what another left. */
+static void test_what_is_left_is_told(void **state)
+{
+    static const char *const serve[] = {"--sandboxes", "6", NULL};
+    static const char *const list[] = {"ls", NULL};
+    struct faultd *fake = faultd_start(serve);
+    char *url = xasprintf("E2B_API_URL=%s", fake ? faultd_url(fake) : "");
+    const char *env[] = {KEY, url, NULL};
+    struct runcmd c;
+
+    (void)state;
+    assert_non_null(fake);
+    runcmd_init(&c);
+    cut_short(&c, fake, env, SIGINT);
+    assert_int_equal(runcmd_end(&c, SOON), 130);
+    assert_non_null(strstr(buf_str(&c.talk), "NOT VERIFIED: 0 of 6 deletes were answered"));
+    cut_short(&c, fake, env, SIGKILL);
     assert_int_equal(runcmd_end(&c, SOON), 128 + SIGKILL);
     runcmd_start(&c, list, env);
     assert_int_equal(runcmd_end(&c, SOON), 0);
