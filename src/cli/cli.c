@@ -172,6 +172,8 @@ static int finish(int status)
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return status;
+    if (cli_out_stopped())
+        return cli_out_status(status);
     int error = errno; /* 0 when an earlier write failed */
     if (reader_gone(error)) {
         sigset_t set;

@@ -5,6 +5,7 @@
 #include <cct/app.h>
 #include <cct/cli.h>
 #include <cct/util/arr.h>
+#include <signal.h>
 
 /* The commands; each returns its exit status. */
 #define CLI_DECLARE(id, fn, name, aliases, args, least, most, flags, help) int fn(struct cli *c);
@@ -63,6 +64,14 @@ void cli_each_line(const char *text, size_t len,
 void cli_print_array(const char *lines, size_t len);
 /* `logs --system` */
 int cli_system_logs(struct cli *c);
+
+/* stdout that a signal of the set, blocked by now, can interrupt; once, on the main thread. */
+void cli_out_open(const sigset_t *blocked);
+/* A signal came: what does not go out at once is dropped from here on. */
+void cli_out_stop(void);
+bool cli_out_stopped(void);
+/* The exit status after that: 128 + the signal, unless it says so already. */
+int cli_out_status(int status);
 
 /* --- the application (session.c) --------------------------------------------- */
 /* One of several requests that are waited for together. */

@@ -89,6 +89,7 @@ static int open_signals(void)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGHUP);
     sigprocmask(SIG_BLOCK, &set, NULL);
+    cli_out_open(&set);
     return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
@@ -181,6 +182,8 @@ static void read_signal(struct cli_app *a)
     struct signalfd_siginfo si;
     while (read(a->sigfd, &si, sizeof(si)) == (ssize_t)sizeof(si))
         a->signal = (int)si.ssi_signo;
+    if (a->signal)
+        cli_out_stop();
 }
 
 int cli_app_until(struct cli_app *a, bool (*ready)(struct cli_app *a), int ms, struct err *e)
@@ -195,8 +198,11 @@ int cli_app_until(struct cli_app *a, bool (*ready)(struct cli_app *a), int ms, s
         if (ready(a))
             return 0;
         /* what is written now is wanted now; a reader that is gone ends the wait */
-        if (fflush(stdout) != 0)
-            return err_set(e, ERR_IO, "the output cannot be written");
+        if (fflush(stdout) != 0) {
+            read_signal(a); /* it may have ended a wait for the reader */
+            return a->signal ? err_set(e, ERR_CANCELLED, "interrupted")
+                             : err_set(e, ERR_IO, "the output cannot be written");
+        }
         int64_t left = end - clock_mono_ms();
         if (left <= 0)
             return err_set(e, ERR_TIMEOUT, "no answer in time");
