@@ -265,7 +265,9 @@ static void on_created(void *ctx, const struct e2b_result *r)
         return;
     }
     /* a limit says when to try again; whether to is the user's to say */
-    err_wrap(&e, "the sandbox was not made");
+    /* its word is no proof: the next list shows one that was made all the same */
+    err_wrap(&e, r->sent && r->status ? "the service made no sandbox, by its own word"
+                                      : "the sandbox was not made");
     give_up(c, &e);
 }
 

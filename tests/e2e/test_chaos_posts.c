@@ -1,7 +1,7 @@
 /* Calls that change something, over a service that loses answers, breaks connections and
  * says no: whatever happens, an action is one POST, a message is taken once.
  *
- *   CALLS=10000 build/release/tests/e2e/test_chaos_posts     more calls (default 300)
+ *   CALLS=10000 build/release/tests/e2e/test_chaos_posts     more calls (default 60)
  *   SEED=7 ...                                               other accidents */
 #include "../lib/chaosbed.h"
 #include "../lib/sidebyside.h"
@@ -21,7 +21,7 @@
 #include <cmocka.h>
 
 #define KEY "e2b_0123456789abcdef0123456789abcdef01234f2a"
-#define CALLS 300
+#define CALLS 60
 #define ROWS 20
 #define WAVE 25
 
