@@ -234,8 +234,8 @@ void got_release(struct got *g)
 {
     CLEAR_ALL(g->sandboxes, e2b_sandbox_clear);
     CLEAR_ALL(g->metrics, metric_clear);
-    CLEAR_ALL(g->logs, log_clear);
-    CLEAR_ALL(g->reason, log_clear);
+    CLEAR_ALL(g->logs, e2b_log_clear);
+    CLEAR_ALL(g->reason, e2b_log_clear);
     CLEAR_ALL(g->events, event_clear);
     CLEAR_ALL(g->templates, template_clear);
     CLEAR_ALL(g->builds, build_clear);

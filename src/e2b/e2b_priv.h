@@ -146,7 +146,6 @@ struct kv *parse_kv(const struct cJSON *j); /* of an object; or NULL */
 
 /* look.c */
 int parse_logs(const struct cJSON *array, struct log_list *logs); /* 0 or ERR_PROTO */
-void log_clear(struct e2b_log *l);
 /* builds_parse.c */
 void got_release(struct got *g);
 

@@ -222,7 +222,7 @@ int take_logs(struct e2b_call *k, const struct cJSON *j)
     return 0;
 }
 
-void log_clear(struct e2b_log *l)
+void e2b_log_clear(struct e2b_log *l)
 {
     free(l->level);
     free(l->message);

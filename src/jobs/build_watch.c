@@ -91,14 +91,6 @@ static void tell_all(struct watch *w)
         }
 }
 
-static void line_free(struct e2b_log *l)
-{
-    free(l->level);
-    free(l->message);
-    free(l->step);
-    free(l->fields);
-}
-
 static size_t line_size(const struct e2b_log *l)
 {
     return sizeof(*l) + strlen(l->message);
@@ -116,7 +108,7 @@ static void keep_line(struct watch *w, const struct e2b_log *l)
     while (w->kept.n - too_many > KEPT_LINES ||
            (w->kept_bytes > KEPT_BYTES && w->kept.n - too_many > 1)) {
         w->kept_bytes -= line_size(&w->kept.v[too_many]);
-        line_free(&w->kept.v[too_many++]);
+        e2b_log_clear(&w->kept.v[too_many++]);
     }
     if (!too_many)
         return;
@@ -277,7 +269,7 @@ static void watch_free(void *p)
 
     net_timer_cancel(w->all->net, w->timer);
     for (size_t i = 0; i < w->kept.n; i++)
-        line_free(&w->kept.v[i]);
+        e2b_log_clear(&w->kept.v[i]);
     ARR_RELEASE(&w->kept);
     ARR_RELEASE(&w->viewers);
     free(w->key);

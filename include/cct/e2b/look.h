@@ -29,6 +29,8 @@ struct e2b_log {
     char *step;      /* builds: "base", "3", "finalize"; or NULL */
     char *fields;    /* JSON text of an object, or NULL */
 };
+/* Free what it holds, not the struct itself. */
+void e2b_log_clear(struct e2b_log *l);
 struct e2b_log_query {
     int64_t from_ms;     /* 0 = from the begin, or with backward from the end */
     int limit;           /* 1..1000, builds 1..100; 0 = what the service gives */
