@@ -128,7 +128,6 @@ uint64_t app_proc_list(struct app *a, uint64_t sandbox); /* once: EV_PROCS, EV_D
 /* The live output of a process, from now on and not kept, in the place of the sandbox's
  * transcript; one at a time in a sandbox. ident: of struct proc, 0 = whatever has the pid. */
 uint64_t app_proc_watch(struct app *a, uint64_t sandbox, int pid, uint64_t ident);
-void app_proc_unwatch(struct app *a, uint64_t sandbox);
 /* The same as bytes: stream 0 stdout, 1 stderr, 2 terminal, -1 a remark (what was not seen).
  * EV_DONE at its end with exit_code (128 + n for a signal); it may not be known (-1). */
 uint64_t app_proc_bytes(struct app *a, uint64_t sandbox, int pid, uint64_t ident,

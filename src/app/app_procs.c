@@ -33,14 +33,6 @@ uint64_t app_proc_watch(struct app *a, uint64_t sandbox, int pid, uint64_t ident
     return app_post(a, on_process(a, CMD_PROC_WATCH, sandbox, pid, ident, false));
 }
 
-void app_proc_unwatch(struct app *a, uint64_t sandbox)
-{
-    struct cmd *c = on_process(a, CMD_PROC_UNWATCH, sandbox, 0, 0, false);
-
-    c->m.req_id = 0;
-    app_post(a, c);
-}
-
 uint64_t app_proc_bytes(struct app *a, uint64_t sandbox, int pid, uint64_t ident,
                         void (*fn)(void *ctx, int stream, const char *data, size_t len),
                         void *ctx)

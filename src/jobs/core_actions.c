@@ -492,7 +492,7 @@ static bool is_foreign(enum cmd_type t)
 
 static bool looks_only(enum cmd_type t)
 {
-    return reads_only(t) || (t >= CMD_PROCS && t <= CMD_PROC_UNWATCH);
+    return reads_only(t) || (t >= CMD_PROCS && t <= CMD_PROC_WATCH);
 }
 
 static bool needs_account(enum cmd_type t)

@@ -313,11 +313,6 @@ void core_foreign_action(struct jobs *j, const struct cmd *c)
     case CMD_PROC_WATCH:
         livewatch_start(f, c->m.req_id, (int)c->n, c->id, c->on);
         break;
-    case CMD_PROC_UNWATCH:
-        livewatch_free(f->watch);
-        f->watch = NULL;
-        foreign_post(f);
-        break;
     case CMD_PROC_KILL:
         prockill_start(j, c);
         break;

@@ -206,11 +206,6 @@ uint64_t app_proc_watch(struct app *a, uint64_t sandbox, int pid, uint64_t ident
     return fake_called(a, "proc_watch %d %d %d", (int)sandbox, pid, (int)ident);
 }
 
-void app_proc_unwatch(struct app *a, uint64_t sandbox)
-{
-    fake_called(a, "proc_unwatch %d", (int)sandbox);
-}
-
 uint64_t app_proc_kill(struct app *a, uint64_t sandbox, int pid, uint64_t ident, bool hard)
 {
     return fake_called(a, "proc_kill %d %d %d %s", (int)sandbox, pid, (int)ident,

@@ -40,7 +40,6 @@ enum cmd_type {
     CMD_PROCS,          /* sandbox, on: somebody looks at its processes */
     CMD_PROC_LIST,      /* sandbox: once */
     CMD_PROC_WATCH,     /* sandbox, n: pid, id: ident or 0, on: as bytes */
-    CMD_PROC_UNWATCH,   /* sandbox */
     CMD_PROC_KILL,      /* sandbox, n: pid, id: ident or 0, on: SIGKILL */
     CMD_ADOPT,          /* sandbox, text: name, text2: project, n: pid or 0, id: ident */
     CMD_UNADOPT,        /* sandbox */
