@@ -3,13 +3,13 @@
 #include "../lib/bench.h"
 #include "../lib/miniserver.h"
 #include "../lib/netbed.h"
+#include "streamstat.h"
 #include <cct/envd.h>
 #include <cct/util/clock.h>
 #include <cct/util/fs.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <cct/wire.h>
-#include <dirent.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,32 +128,6 @@ static void open_streams(void *ctx)
     }
 }
 
-static long status_kb(const char *field)
-{
-    FILE *f = fopen("/proc/self/status", "r");
-    char line[200];
-    long v = 0;
-
-    while (f && fgets(line, sizeof(line), f))
-        if (strncmp(line, field, strlen(field)) == 0)
-            v = strtol(line + strlen(field) + 1, NULL, 10);
-    if (f)
-        fclose(f);
-    return v;
-}
-
-static int descriptors(void)
-{
-    DIR *d = opendir("/proc/self/fd");
-    int n = 0;
-
-    while (d && readdir(d))
-        n++;
-    if (d)
-        closedir(d);
-    return n;
-}
-
 static void idle_tick(void *ctx)
 {
     (void)ctx;
@@ -168,7 +142,7 @@ static void start_wait(void *ctx)
 
 static void bench_streams(int n)
 {
-    long rss = status_kb("VmRSS:");
+    long rss = streamstat_kb();
     int64_t cpu, t0;
 
     bed_reset(bed);
@@ -190,9 +164,9 @@ static void bench_streams(int n)
     say(name, ": CPU with the test server", "ms/s",
         (double)(now_us(CLOCK_PROCESS_CPUTIME_ID) - cpu) * 1e3 /
             (double)(now_us(CLOCK_MONOTONIC) - t0));
-    say(name, ": threads", "", (double)status_kb("Threads:"));
-    say(name, ": descriptors of both sides", "", descriptors());
-    say(name, ": memory each, both sides", "kB", (double)(status_kb("VmRSS:") - rss) / n);
+    say(name, ": threads", "", (double)streamstat_field("Threads:"));
+    say(name, ": descriptors of both sides", "", streamstat_fds());
+    say(name, ": memory each, both sides", "kB", (double)(streamstat_kb() - rss) / n);
 }
 
 static struct envd *sandbox;
