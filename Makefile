@@ -34,7 +34,12 @@ CFLAGS_ALL = -std=c11 -D_GNU_SOURCE -DCCT_VERSION='"$(VERSION)"' -g $(OPT_$(MODE
 	-fstack-protector-strong -fPIE -pthread -Iinclude -I$(B)/gen $(PKG_CFLAGS) $(CFLAGS)
 LDFLAGS_ALL = -pie -Wl,-z,relro,-z,now -pthread $(filter -fsanitize%,$(OPT_$(MODE))) $(LDFLAGS)
 PKG_CFLAGS := $(shell $(PKG) --cflags $(LIBS) $(LOCAL_LIBS) 2>/dev/null)
-LDLIBS = $(shell $(PKG) --libs $(LIBS)) -ldl -lm
+# part of a release: at each start the loader spends longer on them than a command works
+LINKED_IN := $(if $(filter release,$(MODE)),$(if $(filter-out /%,$(foreach l,ncursesw tinfo \
+	sodium sqlite3,$(shell $(CC) -print-file-name=lib$l.a))),,ncursesw libsodium sqlite3))
+LDLIBS = $(if $(LINKED_IN),-Wl$(,)-Bstatic $(shell $(PKG) --libs $(LINKED_IN)) -Wl$(,)-Bdynamic) \
+	$(shell $(PKG) --libs $(filter-out $(LINKED_IN),$(LIBS))) -ldl -lm
+, := ,
 LDLIBS_LOCAL = $(shell $(PKG) --libs $(LOCAL_LIBS)) -lm -lutil
 LDLIBS_TEST = $(LDLIBS) $(LDLIBS_LOCAL) $(shell $(PKG) --libs cmocka vterm) -lutil
 
