@@ -31,8 +31,18 @@ const char *agent_tool_state_name(enum agent_tool_state s);
 
 /* --- adapters ------------------------------------------------------------- */
 
-/* How the keeper in the sandbox drives the CLI. */
+/* How the keeper in the sandbox drives the CLI: one process for all messages, a line of a
+ * protocol each; a process per message with the message as its stdin, which then ends; as
+ * the first, but the CLI answers each line with a response of its own. */
 enum agent_mode { AGENT_PERSISTENT, AGENT_ONE_RUN, AGENT_RPC };
+
+/* The user's answer to a question (AGENT_ASK); all borrowed. */
+struct agent_answer {
+    const char *ask_id;
+    const char *input; /* as the question had it, or NULL */
+    int choice;        /* place in its choices from 0 on; -1: text alone */
+    const char *text;  /* what was typed; NULL or "" = nothing */
+};
 
 struct agent_dec; /* a decoder with its state */
 /* Events are borrowed for the call. */
@@ -59,6 +69,11 @@ struct agent_adapter {
     int (*encode_message)(const char *text, size_t len, struct buf *out, struct err *e);
     /* Append the bytes that interrupt the running turn; NULL: signal the group. */
     int (*encode_interrupt)(const char *request_id, struct buf *out);
+    /* Append the line that answers a question. NULL: this CLI asks nothing. ERR_INVALID
+     * when that is no answer to such a question. */
+    int (*encode_answer)(const struct agent_answer *a, struct buf *out, struct err *e);
+    /* A message while a turn runs: NULL when the CLI takes the ordinary one then. */
+    int (*encode_steer)(const char *text, size_t len, struct buf *out, struct err *e);
 };
 
 /* NULL when unknown. The table is compiled in; which tool uses which adapter is

@@ -70,7 +70,10 @@ static const struct field {
     {K(TEXT) | K(THINKING) | K(USER_ECHO) | K(NOTICE) | K(TURN_END) | K(RAW), "text", F_STR,
      EV(text), NULL, 0},
     {K(TEXT) | K(THINKING), "mode", F_ENUM, EV(mode), ENUM(mode_names)},
-    {K(TEXT) | K(THINKING) | K(RAW), "final", F_BOOL, EV(final), NULL, 0},
+    {K(TEXT) | K(THINKING) | K(RAW) | K(ASK), "final", F_BOOL, EV(final), NULL, 0},
+    {K(ASK), "choices", F_STR, EV(choices), NULL, 0},
+    {K(USAGE), "agent_session_id", F_STR, EV(id), NULL, 0},
+    {K(USAGE), "model", F_STR, EV(name), NULL, 0},
     {K(TOOL), "state", F_ENUM, EV(state), ENUM(state_names)},
     {K(TOOL), "output", F_STR, EV(output), NULL, 0},
     {K(TOOL) | K(TURN_END), "exit_code", F_INT, EV(exit_code), NULL, 0},
@@ -93,12 +96,13 @@ static const struct field {
     {K(NOTICE) | K(TURN_END), "http_status", F_INT, EV(http_status), NULL, 0},
     {K(TEXT) | K(THINKING) | K(TOOL) | K(USAGE) | K(NOTICE) | K(ASK), "parent", F_STR,
      EV(parent), NULL, 0},
+    {ALL, "role", F_STR, EV(role), NULL, 0},
 };
 
 static char **string_at(struct agent_event *ev, size_t i)
 {
     char **all[] = {&ev->id,    &ev->text,   &ev->name,  &ev->title,
-                    &ev->input, &ev->output, &ev->parent};
+                    &ev->input, &ev->output, &ev->parent, &ev->choices, &ev->role};
 
     return i < COUNT(all) ? all[i] : NULL;
 }

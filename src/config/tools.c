@@ -165,6 +165,12 @@ static void tool_free(struct tool *t)
     free(t->template_id);
     tool_words_free(t->argv);
     tool_words_free(t->env);
+    tool_words_free(t->ask_argv);
+    free(t->model_flag);
+    free(t->model);
+    free(t->prompt_flag);
+    free(t->prompt_file);
+    free(t->skills_dir);
     free(t);
 }
 

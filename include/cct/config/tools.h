@@ -40,6 +40,14 @@ struct tool {
     int timeout_s;     /* of a new sandbox; 0 = the general option */
     bool local_only;   /* only with the embedded provider */
     enum tool_mode mode;
+    /* How a new command line is made from argv; NULL = the tool has no such thing. */
+    char *model_flag;  /* "--model", "-m": followed by the model */
+    char *model;       /* chosen when nothing else is said */
+    char *prompt_flag; /* followed by the path of a file with the system prompt */
+    char *prompt_file; /* else the file below home that the tool reads by itself */
+    char *skills_dir;  /* folder below home with the tool's skills */
+    bool asks;         /* permission questions come to the user ("ask = yes") */
+    char **ask_argv;   /* takes argv's place then; NULL: this tool cannot ask */
 };
 
 struct tools;

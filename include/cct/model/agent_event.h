@@ -28,6 +28,12 @@ enum agent_error_class { AGENT_ERR_NONE, AGENT_ERR_AUTH, AGENT_ERR_RATE, AGENT_E
  *   is not final is continued by the next RAW unless another kind follows.
  * - NOTICE of a retry: text is the reason alone, the numbers are fields.
  * - TURN_END has no text when all went well.
+ * - ASK opens a question; the same id again with final = true ends it (answered, taken
+ *   back by the CLI, or its turn or process ended). A decoder ends what it opened.
+ * - USAGE with scope SESSION_TOTAL carries what the CLI counted since its session began
+ *   (id = agent_session_id): whoever adds up keeps the last one per session and adds what
+ *   it grew by, so that a decoder that begins in the middle needs no memory. Fields that
+ *   the source does not total are 0, the cost NaN.
  *
  * One event. Strings are owned by the event (NULL = not given), foreign and not
  * yet cleaned for the screen: the model's edge does that (cct/text/clean.h). */
@@ -48,6 +54,8 @@ struct agent_event {
     char *input;     /* tool, ask: JSON text */
     char *output;    /* tool: whole output so far (replaces) */
     char *parent;    /* call_id of the parent tool for a subagent's events, or NULL */
+    char *choices;   /* ask: the labels in their order, LF between them; NULL: any text */
+    char *role;      /* who of several agents in one session this is about, or NULL */
     enum agent_text_mode mode;
     bool final;
     enum agent_tool_state state;
@@ -56,8 +64,8 @@ struct agent_event {
     enum agent_level level;
     int retry_attempt, retry_max;
     double retry_delay_ms;
-    /* usage: tokens; input excludes cache_read. Decoders emit deltas ready to be
-     * added (scope CALL or TURN); cumulative sources are differenced inside. */
+    /* usage: tokens; input excludes cache_read. Scope CALL and TURN: deltas ready to be
+     * added; SESSION_TOTAL: see above. name: the model, where the source says it. */
     int64_t in_tokens, cache_read, cache_write, out_tokens;
     double cost_usd; /* NaN unknown */
     enum agent_usage_scope scope;

@@ -1,0 +1,102 @@
+/* Projects as plain data. */
+#include <cct/model/project.h>
+
+#include <cct/util/xalloc.h>
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_MAX_BYTES 64
+
+void project_choice_release(struct project_choice *c)
+{
+    free(c->tool);
+    free(c->model);
+    free(c->template_id);
+    free(c->repo);
+    free(c->branch);
+    free(c->prompt);
+    memset(c, 0, sizeof(*c));
+}
+
+void project_choice_copy(struct project_choice *dst, const struct project_choice *src)
+{
+    *dst = *src;
+    dst->tool = xstrdup(src->tool);
+    dst->model = xstrdup(src->model);
+    dst->template_id = xstrdup(src->template_id);
+    dst->repo = xstrdup(src->repo);
+    dst->branch = xstrdup(src->branch);
+    dst->prompt = xstrdup(src->prompt);
+}
+
+void project_release(struct project *p)
+{
+    free(p->id);
+    free(p->name);
+    free(p->prompt);
+    for (size_t i = 0; p->skills && p->skills[i]; i++)
+        free(p->skills[i]);
+    free(p->skills);
+    project_choice_release(&p->defaults);
+    for (size_t i = 0; i < p->n_vars; i++) {
+        free(p->vars[i].name);
+        free(p->vars[i].value);
+    }
+    free(p->vars);
+    for (size_t i = 0; i < p->n_presets; i++) {
+        free(p->presets[i].name);
+        project_choice_release(&p->presets[i].c);
+    }
+    free(p->presets);
+    memset(p, 0, sizeof(*p));
+}
+
+static char **list_copy(char *const *src)
+{
+    char **dst;
+    size_t n = 0;
+
+    while (src && src[n])
+        n++;
+    if (!src)
+        return NULL;
+    dst = xcalloc(n + 1, sizeof(*dst));
+    for (size_t i = 0; i < n; i++)
+        dst[i] = xstrdup(src[i]);
+    return dst;
+}
+
+void project_copy(struct project *dst, const struct project *src)
+{
+    *dst = *src;
+    dst->id = xstrdup(src->id);
+    dst->name = xstrdup(src->name);
+    dst->prompt = xstrdup(src->prompt);
+    dst->skills = list_copy(src->skills);
+    project_choice_copy(&dst->defaults, &src->defaults);
+    dst->vars = src->n_vars ? xcalloc(src->n_vars, sizeof(*dst->vars)) : NULL;
+    for (size_t i = 0; i < src->n_vars; i++) {
+        dst->vars[i] = src->vars[i];
+        dst->vars[i].name = xstrdup(src->vars[i].name);
+        dst->vars[i].value = xstrdup(src->vars[i].value);
+    }
+    dst->presets = src->n_presets ? xcalloc(src->n_presets, sizeof(*dst->presets)) : NULL;
+    for (size_t i = 0; i < src->n_presets; i++) {
+        dst->presets[i].of_user = src->presets[i].of_user;
+        dst->presets[i].name = xstrdup(src->presets[i].name);
+        project_choice_copy(&dst->presets[i].c, &src->presets[i].c);
+    }
+}
+
+bool project_name_ok(const char *name)
+{
+    size_t n = name ? strlen(name) : 0;
+
+    if (n == 0 || n > NAME_MAX_BYTES || name[0] == '/' || name[n - 1] == '/')
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (!isalnum((unsigned char)name[i]) && !strchr("-_./", name[i]))
+            return false;
+    return true;
+}
