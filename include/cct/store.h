@@ -193,9 +193,20 @@ void store_raw(struct store *s, uint64_t run, uint64_t offset, size_t max, struc
 
 /* Chat. add: FULL durable before the answer; key is made here. */
 void store_message_add(struct store *s, uint64_t sandbox, const char *text, struct st_to to);
+/* The same, but in front of what is queued there. */
+void store_message_add_first(struct store *s, uint64_t sandbox, const char *text,
+                             struct st_to to);
+/* Several in one transaction, all or none: the answer has them in the order given. `first`:
+ * each in front of its queue. */
+struct st_letter {
+    uint64_t sandbox;
+    char *text;
+};
+void store_messages_add(struct store *s, const struct st_letter *v, size_t n, bool first,
+                        struct st_to to);
 /* The newest `limit` messages of a sandbox (0: of all), oldest first. */
 void store_messages(struct store *s, uint64_t sandbox, size_t limit, struct st_to to);
-/* Oldest queued message of the sandbox, if no other is SENT and nobody else's claim
+/* First queued message of the sandbox, if no other is SENT and nobody else's claim
  * holds: marked as claimed by `owner` for ttl_ms. Answer ST_MESSAGE; got = it is ours. */
 void store_message_claim(struct store *s, uint64_t sandbox, const char *owner, int ttl_ms,
                          struct st_to to);

@@ -41,6 +41,7 @@ static const struct {
     [OP_EVENTS] = {HOW_READ, ST_EVENTS, st_op_events},
     [OP_RAW] = {HOW_READ, ST_RAW, st_op_raw},
     [OP_MESSAGE_ADD] = {HOW_FULL, ST_MESSAGE, st_op_message_add},
+    [OP_MESSAGES_ADD] = {HOW_FULL, ST_MESSAGES, st_op_messages_add},
     [OP_MESSAGES] = {HOW_READ, ST_MESSAGES, st_op_messages},
     [OP_MESSAGE_CLAIM] = {HOW_WRITE, ST_MESSAGE, st_op_message_claim},
     [OP_MESSAGE_UNCLAIM] = {HOW_WRITE, ST_OK, st_op_message_unclaim},

@@ -39,23 +39,45 @@ static int get_message(struct store *s, int64_t id, struct st_reply *r)
     return rc;
 }
 
-int st_op_message_add(struct store *s, const struct st_req *q, struct st_reply *r)
+static int add_message(struct store *s, uint64_t sandbox, const char *text, bool urgent,
+                       struct err *e)
 {
     char key[17];
-    struct err *e = &r->err;
-    if (strlen(q->s1) > LIM_MESSAGE_BYTES)
+    if (strlen(text) > LIM_MESSAGE_BYTES)
         return err_set(e, ERR_LIMIT, "the message is longer than %u bytes", LIM_MESSAGE_BYTES);
     rand_id(key, sizeof(key) - 1);
     int rc = st_run(s, e,
-                    "INSERT INTO sandboxMessages(key, sandbox, text, state, createdAt)"
-                    " VALUES(?,?,?,?,?)",
-                    "titti", key, (int64_t)q->id, q->s1, msg_state_name(MSG_QUEUED),
-                    clock_wall_ms());
+                    "INSERT INTO sandboxMessages(key, sandbox, text, state, createdAt, urgent)"
+                    " VALUES(?,?,?,?,?,?)",
+                    "tittii", key, (int64_t)sandbox, text, msg_state_name(MSG_QUEUED),
+                    clock_wall_ms(), (int64_t)urgent);
     if (rc == ERR_CONFLICT)
         return err_set(e, ERR_NOTFOUND, "no sandbox %llu in the database",
-                       (unsigned long long)q->id);
+                       (unsigned long long)sandbox);
+    return rc;
+}
+
+int st_op_message_add(struct store *s, const struct st_req *q, struct st_reply *r)
+{
+    int rc = add_message(s, q->id, q->s1, q->flag, &r->err);
     if (rc == 0)
         rc = get_message(s, sqlite3_last_insert_rowid(s->db), r);
+    return rc < 0 ? rc : 0;
+}
+
+int st_op_messages_add(struct store *s, const struct st_req *q, struct st_reply *r)
+{
+    int rc = 0;
+    r->messages = xcalloc(q->n_letters + 1, sizeof(*r->messages));
+    for (size_t i = 0; rc >= 0 && i < q->n_letters; i++) {
+        rc = add_message(s, q->letters[i].sandbox, q->letters[i].text, q->flag, &r->err);
+        if (rc == 0)
+            rc = get_message(s, sqlite3_last_insert_rowid(s->db), r);
+        if (rc <= 0)
+            continue;
+        r->messages[r->n_messages++] = r->msg;
+        memset(&r->msg, 0, sizeof(r->msg));
+    }
     return rc < 0 ? rc : 0;
 }
 
@@ -85,14 +107,18 @@ int st_op_messages(struct store *s, const struct st_req *q, struct st_reply *r)
 #define FREE_FOR(owner, until, ttl) \
     "(" owner " IS NULL OR " owner "=:owner OR " until "<=:now OR " until ">:now+" ttl ")"
 
+/* One at a time: who publishes one holds back the others, those put in front as well. */
 int st_op_message_claim(struct store *s, const struct st_req *q, struct st_reply *r)
 {
     int64_t id, now = clock_wall_ms();
     int rc = st_number(s, &r->err, 0, &id,
-                       "SELECT min(id) FROM sandboxMessages WHERE sandbox=?1 AND state='queued'"
-                       " AND NOT EXISTS(SELECT 1 FROM sandboxMessages WHERE sandbox=?1 AND"
-                       " state='sent')",
-                       "i", (int64_t)q->id);
+                       "SELECT id FROM sandboxMessages WHERE sandbox=:sandbox AND state='queued'"
+                       " AND NOT EXISTS(SELECT 1 FROM sandboxMessages WHERE sandbox=:sandbox AND"
+                       " (state='sent' OR (state='queued' AND NOT " FREE_FOR(
+                           "claimOwner", "claimUntil", "claimTtl") ")))"
+                       " ORDER BY claimOwner IS NOT NULL AND claimUntil>:now DESC,"
+                       " urgent DESC, id LIMIT 1",
+                       "iti", (int64_t)q->id, q->s1, now);
     if (rc != 0 || id == 0)
         return rc;
     rc = st_run(

@@ -221,7 +221,8 @@ static int migrate(struct store *s, int64_t first_id, struct err *e)
     if (rc == 0) /* another process may have been here first */
         rc = st_number(s, e, 0, &version, "PRAGMA user_version", "");
     for (int64_t v = rc == 0 ? version : STORE_SCHEMA; rc == 0 && v < STORE_SCHEMA; v++)
-        rc = st_exec(s, store_migrations[v], e);
+        for (const char *const *part = store_step(v); rc == 0 && *part; part++)
+            rc = st_exec(s, *part, e);
     snprintf(set, sizeof(set), "PRAGMA user_version=%d", (int)STORE_SCHEMA);
     if (rc == 0 && version < STORE_SCHEMA)
         rc = st_exec(s, set, e);

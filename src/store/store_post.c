@@ -7,6 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void free_letters(struct st_letter *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        free(v[i].text);
+    free(v);
+}
+
 static void free_append(struct st_append *a)
 {
     if (!a)
@@ -26,6 +33,7 @@ static void free_request(struct msg *m)
     free(q->s3);
     st_keys_free(q->keys);
     free_append(q->append);
+    free_letters(q->letters, q->n_letters);
     if (q->sandbox)
         sandbox_release(q->sandbox);
     free(q->sandbox);
@@ -47,6 +55,8 @@ static void post(struct store *s, struct st_req *q)
     size_t bytes = q->m.bytes + (q->s1 ? strlen(q->s1) : 0);
     if (q->append)
         bytes += q->append->len;
+    for (size_t i = 0; i < q->n_letters; i++)
+        bytes += strlen(q->letters[i].text);
     for (size_t i = 0; q->append && i < q->append->n_events; i++)
         bytes += q->append->events[i].len + sizeof(struct st_event);
     q->m.bytes = bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
@@ -139,6 +149,27 @@ void store_message_add(struct store *s, uint64_t sandbox, const char *text, stru
 {
     struct st_req *q = request(OP_MESSAGE_ADD, to, sandbox);
     q->s1 = xstrdup(text);
+    post(s, q);
+}
+
+void store_message_add_first(struct store *s, uint64_t sandbox, const char *text,
+                             struct st_to to)
+{
+    struct st_req *q = request(OP_MESSAGE_ADD, to, sandbox);
+    q->s1 = xstrdup(text);
+    q->flag = true;
+    post(s, q);
+}
+
+void store_messages_add(struct store *s, const struct st_letter *v, size_t n, bool first,
+                        struct st_to to)
+{
+    struct st_req *q = request(OP_MESSAGES_ADD, to, 0);
+    q->letters = xcalloc(n + 1, sizeof(*q->letters));
+    q->n_letters = n;
+    q->flag = first;
+    for (size_t i = 0; i < n; i++)
+        q->letters[i] = (struct st_letter){v[i].sandbox, xstrdup(v[i].text)};
     post(s, q);
 }
 

@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-enum { STORE_SCHEMA = 2 /* user_version this program writes */ };
+enum { STORE_SCHEMA = 3 /* user_version this program writes */ };
 
 enum st_op {
     OP_SANDBOXES,
@@ -22,6 +22,7 @@ enum st_op {
     OP_EVENTS,
     OP_RAW,
     OP_MESSAGE_ADD,
+    OP_MESSAGES_ADD,
     OP_MESSAGES,
     OP_MESSAGE_CLAIM,
     OP_MESSAGE_UNCLAIM,
@@ -54,6 +55,8 @@ struct st_req {
     struct st_keys *keys;
     struct sandbox *sandbox;
     struct st_append *append;
+    struct st_letter *letters;
+    size_t n_letters;
 };
 
 struct st_stmt {
@@ -155,8 +158,8 @@ typedef int st_op_fn(struct store *s, const struct st_req *q, struct st_reply *r
 /* store_rows.c */
 st_op_fn st_op_sandboxes, st_op_put_sandbox, st_op_owned, st_op_del_sandbox;
 /* store_chat.c */
-st_op_fn st_op_message_add, st_op_messages, st_op_message_claim, st_op_message_unclaim,
-    st_op_message_state;
+st_op_fn st_op_message_add, st_op_messages_add, st_op_messages, st_op_message_claim,
+    st_op_message_unclaim, st_op_message_state;
 st_op_fn st_op_lease, st_op_lease_drop, st_op_intent_add, st_op_intent_done, st_op_intents;
 st_op_fn st_op_log_add, st_op_log;
 /* store_keys.c */

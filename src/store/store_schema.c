@@ -84,7 +84,18 @@ static const char keys[] =
     " mark TEXT NOT NULL, lastFour TEXT NOT NULL, version INTEGER NOT NULL, sealed BLOB NOT NULL,"
     " createdAt INTEGER NOT NULL, UNIQUE(project, provider, api));";
 
-const char *const store_migrations[STORE_SCHEMA] = {first, keys};
+/* What is put in front of the queue ("send now"). */
+static const char urgent[] =
+    "ALTER TABLE sandboxMessages ADD COLUMN urgent INTEGER NOT NULL DEFAULT 0;";
+
+/* A step has a part for each topic. */
+static const char *const steps[STORE_SCHEMA][STORE_STEP_PARTS + 1] = {
+    {first}, {keys}, {urgent}};
+
+const char *const *store_step(int64_t version)
+{
+    return steps[version];
+}
 
 const char *const store_tables[] = {"sandboxes", "sandboxMessages", "runs",
                                     "rawChunks", "agentEvents",     "events",

@@ -4,8 +4,9 @@
 
 #include "store_priv.h"
 
-/* Entry i brings user_version i to i + 1. */
-extern const char *const store_migrations[STORE_SCHEMA];
+enum { STORE_STEP_PARTS = 8 };
+/* What brings `version` to the next one; ends with NULL. */
+const char *const *store_step(int64_t version);
 extern const char *const store_tables[]; /* ends with NULL */
 
 #endif

@@ -296,7 +296,8 @@ static void test_first_schema(void **state)
     uint64_t id = storebox_sandbox(&b, "kept");
     storebox_stop(&b);
     exec_sql("DROP TABLE projectFolders; DROP TABLE projectProviderKeys; DROP TABLE apiKeys;"
-             "DROP TABLE vault; DROP TABLE projects; PRAGMA user_version=1");
+             "DROP TABLE vault; DROP TABLE projects;"
+             "ALTER TABLE sandboxMessages DROP COLUMN urgent; PRAGMA user_version=1");
     storebox_start(&b, dir);
     assert_int_equal(b.opened->err.code, 0);
     store_sandboxes(b.s, storebox_to(&b));
