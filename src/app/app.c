@@ -48,6 +48,7 @@ struct app *app_new(const struct app_opts *o, struct err *e)
     a->ca_file = xstrdup(o->ca_file);
     a->events = mq_new(LIM_QUEUE_BYTES);
     a->tools = tools_new();
+    a->models = models_new();
     n.ca_file = a->ca_file;
     a->net = net_new(&n);
     rand_id(id, 16);
@@ -66,12 +67,16 @@ static void say_conf(void *ctx, const char *message)
 
 static void load_tools(struct app *a)
 {
-    char *path = fs_join(a->config_dir, "tools.conf");
+    char *tools = fs_join(a->config_dir, "tools.conf");
+    char *models = fs_join(a->config_dir, "models.conf");
     struct err e = {0};
 
-    if (tools_load(a->tools, path, say_conf, a, &e) != 0)
+    if (tools_load(a->tools, tools, say_conf, a, &e) != 0)
         app_event_add(a, 2, 0, e.text);
-    free(path);
+    if (models_load(a->models, models, say_conf, a, &e) != 0)
+        app_event_add(a, 2, 0, e.text);
+    free(tools);
+    free(models);
 }
 
 static struct jobs_opts job_opts(struct app *a)
@@ -99,7 +104,8 @@ static struct jobs_opts job_opts(struct app *a)
                               .keepalive_s = a->o.keepalive_s,
                               .kill_all_grace_s = a->o.kill_all_grace_s,
                               .kill_wait_ms = a->o.kill_wait_ms,
-                              .tools = a->tools};
+                              .tools = a->tools,
+                              .models = a->models};
 }
 
 int app_start(struct app *a, struct err *e)
@@ -166,6 +172,7 @@ void app_free(struct app *a)
     model_free(a->model);
     app_tools_release(a);
     tools_free(a->tools);
+    models_free(a->models);
     app_keys_release(a);
     ARR_RELEASE(&a->sinks);
     free(a->project);

@@ -10,6 +10,7 @@
 #define CCT_APP_PRIV_H
 
 #include <cct/app.h>
+#include <cct/config/models.h>
 #include <cct/config/tools.h>
 #include <cct/jobs/command.h>
 #include <cct/jobs/core.h>
@@ -27,6 +28,7 @@ struct app {
     struct store *store;
     struct jobs *jobs;
     struct tools *tools;
+    struct models *models;
     struct keys_outside outside;
     struct st_keys *stored; /* NULL: not read yet, or they cannot be */
     bool keys_read;

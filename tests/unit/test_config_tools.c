@@ -129,15 +129,51 @@ static void test_table(void **state)
     assert_string_equal(tools_find(t, "demo")->argv[0], "demo-agent");
     assert_string_equal(tools_find(t, "demo")->adapter, "claude");
     assert_int_equal(tools_find(t, "shell")->needs, 0);
-    assert_null(tools_find(t, "codex"));
     /* every tool has a decoder, and they agree about how it is driven */
     for (size_t i = 0; (k = tools_at(t, i)); i++) {
         const struct agent_adapter *a = agent_adapter_find(k->adapter);
 
-        assert_non_null(a);
-        assert_int_equal((int)a->mode, (int)k->mode);
+        if (a)
+            assert_int_equal((int)a->mode, (int)k->mode);
         assert_true(k->argv[0] && k->label && k->template_id && k->env);
     }
+    tools_free(t);
+}
+
+static void check_command(const struct tool *t, struct tool_choice c, const char *want)
+{
+    char **words = tool_command(t, &c), *got = join(words);
+
+    assert_string_equal(got, want);
+    free(got);
+    tool_words_free(words);
+}
+
+static void test_command(void **state)
+{
+    struct tools *t = tools_new();
+    const struct tool *codex = tools_find(t, "codex"), *pi = tools_find(t, "pi");
+
+    (void)state;
+#define CODEX "--json|--dangerously-bypass-approvals-and-sandbox|--skip-git-repo-check|-c|" \
+              "check_for_update_on_startup=false|-c|analytics.enabled=false|"
+    check_command(codex, (struct tool_choice){0}, "codex|exec|" CODEX "-m|gpt-6.2-sol|-");
+    check_command(codex, (struct tool_choice){.model = "m", .resume_id = "id-1"},
+                  "codex|exec|resume|" CODEX "-m|m|id-1|-");
+    check_command(pi, (struct tool_choice){.resume_id = "s", .prompt_path = "/p", .ask = true},
+                  "pi|--mode|rpc|--model|openrouter/anthropic/claude-sonnet-5.5|"
+                  "--append-system-prompt|/p|--session|s");
+    check_command(tools_find(t, "claude"), (struct tool_choice){.ask = true},
+                  "claude|-p|--input-format|stream-json|--output-format|stream-json|--verbose|"
+                  "--include-partial-messages|--replay-user-messages|--permission-prompt-tool|"
+                  "stdio");
+    check_command(tools_find(t, "shell"),
+                  (struct tool_choice){.model = "m", .prompt_path = "/p", .resume_id = "s"}, "sh");
+    assert_int_equal(tool_needs(pi, NULL), TOOL_OPENROUTER);
+    assert_int_equal(tool_needs(pi, "anthropic/x"), TOOL_ANTHROPIC);
+    assert_int_equal(tool_needs(pi, "github/x"), pi->needs);
+    assert_int_equal(tool_needs(pi, "plain"), pi->needs);
+    assert_int_equal(tool_needs(codex, "anthropic/x"), TOOL_OPENAI);
     tools_free(t);
 }
 
@@ -186,7 +222,10 @@ static void test_override(void **state)
         load("[tool claude]\ntemplate = mine\ntimeout = 1h30m\nneeds = openrouter\n"
              "env.DISABLE_TELEMETRY = 0\nenv.NO_COLOR = 1\nlabel = My Claude\n"
              "[tool new-one]\nadapter = claude\n"
-             "command = agent --json 'two words'\nneeds = anthropic openai\n",
+             "command = agent --json 'two words'\nneeds = anthropic openai\n"
+             "resume = chat go-on\nmodels = openai\nmodel_names = qualified\nask = yes\n"
+             "ask_command = agent --ask\nmodel = m\nmodel_flag = -m\nskills = .s\n"
+             "prompt_flag = --sys\nprompt_file = .mine/RULES\n",
              &said);
     const struct tool *c = tools_find(t, "claude"), *n = tools_find(t, "new-one");
     char *s;
@@ -212,6 +251,11 @@ static void test_override(void **state)
     assert_int_equal(n->needs, TOOL_ANTHROPIC | TOOL_OPENAI);
     assert_int_equal(n->timeout_s, 0);
     assert_false(n->local_only);
+    assert_true(n->qualified && n->asks && str_eq(n->ask_argv[1], "--ask"));
+    assert_true(str_eq(n->resume[0], "chat") && str_eq(n->resume[1], "go-on"));
+    assert_true(str_eq(n->models[0], "openai") && str_eq(n->model, "m"));
+    assert_true(str_eq(n->model_flag, "-m") && str_eq(n->prompt_flag, "--sys"));
+    assert_true(str_eq(n->prompt_file, ".mine/RULES") && str_eq(n->skills_dir, ".s"));
     tools_free(t);
     buf_release(&said);
 }
@@ -223,7 +267,8 @@ static void test_mistakes(void **state)
         load("stray = 1\n[tools]\nx = 1\n[tool claude]\ntemplat = t\ntimeout = soon\n"
              "needs = antropic none\nenv.1X = 1\ncommand = 'open\nzzzzzzzz = 1\n"
              "[tool UP]\nadapter = claude\n[tool a]\nadapter = cloude\ncommand = x\n"
-             "[tool b]\nadapter = shell\n[tool shell]\nlabel = Sh\n",
+             "[tool b]\nadapter = shell\n[tool shell]\nlabel = Sh\nask = maybe\n"
+             "[tool codex]\nask = yes\nresume = a b c\n",
              &said);
 
     (void)state;
@@ -237,6 +282,10 @@ static void test_mistakes(void **state)
                         "! :9: the command \"'open\" has an open quote\n"
                         "! :10: unknown key \"zzzzzzzz\"\n"
                         "! :11: \"UP\" is no name of a tool: a-z, 0-9, - and _, at most 32\n"
+                        "! :20: ask = \"maybe\": expected yes or no\n"
+                        "! : tool \"codex\" does not ask: it has no ask_command\n"
+                        "! : tool \"codex\" does not resume: its resume has more than two "
+                        "words\n"
                         "! : tool \"a\" is left out: adapter \"cloude\" is not known, did you "
                         "mean \"claude\"?\n"
                         "! : tool \"b\" is left out: it has no command\n");
@@ -267,7 +316,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ini),      cmocka_unit_test(test_words),
-        cmocka_unit_test(test_table),    cmocka_unit_test(test_providers),
+        cmocka_unit_test(test_table),    cmocka_unit_test(test_command),
+        cmocka_unit_test(test_providers),
         cmocka_unit_test(test_override), cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_files),
     };

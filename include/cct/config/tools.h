@@ -5,11 +5,19 @@
  *     template = my-claude           a new one adds a tool
  *     timeout = 2h
  *     env.NO_COLOR = 1
+ *     ask = yes                      permission questions come to you
  *     [tool mine]
  *     adapter = claude
  *     command = "my-agent --json 'two words'"
  *     needs = anthropic openrouter   one of them is enough
  *     label = My agent
+ *     resume = --resume              behind it the id of the CLI's own session
+ *     model = my-model               handed over behind model_flag = --model
+ *     models = anthropic openrouter  whose models can be chosen
+ *     model_names = qualified        they are called anthropic/NAME; plain = NAME
+ *     ask_command = "my-agent --ask" takes the command's place with ask = yes
+ *     prompt_flag = --system-file    or prompt_file = .mine/RULES.md
+ *     skills = .mine/skills
  *
  * A tool is plain data; one owner, read-only after loading. */
 #ifndef CCT_CONFIG_TOOLS_H
@@ -41,8 +49,12 @@ struct tool {
     bool local_only;   /* only with the embedded provider */
     enum tool_mode mode;
     /* How a new command line is made from argv; NULL = the tool has no such thing. */
+    char **resume;     /* a flag before the id of its own session, behind the others; or two
+                          words: the second stands behind the first, the id at the end */
     char *model_flag;  /* "--model", "-m": followed by the model */
     char *model;       /* chosen when nothing else is said */
+    char **models;     /* providers whose models it takes (cct/config/models.h) */
+    bool qualified;    /* a model is called PROVIDER/NAME, not NAME */
     char *prompt_flag; /* followed by the path of a file with the system prompt */
     char *prompt_file; /* else the file below home that the tool reads by itself */
     char *skills_dir;  /* folder below home with the tool's skills */
@@ -68,6 +80,17 @@ unsigned tool_provider_bit(const char *name);
 /* Environment variables in which a provider's key goes to the sandbox: up to two
  * names; NULL when i is past the last. */
 const char *tool_provider_env(unsigned bit, size_t i);
+/* The providers that a start with this model (NULL: the tool's own) needs, any one of them. */
+unsigned tool_needs(const struct tool *t, const char *model);
+/* The words of a start. What is added stands before a last word "-" (the message comes on
+ * stdin). tool_words_free(). */
+struct tool_choice {
+    const char *model;       /* NULL: the tool's own */
+    const char *prompt_path; /* file with the system prompt; used by tools with prompt_flag */
+    bool ask;                /* questions come to the user; needs ask_argv */
+    const char *resume_id;   /* go on with that session of the CLI's own; needs resume */
+};
+char **tool_command(const struct tool *t, const struct tool_choice *c);
 /* Split a command line into words as a shell would, with quotes and backslashes but
  * nothing expanded. NULL-terminated array, tool_words_free(); NULL with *e. */
 char **tool_words(const char *command, struct err *e);

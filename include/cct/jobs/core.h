@@ -17,6 +17,7 @@ struct key_found;
 struct keys_outside;
 struct session;
 struct tools; /* the tool registry, cct/config/tools.h */
+struct models; /* their prices, cct/config/models.h */
 
 struct jobs_opts {
     struct net *net;
@@ -42,6 +43,7 @@ struct jobs_opts {
     int kill_wait_ms;      /* a delete is tried, then its proof is looked for, so long;
                               0 = 30 s */
     const struct tools *tools; /* borrowed, constant after start */
+    const struct models *models; /* likewise; NULL: none is known */
 };
 struct jobs {
     struct jobs_opts o;

@@ -1,0 +1,266 @@
+/* What tools.conf makes of the registry. */
+#include "conf_say.h"
+#include "tools_priv.h"
+
+#include <cct/config/ini.h>
+#include <cct/util/buf.h>
+#include <cct/util/fs.h>
+#include <cct/util/limits.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define FILE_BYTES (1u << 20)
+#define MAX_NAMES 16 /* of adapters or providers, and one more */
+
+struct load {
+    struct tools *t;
+    struct tool *cur; /* tool of the current section, NULL = section is left out */
+    struct conf_say out;
+};
+
+static void set_text(char **field, const char *value)
+{
+    free(*field);
+    *field = xstrdup(value);
+}
+
+static void set_words(struct load *l, char ***field, const char *value, int line)
+{
+    struct err e = {0};
+    char **words = tool_words(value, &e);
+
+    if (!words) {
+        conf_say(&l->out, line, "%s", e.text);
+        return;
+    }
+    tool_words_free(*field);
+    *field = words;
+}
+
+static void set_flag(struct load *l, bool *field, const char *key, const char *value,
+                     const char *yes, const char *no, int line)
+{
+    if (str_eq(value, yes) || str_eq(value, no))
+        *field = str_eq(value, yes);
+    else
+        conf_say(&l->out, line, "%s = \"%.60s\": expected %s or %s", key, value, yes, no);
+}
+
+static void set_timeout(struct load *l, const char *value, int line)
+{
+    int64_t s;
+
+    if (str_to_seconds(value, &s) && s > 0 && s <= LIM_TIMEOUT_MAX_S)
+        l->cur->timeout_s = (int)s;
+    else
+        conf_say(&l->out, line, "timeout \"%.60s\" is no time like 90, 15m or 1h30m up to 24h", value);
+}
+
+static void set_needs(struct load *l, const char *value, int line)
+{
+    const char *known[MAX_NAMES];
+    char **words = str_eq(value, "") ? NULL : tool_words(value, NULL);
+    unsigned needs = 0;
+
+    for (size_t i = 0; i < tool_n_providers; i++)
+        known[i] = tool_providers[i].name;
+    known[tool_n_providers] = "none";
+    for (size_t i = 0; words && words[i]; i++) {
+        unsigned bit = tool_provider_bit(words[i]);
+
+        if (!bit && !str_eq(words[i], "none"))
+            conf_say_unknown(&l->out, line, "provider", words[i], known, tool_n_providers + 1);
+        needs |= bit;
+    }
+    tool_words_free(words);
+    l->cur->needs = needs;
+}
+
+static void set_env(struct load *l, const char *name, const char *value, int line)
+{
+    size_t n = strlen(name);
+
+    if (!n ||
+        strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") != n ||
+        (*name >= '0' && *name <= '9')) {
+        conf_say(&l->out, line, "\"%.60s\" is no name of an environment variable", name);
+        return;
+    }
+    for (size_t i = 0; l->cur->env[i]; i++) {
+        if (strncmp(l->cur->env[i], name, n) != 0 || l->cur->env[i][n] != '=')
+            continue;
+        free(l->cur->env[i]);
+        l->cur->env[i] = xasprintf("%s=%s", name, value);
+        return;
+    }
+    l->cur->env = tool_words_add(l->cur->env, xasprintf("%s=%s", name, value));
+}
+
+/* Keys that are text or words and nothing else. */
+static bool plain_key(struct load *l, const char *key, const char *value, int line)
+{
+    struct tool *t = l->cur;
+    const struct {
+        const char *key;
+        char **text, ***words;
+    } map[] = {
+        {"adapter", &t->adapter, NULL},         {"template", &t->template_id, NULL},
+        {"label", &t->label, NULL},             {"model", &t->model, NULL},
+        {"model_flag", &t->model_flag, NULL},   {"prompt_flag", &t->prompt_flag, NULL},
+        {"prompt_file", &t->prompt_file, NULL}, {"skills", &t->skills_dir, NULL},
+        {"command", NULL, &t->argv},            {"ask_command", NULL, &t->ask_argv},
+        {"resume", NULL, &t->resume},           {"models", NULL, &t->models},
+    };
+
+    for (size_t i = 0; i < COUNT(map); i++) {
+        if (!str_eq(key, map[i].key))
+            continue;
+        if (map[i].text)
+            set_text(map[i].text, value);
+        else
+            set_words(l, map[i].words, value, line);
+        return true;
+    }
+    return false;
+}
+
+static void on_key(struct load *l, const char *key, const char *value, int line)
+{
+    static const char *const keys[] = {
+        "adapter",    "template",   "command",     "timeout",     "needs",       "label",
+        "env.NAME",   "model",      "model_flag",  "models",      "model_names", "resume",
+        "ask",        "ask_command", "prompt_flag", "prompt_file", "skills",
+    };
+    struct tool *t = l->cur;
+
+    if (str_starts(key, "env."))
+        set_env(l, key + 4, value, line);
+    else if (str_eq(key, "timeout"))
+        set_timeout(l, value, line);
+    else if (str_eq(key, "needs"))
+        set_needs(l, value, line);
+    else if (str_eq(key, "ask"))
+        set_flag(l, &t->asks, key, value, "yes", "no", line);
+    else if (str_eq(key, "model_names"))
+        set_flag(l, &t->qualified, key, value, "qualified", "plain", line);
+    else if (!plain_key(l, key, value, line))
+        conf_say_unknown(&l->out, line, "key", key, keys, COUNT(keys));
+}
+
+static void on_section(struct load *l, const char *section, int line)
+{
+    const char *name = section + strlen("tool");
+    size_t n;
+
+    l->cur = NULL;
+    name += str_starts(section, "tool ") ? strspn(name, " \t") : 0;
+    n = strlen(name);
+    if (!str_starts(section, "tool ") || !n) {
+        conf_say(&l->out, line, "unknown section \"%.60s\", expected \"tool NAME\"", section);
+        return;
+    }
+    if (n > 32 || strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") != n) {
+        conf_say(&l->out, line, "\"%.60s\" is no name of a tool: a-z, 0-9, - and _, at most 32", name);
+        return;
+    }
+    l->cur = (struct tool *)tools_find(l->t, name);
+    if (l->cur)
+        return;
+    l->cur = tool_new(name);
+    *ARR_PUSH(&l->t->all) = l->cur;
+}
+
+static void on_line(void *ctx, const char *section, const char *key, const char *value,
+                    int line)
+{
+    struct load *l = ctx;
+
+    if (!key)
+        on_section(l, section, line);
+    else if (l->cur)
+        on_key(l, key, value, line);
+    else if (!*section)
+        conf_say(&l->out, line, "\"%.60s\" stands before the first [tool NAME]", key);
+}
+
+static void on_bad_line(void *ctx, const char *message)
+{
+    struct load *l = ctx;
+
+    l->out.say(l->out.ctx, message);
+}
+
+static const struct tool_adapter_row *adapter_of(struct load *l, const struct tool *t)
+{
+    const char *known[MAX_NAMES];
+    int near;
+
+    for (size_t i = 0; i < tool_n_adapters; i++) {
+        if (str_eq(t->adapter, tool_adapters[i].name))
+            return &tool_adapters[i];
+        known[i] = tool_adapters[i].name;
+    }
+    near = t->adapter ? str_nearest(t->adapter, known, tool_n_adapters) : -1;
+    conf_say(&l->out, 0, "tool \"%s\" is left out: adapter \"%s\" is not known, did you mean \"%s\"?",
+        t->name, t->adapter ? t->adapter : "", known[near >= 0 ? near : 0]);
+    return NULL;
+}
+
+/* Whether a tool can work, after the file; fills what has a default. */
+static bool tool_complete(struct load *l, struct tool *t)
+{
+    const struct tool_adapter_row *a = adapter_of(l, t);
+
+    if (!a)
+        return false;
+    t->mode = a->mode;
+    if (!t->argv) {
+        conf_say(&l->out, 0, "tool \"%s\" is left out: it has no command", t->name);
+        return false;
+    }
+    if (t->asks && !t->ask_argv) {
+        t->asks = false;
+        conf_say(&l->out, 0, "tool \"%s\" does not ask: it has no ask_command", t->name);
+    }
+    if (t->resume && t->resume[1] && t->resume[2]) {
+        conf_say(&l->out, 0, "tool \"%s\" does not resume: its resume has more than two words", t->name);
+        tool_words_free(t->resume);
+        t->resume = NULL;
+    }
+    if (!t->template_id)
+        t->template_id = xstrdup("base");
+    if (!t->label)
+        t->label = xstrdup(t->name);
+    return true;
+}
+
+int tools_load(struct tools *t, const char *path,
+               void (*say_fn)(void *ctx, const char *message), void *ctx, struct err *e)
+{
+    struct load l = {t, NULL, {path, say_fn, ctx}};
+    struct ini_reader r = {on_line, on_bad_line, &l};
+    struct err why = {0};
+    size_t len;
+    char *text = fs_read(path, FILE_BYTES, false, &len, &why);
+
+    if (!text) {
+        if (why.code == ERR_NOTFOUND || why.sys == ENOENT)
+            return 0;
+        return err_set(e, why.code, "%s", why.text);
+    }
+    ini_parse(text, len, path, &r);
+    free(text);
+    for (size_t i = 0; i < t->all.n;) {
+        if (tool_complete(&l, t->all.v[i])) {
+            i++;
+            continue;
+        }
+        tool_free(t->all.v[i]);
+        ARR_REMOVE(&t->all, i);
+    }
+    return 0;
+}
