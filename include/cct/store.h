@@ -41,6 +41,9 @@ enum st_type {
     ST_KEYS,           /* the vault's head and its rows; got = they changed; text: why
                           the database that had them may not be this one, or NULL */
     ST_PROJECT,        /* text: the project's id */
+    ST_HITS,           /* what a search found, newest first; got = all that was said before is
+                          in the index; more_before: there are older ones */
+    ST_RUNS,           /* runs of a sandbox, oldest first */
     ST_OK
 };
 
@@ -62,6 +65,17 @@ struct st_event {
     char *json;
     size_t len;
 };
+/* Where something was said. */
+struct st_hit {
+    uint64_t id;           /* grows with time: older ones are asked for by it */
+    uint64_t sandbox, run; /* run: store_run.id */
+    uint64_t offset;       /* key of the event in that run */
+    uint32_t index;
+    int64_t time_ms;
+    char *who;             /* "you", "agent", "tool" */
+    char *text;            /* a part of it, cleaned; each match stands between \x02 and \x03 */
+};
+void st_hit_release(struct st_hit *h);
 struct st_log {
     int64_t time_ms;
     int level;
@@ -133,6 +147,10 @@ struct st_reply {
     struct st_intent *intents;
     size_t n_intents;
     struct st_keys *keys;
+    struct st_hit *hits;
+    size_t n_hits;
+    struct store_run *runs;
+    size_t n_runs;
 };
 
 /* Start the db thread; opening and migrating happen there (ST_OPENED on `reply`). */
@@ -190,6 +208,17 @@ void store_events(struct store *s, uint64_t run, uint64_t offset, uint32_t index
                   bool before, size_t limit, struct st_to to);
 /* At most `max` raw bytes from offset on, as far as they are kept without a gap. */
 void store_raw(struct store *s, uint64_t run, uint64_t offset, size_t max, struct st_to to);
+
+/* All runs of a sandbox, whatever session. */
+void store_runs(struct store *s, uint64_t sandbox, struct st_to to);
+
+/* Full text search over what users and agents said and what tools were called. words: as
+ * typed; words and "phrases" that must all be there, the last word may be a begin, -word
+ * must not be there; any text is a valid question. sandbox 0: of all; at most `limit` hits
+ * older than the hit `before` (0: the newest). whole: what was written shortly before is
+ * indexed first however long that takes (a minute at most), else for a few ms. */
+void store_search(struct store *s, const char *words, uint64_t sandbox, size_t limit,
+                  uint64_t before, bool whole, struct st_to to);
 
 /* Chat. add: FULL durable before the answer; key is made here. */
 void store_message_add(struct store *s, uint64_t sandbox, const char *text, struct st_to to);

@@ -16,6 +16,7 @@ enum {
     GATHER_ROWS = 100,
     GATHER_BYTES = 4 << 20,
     PRUNE_DELAY_MS = 5000, /* after opening */
+    SEARCH_DELAY_MS = 2000,
     PRUNE_EVERY_MS = 6 * 3600 * 1000,
 };
 
@@ -60,6 +61,8 @@ static const struct {
     [OP_VAULT_PUT] = {HOW_FULL, ST_OK, st_op_vault_put},
     [OP_KEY_PUT] = {HOW_FULL, ST_OK, st_op_key_put},
     [OP_KEY_DEL] = {HOW_FULL, ST_OK, st_op_key_del},
+    [OP_SEARCH] = {HOW_READ, ST_HITS, st_op_search},
+    [OP_RUNS] = {HOW_READ, ST_RUNS, st_op_runs},
     [OP_PRUNE] = {HOW_READ, ST_OK, NULL},
 };
 
@@ -75,6 +78,8 @@ static void free_lists(struct st_reply *r)
         message_release(&r->messages[i]);
     for (size_t i = 0; i < r->n_log; i++)
         free(r->log[i].text);
+    for (size_t i = 0; i < r->n_hits; i++)
+        st_hit_release(&r->hits[i]);
     for (size_t i = 0; i < r->n_intents; i++) {
         free(r->intents[i].project);
         free(r->intents[i].target);
@@ -93,6 +98,8 @@ static void free_reply(struct msg *m)
     free(r->messages);
     free(r->log);
     free(r->intents);
+    free(r->hits);
+    free(r->runs);
     st_keys_free(r->keys);
     free(r);
 }
@@ -324,6 +331,13 @@ static void prune_on(struct store *s)
         after_damage(s);
 }
 
+static int64_t earliest(const struct store *s)
+{
+    int64_t t = s->check_ms < s->prune.next_ms ? s->check_ms : s->prune.next_ms;
+
+    return s->search_ms < t ? s->search_ms : t;
+}
+
 /* Work for the time when nobody waits; the time of the next such work comes back. */
 static int64_t idle_work(struct store *s, int64_t now)
 {
@@ -335,13 +349,16 @@ static int64_t idle_work(struct store *s, int64_t now)
         begin_prune(s, (struct st_to){NULL, 0});
         return now;
     }
-    if (now >= s->check_ms && !mq_closed(s->in)) {
+    if (!mq_closed(s->in) && now >= s->search_ms) {
+        struct err e = {0};
+        if (st_search_step(s, &e) == ERR_CORRUPT)
+            after_damage(s);
+    } else if (!mq_closed(s->in) && now >= s->check_ms) {
         struct err e = {0};
         if (st_check_step(s, &e) == ERR_CORRUPT)
             after_damage(s);
-        return s->check_ms < s->prune.next_ms ? s->check_ms : s->prune.next_ms;
     }
-    return s->check_ms < s->prune.next_ms ? s->check_ms : s->prune.next_ms;
+    return earliest(s);
 }
 
 static int wait_ms(int64_t until)
@@ -358,6 +375,7 @@ static void db_main(void *arg)
     note_trouble(s, r);
     send_reply(s->opened, r);
     s->prune.next_ms = clock_mono_ms() + PRUNE_DELAY_MS;
+    s->search_ms = clock_mono_ms() + SEARCH_DELAY_MS; /* what an earlier life has left */
     for (;;) {
         int64_t until = s->n_batch ? s->last_commit + GATHER_MS : idle_work(s, clock_mono_ms());
         mq_wait(s->in, wait_ms(until));

@@ -326,3 +326,19 @@ void store_prune(struct store *s, struct st_to to)
 {
     post(s, request(OP_PRUNE, to, 0));
 }
+
+void store_runs(struct store *s, uint64_t sandbox, struct st_to to)
+{
+    post(s, request(OP_RUNS, to, sandbox));
+}
+
+void store_search(struct store *s, const char *words, uint64_t sandbox, size_t limit,
+                  uint64_t before, bool whole, struct st_to to)
+{
+    struct st_req *q = request(OP_SEARCH, to, sandbox);
+    q->s1 = xstrdup(words);
+    q->n1 = (int64_t)(limit < 10000 ? limit : 10000);
+    q->offset = before;
+    q->flag = whole;
+    post(s, q);
+}

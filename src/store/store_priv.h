@@ -41,6 +41,8 @@ enum st_op {
     OP_VAULT_PUT,
     OP_KEY_PUT,
     OP_KEY_DEL,
+    OP_SEARCH,
+    OP_RUNS,
     OP_PRUNE
 };
 
@@ -107,6 +109,7 @@ struct store {
     int64_t last_commit;
     int64_t check_ms; /* when the background check goes on; INT64_MAX = done */
     int check_table, check_tries;
+    int64_t search_ms; /* when the index goes on; INT64_MAX = when something is written */
     struct st_prune prune;
     struct st_open_run open_run;
 };
@@ -166,7 +169,18 @@ st_op_fn st_op_log_add, st_op_log;
 st_op_fn st_op_keys, st_op_project, st_op_project_rename, st_op_project_folder, st_op_vault_put,
     st_op_key_put, st_op_key_del;
 /* store_runs.c */
-st_op_fn st_op_run_open, st_op_append, st_op_run_end, st_op_events, st_op_raw;
+st_op_fn st_op_run_open, st_op_append, st_op_run_end, st_op_events, st_op_raw, st_op_runs;
+
+/* --- store_search.c ---------------------------------------------------------------- */
+
+/* In the transaction that stores the event: it is to be found later. */
+int st_search_note(struct store *s, uint64_t run, const struct st_event *ev, struct err *e);
+void st_search_soon(struct store *s); /* there may be something to index */
+/* Index some of what waits, in a transaction of its own. */
+int st_search_step(struct store *s, struct err *e);
+/* Take some of a run's texts out of the index. */
+int st_search_forget(struct store *s, int64_t run, int64_t at_once, bool *left, struct err *e);
+st_op_fn st_op_search;
 
 /* Write what appends have left open: before any other operation and before the commit. */
 int st_settle(struct store *s, struct err *e);

@@ -10,7 +10,7 @@ enum {
     DAY_MS = 24 * 60 * 60 * 1000,
 };
 
-enum stage { OLD_SANDBOXES, TOO_MUCH_RAW, LOG_LINES, VACUUM, DONE };
+enum stage { OLD_SANDBOXES, ORPHANS, TOO_MUCH_RAW, LOG_LINES, VACUUM, DONE };
 
 /* Delete a part of the rows of a run; *left tells whether there may be more. */
 static int thin_run(struct store *s, int64_t run, bool events_too, bool *left, struct err *e)
@@ -30,7 +30,7 @@ static int thin_run(struct store *s, int64_t run, bool events_too, bool *left, s
                 " (SELECT offset, idx FROM agentEvents WHERE run=?1 LIMIT ?2)",
                 "ii", run, (int64_t)ROWS_AT_ONCE);
     *left = rc == 0 && sqlite3_changes(s->db) == ROWS_AT_ONCE;
-    return rc;
+    return rc != 0 || *left ? rc : st_search_forget(s, run, ROWS_AT_ONCE, left, e);
 }
 
 /* Each step returns 1 when it found work, 0 when the stage is over, or a code. */
@@ -56,6 +56,30 @@ static int old_sandboxes(struct store *s, struct err *e)
         rc = st_run(s, e, "DELETE FROM sandboxes WHERE id=?", "i", id);
     }
     return rc == 0 ? 1 : rc;
+}
+
+/* Rows of runs that went with their sandbox. */
+static int orphans(struct store *s, struct err *e)
+{
+    static const char *const next[] = {
+        "SELECT run FROM rawChunks WHERE run>? ORDER BY run LIMIT 1",
+        "SELECT run FROM agentEvents WHERE run>? ORDER BY run LIMIT 1",
+        "SELECT run FROM searchDocs WHERE run>? ORDER BY run LIMIT 1"};
+    for (size_t i = 0; i < sizeof(next) / sizeof(next[0]); i++) {
+        int64_t run = 0, known = 1;
+        int rc;
+        do {
+            rc = st_number(s, e, 0, &run, next[i], "i", run);
+            if (rc == 0 && run != 0)
+                rc = st_number(s, e, 0, &known, "SELECT 1 FROM runs WHERE id=?", "i", run);
+        } while (rc == 0 && run != 0 && known);
+        bool left;
+        if (rc == 0 && run != 0)
+            rc = thin_run(s, run, true, &left, e);
+        if (rc != 0 || run != 0)
+            return rc != 0 ? rc : 1;
+    }
+    return 0;
 }
 
 static int too_much_raw(struct store *s, struct err *e)
@@ -105,6 +129,7 @@ bool st_prune_step(struct store *s, struct err *e)
 {
     static int (*const stages[])(struct store *, struct err *) = {
         [OLD_SANDBOXES] = old_sandboxes,
+        [ORPHANS] = orphans,
         [TOO_MUCH_RAW] = too_much_raw,
         [LOG_LINES] = log_lines,
         [VACUUM] = vacuum,

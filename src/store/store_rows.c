@@ -2,11 +2,14 @@
 #include "store_priv.h"
 
 #include <cct/util/buf.h>
+#include <cct/util/clock.h>
 #include <cct/util/json.h>
 #include <cct/util/xalloc.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { PRUNE_SOON_MS = 500 };
 
 #define COLUMNS                                                                              \
     "sandboxId, session, name, tool, project, templateId, alias, mark, reason, lastLine,"    \
@@ -246,5 +249,9 @@ int st_op_put_sandbox(struct store *s, const struct st_req *q, struct st_reply *
 
 int st_op_del_sandbox(struct store *s, const struct st_req *q, struct st_reply *r)
 {
+    /* its runs go with it; what they hold, bit by bit afterwards */
+    int64_t soon = clock_mono_ms() + PRUNE_SOON_MS;
+    if (s->prune.next_ms > soon)
+        s->prune.next_ms = soon;
     return st_run(s, &r->err, "DELETE FROM sandboxes WHERE id=?", "i", (int64_t)q->id);
 }

@@ -94,6 +94,8 @@ static int put_events(struct store *s, const struct st_append *a, struct err *e)
                         " VALUES(?,?,?,?)",
                         "iiis", (int64_t)a->run, (int64_t)ev->offset, (int64_t)ev->index,
                         ev->json, ev->len);
+        if (rc == 0 && sqlite3_changes(s->db) > 0)
+            rc = st_search_note(s, a->run, ev, e);
         if (rc != 0)
             return rc;
     }
@@ -282,4 +284,18 @@ int st_op_raw(struct store *s, const struct st_req *q, struct st_reply *r)
     }
     sqlite3_reset(p);
     return rc < 0 ? rc : 0;
+}
+
+int st_op_runs(struct store *s, const struct st_req *q, struct st_reply *r)
+{
+    sqlite3_stmt *p = st_query(s, &r->err, RUN_COLUMNS " WHERE sandbox=? ORDER BY startedAt, id",
+                               "i", (int64_t)q->id);
+    int rc = p ? 0 : r->err.code;
+    while (rc == 0 && (rc = st_step(s, p, &r->err)) == 1) {
+        rc = 0;
+        r->runs = xrealloc(r->runs, (r->n_runs + 1) * sizeof(*r->runs));
+        memset(&r->runs[r->n_runs], 0, sizeof(*r->runs));
+        read_run(p, &r->runs[r->n_runs++]);
+    }
+    return rc;
 }

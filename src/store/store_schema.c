@@ -6,7 +6,8 @@ static const char first[] =
     "CREATE TABLE sandboxes("
     " id INTEGER PRIMARY KEY AUTOINCREMENT, sandboxId TEXT UNIQUE, session TEXT, name TEXT,"
     " tool TEXT, project TEXT, templateId TEXT, alias TEXT, mark TEXT, reason TEXT,"
-    " lastLine TEXT, account TEXT, state TEXT NOT NULL, agent TEXT NOT NULL, gone INTEGER NOT NULL,"
+    " lastLine TEXT, account TEXT, state TEXT NOT NULL, agent TEXT NOT NULL, gone INTEGER NOT "
+    "NULL,"
     " isForeign INTEGER NOT NULL, vmUp INTEGER NOT NULL, unlisted INTEGER NOT NULL,"
     " notIsolated INTEGER NOT NULL, protect INTEGER NOT NULL, pending INTEGER NOT NULL,"
     " startedAt INTEGER NOT NULL, endAt INTEGER NOT NULL, endedAt INTEGER NOT NULL,"
@@ -74,31 +75,48 @@ static const char keys[] =
 
     "CREATE TABLE apiKeys("
     " id INTEGER PRIMARY KEY AUTOINCREMENT, provider TEXT NOT NULL, api TEXT NOT NULL,"
-    " mark TEXT NOT NULL, lastFour TEXT NOT NULL, version INTEGER NOT NULL, sealed BLOB NOT NULL,"
+    " mark TEXT NOT NULL, lastFour TEXT NOT NULL, version INTEGER NOT NULL, sealed BLOB NOT "
+    "NULL,"
     " createdAt INTEGER NOT NULL, UNIQUE(provider, api));"
 
     "CREATE TABLE projectProviderKeys("
     " id INTEGER PRIMARY KEY AUTOINCREMENT,"
     " project TEXT NOT NULL REFERENCES projects(uid) ON DELETE CASCADE,"
     " provider TEXT NOT NULL, api TEXT NOT NULL,"
-    " mark TEXT NOT NULL, lastFour TEXT NOT NULL, version INTEGER NOT NULL, sealed BLOB NOT NULL,"
+    " mark TEXT NOT NULL, lastFour TEXT NOT NULL, version INTEGER NOT NULL, sealed BLOB NOT "
+    "NULL,"
     " createdAt INTEGER NOT NULL, UNIQUE(project, provider, api));";
 
 /* What is put in front of the queue ("send now"). */
 static const char urgent[] =
     "ALTER TABLE sandboxMessages ADD COLUMN urgent INTEGER NOT NULL DEFAULT 0;";
 
+/* What was said, and where; the queue: places of events that are not in the index yet, idx
+ * -1: a whole run. `place` is the sandbox as a word. */
+static const char search[] =
+    "CREATE TABLE searchDocs("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT, run INTEGER NOT NULL, offset INTEGER NOT NULL,"
+    " idx INTEGER NOT NULL, sandbox INTEGER NOT NULL, timeMs INTEGER NOT NULL,"
+    " who TEXT NOT NULL, place TEXT NOT NULL, text TEXT NOT NULL, UNIQUE(run, offset, idx));"
+    "CREATE VIRTUAL TABLE searchText USING fts5(text, place, content='searchDocs',"
+    " content_rowid='id', tokenize=\"unicode61 remove_diacritics 2\", prefix='2 3');"
+    "CREATE TABLE searchQueue("
+    " id INTEGER PRIMARY KEY, run INTEGER NOT NULL, offset INTEGER NOT NULL,"
+    " idx INTEGER NOT NULL);"
+    "INSERT INTO searchQueue(run, offset, idx)"
+    " SELECT id, 0, -1 FROM runs ORDER BY startedAt, id;";
+
 /* A step has a part for each topic. */
 static const char *const steps[STORE_SCHEMA][STORE_STEP_PARTS + 1] = {
-    {first}, {keys}, {urgent}};
+    {first}, {keys}, {urgent, search}};
 
 const char *const *store_step(int64_t version)
 {
     return steps[version];
 }
 
-const char *const store_tables[] = {"sandboxes", "sandboxMessages", "runs",
-                                    "rawChunks", "agentEvents",     "events",
-                                    "leases",    "killIntents",     "projects",
-                                    "vault",     "apiKeys",         "projectProviderKeys",
-                                    "projectFolders", NULL};
+const char *const store_tables[] = {
+    "sandboxes",      "sandboxMessages", "runs",        "rawChunks",
+    "agentEvents",    "events",          "leases",      "killIntents",
+    "projects",       "vault",           "apiKeys",     "projectProviderKeys",
+    "projectFolders", "searchDocs",      "searchQueue", NULL};

@@ -295,7 +295,8 @@ static void test_first_schema(void **state)
     (void)state;
     uint64_t id = storebox_sandbox(&b, "kept");
     storebox_stop(&b);
-    exec_sql("DROP TABLE projectFolders; DROP TABLE projectProviderKeys; DROP TABLE apiKeys;"
+    exec_sql("DROP TABLE searchText; DROP TABLE searchDocs; DROP TABLE searchQueue;"
+             "DROP TABLE projectFolders; DROP TABLE projectProviderKeys; DROP TABLE apiKeys;"
              "DROP TABLE vault; DROP TABLE projects;"
              "ALTER TABLE sandboxMessages DROP COLUMN urgent; PRAGMA user_version=1");
     storebox_start(&b, dir);
