@@ -10,6 +10,7 @@
 #ifndef CCT_STORE_H
 #define CCT_STORE_H
 
+#include <cct/model/project.h>
 #include <cct/model/sandbox.h>
 #include <cct/util/err.h>
 #include <cct/util/mq.h>
@@ -44,7 +45,8 @@ enum st_type {
     ST_HITS,           /* what a search found, newest first; got = all that was said before is
                           in the index; more_before: there are older ones */
     ST_RUNS,           /* runs of a sandbox, oldest first */
-    ST_OK
+    ST_OK,
+    ST_PROJECTS        /* projects; NULL and got false: they are as before */
 };
 
 struct store_run {
@@ -90,11 +92,14 @@ struct st_intent {
     char *target;  /* a single sandbox's mark or id; NULL = all of the scope */
 };
 /* A key as it lies in `apiKeys` (the user's) or `projectProviderKeys`: sealed by the
- * caller, nothing of it in clear but the last four characters. */
+ * caller, nothing of it in clear but the last four characters. A secret variable of a
+ * project (`projectVariables`) has the same form: ST_VARIABLE for the provider, and its
+ * name in api. */
+#define ST_VARIABLE "variable"
 struct st_key {
     char *project;      /* id of the project; NULL: the user's */
     char *project_name; /* as it is called now; set in answers */
-    char *provider;     /* "e2b", "anthropic", ... */
+    char *provider;     /* "e2b", "anthropic", ..., ST_VARIABLE */
     char *api;          /* service it was added for, "" where there is only one */
     char *mark;         /* tells accounts apart, see key_mark() */
     char last4[5];      /* "" for short keys */
@@ -121,6 +126,14 @@ struct st_keys {
     char *project;      /* id of the project asked for; NULL: it has no row yet */
     bool folder_ok;     /* the folder asked for may choose this project's keys */
 };
+/* Every project that is known: those with a row, then names that only sandboxes carry, and
+ * the one asked for, which may be no more than a name yet (id NULL). */
+struct st_projects {
+    int64_t revision;   /* grows with each change */
+    struct project *v;  /* the user's presets are in each */
+    size_t n, current;  /* current: the one asked for, always one of them */
+};
+void st_projects_free(struct st_projects *p);
 void st_key_release(struct st_key *k);
 void st_key_copy(struct st_key *dst, const struct st_key *src);
 void st_keys_free(struct st_keys *k);
@@ -151,6 +164,7 @@ struct st_reply {
     size_t n_hits;
     struct store_run *runs;
     size_t n_runs;
+    struct st_projects *projects;
 };
 
 /* Start the db thread; opening and migrating happen there (ST_OPENED on `reply`). */
@@ -259,14 +273,33 @@ void store_intent_add(struct store *s, bool account, const char *project, const 
 void store_intent_done(struct store *s, uint64_t id, struct st_to to);
 void store_intents(struct store *s, struct st_to to);
 
-/* Keys. The rows, the id of `project` (may be NULL) and whether `folder` was trusted with
+/* Keys. The rows, the id of `project` (NULL: the one used last, else "default") and whether `folder` was trusted with
  * it (may be NULL); keys is NULL and got false when the revision is still `known`. */
 void store_keys(struct store *s, const char *project, const char *folder, int64_t known,
                 struct st_to to);
 /* The project's id, which it keeps for life; it gets a row at its first use. */
 void store_project(struct store *s, const char *name, struct st_to to);
-/* ERR_CONFLICT when the new name is another project's. */
+/* ERR_CONFLICT when the new name is another project's. Its sandboxes and the kills that are
+ * open carry the new name from then on. */
 void store_project_rename(struct store *s, const char *id, const char *name, struct st_to to);
+/* All of them; name NULL: the one used last is current, else "default". Nothing when the
+ * revision is still `known` (-1: in any case). */
+void store_projects(struct store *s, const char *name, int64_t known, struct st_to to);
+/* Prompt, skills and defaults of the project p->id. FULL durable, like the others below. */
+void store_project_put(struct store *s, const struct project *p, struct st_to to);
+/* The project with its keys, variables and presets; its sandboxes keep the name. */
+void store_project_del(struct store *s, const char *id, struct st_to to);
+void store_project_used(struct store *s, const char *id, struct st_to to); /* now */
+/* A variable that is no secret; in the place of a secret one, too. Secret ones go by
+ * store_key_put(). */
+void store_project_var(struct store *s, const char *id, const char *name, const char *value,
+                       struct st_to to);
+/* Of either kind; ERR_NOTFOUND when there is none. */
+void store_project_var_del(struct store *s, const char *id, const char *name, struct st_to to);
+/* project NULL: the user's. Insert or replace; c NULL: remove, ERR_NOTFOUND when there is
+ * none. */
+void store_preset(struct store *s, const char *project, const char *name,
+                  const struct project_choice *c, struct st_to to);
 /* The .cc-tui of this folder may choose the keys of the project. */
 void store_project_folder(struct store *s, const char *id, const char *folder, struct st_to to);
 /* Begin the vault (revision 0), or seal it anew: head and all rows are replaced in one

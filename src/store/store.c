@@ -58,6 +58,13 @@ static const struct {
     [OP_PROJECT] = {HOW_WRITE, ST_PROJECT, st_op_project},
     [OP_PROJECT_RENAME] = {HOW_WRITE, ST_OK, st_op_project_rename},
     [OP_PROJECT_FOLDER] = {HOW_WRITE, ST_OK, st_op_project_folder},
+    [OP_PROJECTS] = {HOW_READ, ST_PROJECTS, st_op_projects},
+    [OP_PROJECT_PUT] = {HOW_FULL, ST_OK, st_op_project_put},
+    [OP_PROJECT_DEL] = {HOW_FULL, ST_OK, st_op_project_del},
+    [OP_PROJECT_USED] = {HOW_WRITE, ST_OK, st_op_project_used},
+    [OP_PROJECT_VAR] = {HOW_FULL, ST_OK, st_op_project_var},
+    [OP_PROJECT_VAR_DEL] = {HOW_FULL, ST_OK, st_op_project_var_del},
+    [OP_PRESET] = {HOW_FULL, ST_OK, st_op_preset},
     [OP_VAULT_PUT] = {HOW_FULL, ST_OK, st_op_vault_put},
     [OP_KEY_PUT] = {HOW_FULL, ST_OK, st_op_key_put},
     [OP_KEY_DEL] = {HOW_FULL, ST_OK, st_op_key_del},
@@ -101,6 +108,7 @@ static void free_reply(struct msg *m)
     free(r->hits);
     free(r->runs);
     st_keys_free(r->keys);
+    st_projects_free(r->projects);
     free(r);
 }
 

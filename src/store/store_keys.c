@@ -102,7 +102,11 @@ static int read_rows(struct store *s, struct st_keys *k, struct err *e)
                  " FROM apiKeys UNION ALL "
                  "SELECT k.project, p.name, k.provider, k.api, k.mark, k.lastFour, k.version,"
                  " k.sealed, k.createdAt FROM projectProviderKeys k"
-                 " JOIN projects p ON p.uid=k.project ORDER BY 2, 3, 4",
+                 " JOIN projects p ON p.uid=k.project UNION ALL "
+                 "SELECT v.project, p.name, '" ST_VARIABLE "', v.name, v.mark, v.lastFour,"
+                 " v.version, v.sealed, v.createdAt FROM projectVariables v"
+                 " JOIN projects p ON p.uid=v.project WHERE v.sealed IS NOT NULL"
+                 " ORDER BY 2, 3, 4",
                  "");
     size_t cap = 0;
     int rc = q ? 0 : e->code;
@@ -128,17 +132,6 @@ static int read_rows(struct store *s, struct st_keys *k, struct err *e)
     return rc;
 }
 
-static int project_of(struct store *s, const char *name, char **uid, struct err *e)
-{
-    sqlite3_stmt *q = st_query(s, e, "SELECT uid FROM projects WHERE name=?", "t", name);
-    int rc = q ? st_step(s, q, e) : e->code;
-    if (rc != 1)
-        return rc;
-    *uid = st_text(q, 0);
-    sqlite3_reset(q);
-    return 0;
-}
-
 int st_op_keys(struct store *s, const struct st_req *q, struct st_reply *r)
 {
     int64_t revision, n = 0;
@@ -151,8 +144,8 @@ int st_op_keys(struct store *s, const struct st_req *q, struct st_reply *r)
     rc = read_vault(s, &k->vault, &r->err);
     if (rc == 0)
         rc = read_rows(s, k, &r->err);
-    if (rc == 0 && q->s1)
-        rc = project_of(s, q->s1, &k->project, &r->err);
+    if (rc == 0)
+        rc = st_project_of(s, q->s1, &k->project, &r->err);
     if (rc == 0 && k->project && q->s2)
         rc = st_number(s, &r->err, 0, &n,
                        "SELECT count(*) FROM projectFolders WHERE project=? AND folder=?", "tt",
@@ -172,24 +165,14 @@ int st_op_keys(struct store *s, const struct st_req *q, struct st_reply *r)
 int st_op_project(struct store *s, const struct st_req *q, struct st_reply *r)
 {
     char uid[33];
-    int rc = project_of(s, q->s1, &r->text, &r->err);
+    int rc = st_project_of(s, q->s1, &r->text, &r->err);
     if (rc != 0 || r->text)
         return rc;
     rand_id(uid, sizeof(uid) - 1);
     rc = st_run(s, &r->err, "INSERT INTO projects(uid, name, createdAt) VALUES(?,?,?)", "tti", uid,
                 q->s1, q->n1);
     r->text = xstrdup(uid);
-    return rc;
-}
-
-int st_op_project_rename(struct store *s, const struct st_req *q, struct st_reply *r)
-{
-    int rc = st_run(s, &r->err, "UPDATE projects SET name=? WHERE uid=?", "tt", q->s2, q->s1);
-    if (rc == ERR_CONFLICT)
-        return err_set(&r->err, rc, "there is a project '%.64s' already", q->s2);
-    if (rc == 0 && sqlite3_changes(s->db) == 0)
-        return err_set(&r->err, ERR_NOTFOUND, "there is no such project");
-    return rc;
+    return rc == 0 ? st_projects_changed(s, &r->err) : rc;
 }
 
 static int next_revision(struct store *s, struct err *e)
@@ -204,8 +187,20 @@ int st_op_project_folder(struct store *s, const struct st_req *q, struct st_repl
     return rc == 0 ? next_revision(s, &r->err) : rc;
 }
 
+static int put_variable(struct store *s, const struct st_key *k, struct err *e)
+{
+    int rc = st_run(s, e,
+                    "INSERT OR REPLACE INTO projectVariables(project, name, value, mark, lastFour,"
+                    " version, sealed, createdAt) VALUES(?,?,NULL,?,?,?,?,?)",
+                    "ttttibi", k->project, k->api, k->mark, k->last4, (int64_t)k->version,
+                    (const void *)k->sealed, k->sealed_len, k->created_at);
+    return rc == 0 ? st_projects_changed(s, e) : rc;
+}
+
 static int put_row(struct store *s, const struct st_key *k, struct err *e)
 {
+    if (strcmp(k->provider, ST_VARIABLE) == 0)
+        return put_variable(s, k, e);
     if (k->project)
         return st_run(s, e,
                       "INSERT OR REPLACE INTO projectProviderKeys(project, provider, api, mark,"
@@ -253,6 +248,8 @@ int st_op_vault_put(struct store *s, const struct st_req *q, struct st_reply *r)
         rc = st_run(s, &r->err, "DELETE FROM apiKeys", "");
     if (rc == 0)
         rc = st_run(s, &r->err, "DELETE FROM projectProviderKeys", "");
+    if (rc == 0)
+        rc = st_run(s, &r->err, "DELETE FROM projectVariables WHERE sealed IS NOT NULL", "");
     for (size_t i = 0; rc == 0 && i < k->n; i++)
         rc = put_row(s, &k->v[i], &r->err);
     return rc;

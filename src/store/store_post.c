@@ -32,6 +32,9 @@ static void free_request(struct msg *m)
     free(q->s2);
     free(q->s3);
     st_keys_free(q->keys);
+    if (q->project)
+        project_release(q->project);
+    free(q->project);
     free_append(q->append);
     free_letters(q->letters, q->n_letters);
     if (q->sandbox)
@@ -291,6 +294,68 @@ void store_project_folder(struct store *s, const char *id, const char *folder, s
     struct st_req *q = request(OP_PROJECT_FOLDER, to, 0);
     q->s1 = xstrdup(id);
     q->s2 = xstrdup(folder);
+    post(s, q);
+}
+
+void store_projects(struct store *s, const char *name, int64_t known, struct st_to to)
+{
+    struct st_req *q = request(OP_PROJECTS, to, 0);
+    q->s1 = xstrdup(name);
+    q->n1 = known;
+    post(s, q);
+}
+
+void store_project_put(struct store *s, const struct project *p, struct st_to to)
+{
+    struct st_req *q = request(OP_PROJECT_PUT, to, 0);
+    q->project = xcalloc(1, sizeof(*q->project));
+    project_copy(q->project, p);
+    post(s, q);
+}
+
+void store_project_del(struct store *s, const char *id, struct st_to to)
+{
+    struct st_req *q = request(OP_PROJECT_DEL, to, 0);
+    q->s1 = xstrdup(id);
+    post(s, q);
+}
+
+void store_project_used(struct store *s, const char *id, struct st_to to)
+{
+    struct st_req *q = request(OP_PROJECT_USED, to, 0);
+    q->s1 = xstrdup(id);
+    q->n1 = clock_wall_ms();
+    post(s, q);
+}
+
+void store_project_var(struct store *s, const char *id, const char *name, const char *value,
+                       struct st_to to)
+{
+    struct st_req *q = request(OP_PROJECT_VAR, to, 0);
+    q->s1 = xstrdup(id);
+    q->s2 = xstrdup(name);
+    q->s3 = xstrdup(value);
+    q->n1 = clock_wall_ms();
+    post(s, q);
+}
+
+void store_project_var_del(struct store *s, const char *id, const char *name, struct st_to to)
+{
+    struct st_req *q = request(OP_PROJECT_VAR_DEL, to, 0);
+    q->s1 = xstrdup(id);
+    q->s2 = xstrdup(name);
+    post(s, q);
+}
+
+void store_preset(struct store *s, const char *project, const char *name,
+                  const struct project_choice *c, struct st_to to)
+{
+    struct st_req *q = request(OP_PRESET, to, 0);
+    q->s1 = xstrdup(project);
+    q->s2 = xstrdup(name);
+    q->project = c ? xcalloc(1, sizeof(*q->project)) : NULL;
+    if (c)
+        project_choice_copy(&q->project->defaults, c);
     post(s, q);
 }
 

@@ -38,6 +38,13 @@ enum st_op {
     OP_PROJECT,
     OP_PROJECT_RENAME,
     OP_PROJECT_FOLDER,
+    OP_PROJECTS,
+    OP_PROJECT_PUT,
+    OP_PROJECT_DEL,
+    OP_PROJECT_USED,
+    OP_PROJECT_VAR,
+    OP_PROJECT_VAR_DEL,
+    OP_PRESET,
     OP_VAULT_PUT,
     OP_KEY_PUT,
     OP_KEY_DEL,
@@ -55,6 +62,7 @@ struct st_req {
     bool flag;
     char *s1, *s2, *s3;
     struct st_keys *keys;
+    struct project *project;
     struct sandbox *sandbox;
     struct st_append *append;
     struct st_letter *letters;
@@ -100,7 +108,7 @@ struct store {
     int last_error; /* SQLite's number of the last error */
     ino_t inode;    /* of the open file */
     char *trouble;  /* why what was stored may not be here; NULL = nothing is known of it */
-    struct st_stmt stmts[64];
+    struct st_stmt stmts[128];
     size_t n_stmts;
     struct st_req **batch; /* writes that share the next commit */
     struct st_reply **answers;
@@ -166,8 +174,14 @@ st_op_fn st_op_message_add, st_op_messages_add, st_op_messages, st_op_message_cl
 st_op_fn st_op_lease, st_op_lease_drop, st_op_intent_add, st_op_intent_done, st_op_intents;
 st_op_fn st_op_log_add, st_op_log;
 /* store_keys.c */
-st_op_fn st_op_keys, st_op_project, st_op_project_rename, st_op_project_folder, st_op_vault_put,
-    st_op_key_put, st_op_key_del;
+st_op_fn st_op_keys, st_op_project, st_op_project_folder, st_op_vault_put, st_op_key_put,
+    st_op_key_del;
+/* store_projects.c */
+st_op_fn st_op_projects, st_op_project_rename, st_op_project_put, st_op_project_del,
+    st_op_project_used, st_op_project_var, st_op_project_var_del, st_op_preset;
+/* Id of the project of that name (NULL: used last), left NULL when there is none. */
+int st_project_of(struct store *s, const char *name, char **uid, struct err *e);
+int st_projects_changed(struct store *s, struct err *e); /* the number that tells grows */
 /* store_runs.c */
 st_op_fn st_op_run_open, st_op_append, st_op_run_end, st_op_events, st_op_raw, st_op_runs;
 

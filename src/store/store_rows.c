@@ -175,22 +175,23 @@ static int insert_sandbox(struct store *s, const struct sandbox *b, const char *
     return rc;
 }
 
-/* Whose a sandbox is that cc-tui did not make stays what the database says of it. The texts
- * of `own` are its own. */
+/* Whose a sandbox is that cc-tui did not make stays what the database says of it; the
+ * project's name of any, as a project may be called anew. The texts of `own` are its own.
+ * 1: there is such a row. */
 static int keep_own(struct store *s, const struct sandbox *b, struct sandbox *own,
                     struct err *e)
 {
     char **texts[] = {&own->name, &own->project, &own->session, &own->tool};
     sqlite3_stmt *p = st_query(s, e,
                                "SELECT isForeign, name, project, session, tool FROM sandboxes"
-                               " WHERE id=? AND isForeign<>0", "i", (int64_t)b->id);
+                               " WHERE id=?", "i", (int64_t)b->id);
     int rc = p ? st_step(s, p, e) : e->code;
     memset(own, 0, sizeof(*own));
     if (rc != 1)
         return rc;
     int kind = sqlite3_column_int(p, 0);
     own->adopted = kind == OWN_ADOPTED;
-    own->foreign = !own->adopted;
+    own->foreign = kind && !own->adopted;
     for (int i = 0; i < 4; i++)
         *texts[i] = st_text(p, i + 1);
     sqlite3_reset(p);
@@ -220,13 +221,16 @@ static int update_kept(struct store *s, const struct sandbox *b, bool owns, cons
     int rc = owns ? 0 : keep_own(s, b, &own, e);
     if (rc <= 0)
         return rc ? rc : update_sandbox(s, b, meta, e);
-    row.foreign = own.foreign;
-    row.adopted = own.adopted;
-    row.project = own.project;
-    row.session = own.session;
-    row.tool = own.tool;
-    if (row.adopted != b->adopted || !row.name)
-        row.name = own.name;
+    if (own.project || own.foreign)
+        row.project = own.project;
+    if (own.foreign || own.adopted) {
+        row.foreign = own.foreign;
+        row.adopted = own.adopted;
+        row.session = own.session;
+        row.tool = own.tool;
+        if (row.adopted != b->adopted || !row.name)
+            row.name = own.name;
+    }
     rc = update_sandbox(s, &row, meta, e);
     sandbox_release(&own);
     return rc;

@@ -106,9 +106,33 @@ static const char search[] =
     "INSERT INTO searchQueue(run, offset, idx)"
     " SELECT id, 0, -1 FROM runs ORDER BY startedAt, id;";
 
+/* Projects as people work in them. Every name that a sandbox of ours carries is a project;
+ * a secret variable is sealed like a key. presets.project NULL: the user's. */
+static const char projects[] =
+    "ALTER TABLE projects ADD COLUMN usedAt INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE projects ADD COLUMN settings TEXT;"
+    "INSERT OR IGNORE INTO projects(uid, name, createdAt)"
+    " SELECT lower(hex(randomblob(16))), project, min(createdAt) FROM sandboxes"
+    " WHERE project IS NOT NULL AND project<>'' AND isForeign<>1 GROUP BY project;"
+
+    "CREATE TABLE projectVariables("
+    " project TEXT NOT NULL REFERENCES projects(uid) ON DELETE CASCADE,"
+    " name TEXT NOT NULL, value TEXT, mark TEXT, lastFour TEXT, version INTEGER, sealed BLOB,"
+    " createdAt INTEGER NOT NULL, PRIMARY KEY(project, name)) WITHOUT ROWID;"
+
+    "CREATE TABLE presets("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " project TEXT REFERENCES projects(uid) ON DELETE CASCADE,"
+    " name TEXT NOT NULL, choice TEXT NOT NULL);"
+    "CREATE UNIQUE INDEX presetsByName ON presets(ifnull(project, ''), name);"
+
+    /* what has changed is told apart from what has not by a number */
+    "CREATE TABLE counters(name TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;"
+    "INSERT INTO counters(name, n) VALUES('projects', 1);";
+
 /* A step has a part for each topic. */
 static const char *const steps[STORE_SCHEMA][STORE_STEP_PARTS + 1] = {
-    {first}, {keys}, {urgent, search}};
+    {first}, {keys}, {urgent, search, projects}};
 
 const char *const *store_step(int64_t version)
 {
@@ -119,4 +143,5 @@ const char *const store_tables[] = {
     "sandboxes",      "sandboxMessages", "runs",        "rawChunks",
     "agentEvents",    "events",          "leases",      "killIntents",
     "projects",       "vault",           "apiKeys",     "projectProviderKeys",
-    "projectFolders", "searchDocs",      "searchQueue", NULL};
+    "projectFolders", "searchDocs",      "searchQueue", "projectVariables",
+    "presets",        "counters",        NULL};

@@ -1,6 +1,8 @@
 /* See storebox.h. */
 #include "storebox.h"
 
+#include "../../src/store/store_schema.h"
+
 #include <cct/util/clock.h>
 #include <cct/util/xalloc.h>
 #include <ftw.h>
@@ -129,4 +131,25 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
 void storebox_remove(const char *dir)
 {
     nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+void storebox_old(const char *dir, int version)
+{
+    char *path = xasprintf("%s/cc-tui.db", dir), *end;
+    sqlite3 *db;
+    int rc = sqlite3_open(path, &db);
+
+    for (int v = 0; rc == SQLITE_OK && v < version; v++)
+        for (const char *const *sql = store_step(v); rc == SQLITE_OK && *sql; sql++)
+            rc = sqlite3_exec(db, *sql, NULL, NULL, NULL);
+    end = xasprintf("PRAGMA user_version=%d; INSERT INTO sandboxes VALUES(1,'kept','s','kept','demo',"
+                    "'acme',NULL,NULL,NULL,NULL,NULL,NULL,'running','idle',0,0,1,0,0,0,0,0,0,0,0,"
+                    "5,0,0,0,0,NULL,0,0,NULL)", version);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(db, end, NULL, NULL, NULL);
+    if (rc != SQLITE_OK)
+        BUG("no database of schema %d: %s", version, sqlite3_errmsg(db));
+    sqlite3_close(db);
+    free(end);
+    free(path);
 }

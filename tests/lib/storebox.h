@@ -29,6 +29,8 @@ uint64_t storebox_sandbox(struct storebox *b, const char *sandbox_id);
 uint64_t storebox_run(struct storebox *b, uint64_t sandbox, const char *session);
 void storebox_append(struct storebox *b, uint64_t run, uint64_t offset, const char *text,
                      struct st_to to);
+/* A database of an earlier schema in dir, with one sandbox ("kept", of project "acme"). */
+void storebox_old(const char *dir, int version);
 /* A fresh folder below /tmp, removed with all in it. New string. */
 char *storebox_dir(void);
 void storebox_remove(const char *dir);

@@ -279,10 +279,16 @@ static void test_folders(void **state)
     free(p);
 }
 
+/* NULL: the file goes. */
 static void exec_sql(const char *sql)
 {
     char *path = fs_join(dir, "cc-tui.db");
     sqlite3 *db;
+    if (!sql) {
+        assert_int_equal(unlink(path), 0);
+        free(path);
+        return;
+    }
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(db);
@@ -293,18 +299,15 @@ static void exec_sql(const char *sql)
 static void test_first_schema(void **state)
 {
     (void)state;
-    uint64_t id = storebox_sandbox(&b, "kept");
     storebox_stop(&b);
-    exec_sql("DROP TABLE searchText; DROP TABLE searchDocs; DROP TABLE searchQueue;"
-             "DROP TABLE projectFolders; DROP TABLE projectProviderKeys; DROP TABLE apiKeys;"
-             "DROP TABLE vault; DROP TABLE projects;"
-             "ALTER TABLE sandboxMessages DROP COLUMN urgent; PRAGMA user_version=1");
+    exec_sql(NULL);
+    storebox_old(dir, 1);
     storebox_start(&b, dir);
     assert_int_equal(b.opened->err.code, 0);
     store_sandboxes(b.s, storebox_to(&b));
     struct st_reply *r = storebox_wait(&b);
     assert_int_equal(r->n_sandboxes, 1);
-    assert_true(r->sandboxes[0].id == id);
+    assert_string_equal(r->sandboxes[0].sandbox_id, "kept");
     msg_free(&r->m);
     begin();
     struct st_key one = key(NULL, "e2b", "a");
