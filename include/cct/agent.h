@@ -39,6 +39,7 @@ enum agent_mode { AGENT_PERSISTENT, AGENT_ONE_RUN, AGENT_RPC };
 /* The user's answer to a question (AGENT_ASK); all borrowed. */
 struct agent_answer {
     const char *ask_id;
+    const char *tool;  /* the question's name, or NULL */
     const char *input; /* as the question had it, or NULL */
     int choice;        /* place in its choices from 0 on; -1: text alone */
     const char *text;  /* what was typed; NULL or "" = nothing */
@@ -70,7 +71,9 @@ struct agent_adapter {
     /* Append the bytes that interrupt the running turn; NULL: signal the group. */
     int (*encode_interrupt)(const char *request_id, struct buf *out);
     /* Append the line that answers a question. NULL: this CLI asks nothing. ERR_INVALID
-     * when that is no answer to such a question. */
+     * when that is no answer to such a question: words alone are one, or are not, whatever
+     * they are. When the CLI shows that it took the answer in, the ASK that ends the
+     * question has as its text the label of the choice, or the words. */
     int (*encode_answer)(const struct agent_answer *a, struct buf *out, struct err *e);
     /* A message while a turn runs: NULL when the CLI takes the ordinary one then. */
     int (*encode_steer)(const char *text, size_t len, struct buf *out, struct err *e);

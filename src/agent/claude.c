@@ -38,6 +38,7 @@ static void claude_free(void *state)
         stream_clear(&c->streams.v[i]);
     ARR_RELEASE(&c->streams);
     claude_tools_free(c);
+    claude_asks_free(c);
     free(c->error);
     buf_release(&c->id);
     free(c);
@@ -313,33 +314,15 @@ static void on_user(struct claude *c, struct agent_dec *d, const struct cJSON *j
 
 /* --- questions and answers about control ----------------------------------------------- */
 
-static void on_control_request(struct claude *c, struct agent_dec *d, const struct cJSON *j)
-{
-    const struct cJSON *r = json_get(j, "request"), *input = json_get(r, "input");
-    struct agent_event ev = AGENT_EVENT(AGENT_ASK);
-    char *title;
-
-    (void)c;
-    if (!str_eq(json_str(r, "subtype", NULL), "can_use_tool"))
-        return;
-    title = claude_title(input, json_str(r, "description", NULL));
-    ev.id = (char *)json_str(j, "request_id", NULL);
-    ev.name = (char *)json_str(r, "tool_name", NULL);
-    ev.title = title;
-    ev.input = input ? json_text(input) : NULL;
-    agent_dec_emit(d, &ev);
-    free(ev.input);
-    free(title);
-}
-
 static void on_control_response(struct claude *c, struct agent_dec *d, const struct cJSON *j)
 {
     const struct cJSON *r = json_get(j, "response");
     struct agent_event ev = AGENT_EVENT(AGENT_NOTICE);
 
-    (void)c;
-    if (!str_eq(json_str(r, "subtype", NULL), "error"))
+    if (!str_eq(json_str(r, "subtype", NULL), "error")) {
+        claude_ask_answered(c, d, r); /* ours, repeated; else the end of a request of ours */
         return;
+    }
     ev.level = AGENT_WARN;
     ev.text = (char *)json_str(r, "error", "the agent refused a request");
     agent_dec_emit(d, &ev);
@@ -357,7 +340,8 @@ static const struct {
     {"user", on_user},
     {"system", on_system},
     {"result", claude_result},
-    {"control_request", on_control_request},
+    {"control_request", claude_ask},
+    {"control_cancel_request", claude_ask_cancel},
     {"control_response", on_control_response},
 };
 
@@ -420,6 +404,7 @@ static void claude_end(void *state, struct agent_dec *d, int code, int sig,
     struct claude *c = state;
 
     agent_dec_place_exit(d);
+    claude_asks_end(c, d);
     claude_tools_close(c, d);
     agent_end_default(d, code, sig, stderr_tail);
     c->total_cost = 0; /* the next process counts from nothing */
@@ -478,4 +463,5 @@ const struct agent_adapter agent_claude = {
     .end = claude_end,
     .encode_message = claude_message,
     .encode_interrupt = claude_interrupt,
+    .encode_answer = claude_answer,
 };

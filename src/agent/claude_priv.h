@@ -20,9 +20,12 @@ struct claude_tool {
     enum agent_tool_state state;
 };
 
+struct claude_ask;
 struct claude {
     ARR(struct claude_stream) streams;
     ARR(struct claude_tool) tools;
+    struct claude_ask *asks; /* open questions */
+    size_t n_asks;
     struct buf id;
     char *error;      /* code of the CLI's last error message in this turn */
     bool spoke;       /* text of the main agent came in this turn */
@@ -40,6 +43,16 @@ void claude_tool_result(struct claude *c, struct agent_dec *d, const struct cJSO
 void claude_denied(struct claude *c, struct agent_dec *d, const struct cJSON *j, bool notice);
 void claude_tools_close(struct claude *c, struct agent_dec *d);
 void claude_tools_free(struct claude *c);
+/* --- claude_ask.c: questions. A request; taken back by the CLI; answered, as it repeats;
+ * the tool's call ended; all that are open at the end of the turn or of the process. */
+void claude_ask(struct claude *c, struct agent_dec *d, const struct cJSON *j);
+void claude_ask_cancel(struct claude *c, struct agent_dec *d, const struct cJSON *j);
+void claude_ask_answered(struct claude *c, struct agent_dec *d, const struct cJSON *response);
+void claude_ask_call_ended(struct claude *c, struct agent_dec *d, const char *call);
+void claude_asks_end(struct claude *c, struct agent_dec *d);
+void claude_asks_free(struct claude *c);
+int claude_answer(const struct agent_answer *a, struct buf *out, struct err *e);
+
 void claude_result(struct claude *c, struct agent_dec *d, const struct cJSON *j);
 /* A count or status of at least 0; 0 when it is absent or none. */
 int claude_int(const struct cJSON *j, const char *name);

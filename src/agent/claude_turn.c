@@ -157,6 +157,7 @@ void claude_tool_result(struct claude *c, struct agent_dec *d, const struct cJSO
         ev.exit_code = exit_code_of(ev.output);
     emit_tool(d, t, &ev);
     free(ev.output);
+    claude_ask_call_ended(c, d, id);
 }
 
 void claude_denied(struct claude *c, struct agent_dec *d, const struct cJSON *j, bool notice)
@@ -341,6 +342,7 @@ void claude_result(struct claude *c, struct agent_dec *d, const struct cJSON *j)
         speak_result(d, j);
     for (; k; k = json_next(k))
         claude_denied(c, d, k, false);
+    claude_asks_end(c, d);
     claude_tools_close(c, d);
     emit_usage(c, d, j);
     ev.http_status = claude_int(j, "api_error_status");

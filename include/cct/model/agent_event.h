@@ -48,7 +48,8 @@ struct agent_event {
 
     char *id;        /* text, thinking: block_id; tool: call_id; ask: ask_id;
                         session: agent_session_id */
-    char *text;      /* text, thinking, echo, notice, turn_end, raw; exit: stderr tail */
+    char *text;      /* text, thinking, echo, notice, turn_end, raw; exit: stderr tail;
+                        ask that ends: the answer, NULL when there was none */
     char *name;      /* tool: name; session: model; ask: tool */
     char *title;     /* tool, ask: one line; session: tool_version */
     char *input;     /* tool, ask: JSON text */
