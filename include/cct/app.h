@@ -75,6 +75,12 @@ uint64_t app_create(struct app *a, const struct app_create *c, bool done_when_re
 /* EV_DONE when committed; with `wait` when the turn that answers it ended (text and
  * outcome set). Refused: empty, over LIM_MESSAGE_BYTES, killed, paused. */
 uint64_t app_send(struct app *a, uint64_t sandbox, const char *text, bool wait);
+/* The same with bits of enum send_how. */
+uint64_t app_send_how(struct app *a, uint64_t sandbox, const char *text, bool wait, int how);
+/* One message to several, of which each gets it once: committed for all that can take it,
+ * together. EV_BROADCAST has the receipts, then EV_DONE comes, ERR_CONFLICT when some could
+ * not; what becomes of each message is told by EV_MESSAGE. */
+uint64_t app_broadcast(struct app *a, const uint64_t *ids, size_t n, const char *text, int how);
 /* Edit/cancel a message that is still queued. */
 uint64_t app_message_cancel(struct app *a, uint64_t message);
 /* Resend one that failed or is unconfirmed. */

@@ -61,7 +61,8 @@ int cli_exit_of(int err_code);
     X(STDERR_FILE, "stderr-file", 0, "FILE", "the agent's stderr, for its end")                \
     X(PROCESS, "process", 0, "PID", "one process of the sandbox; 'cc-tui ps' lists them")      \
     X(UNDO, "undo", 0, "", "take it back")                                                     \
-    X(COMMAND, "command", 0, "COMMAND", "command that prints the key")
+    X(COMMAND, "command", 0, "COMMAND", "command that prints the key")                         \
+    X(NOW, "now", 0, "", "interrupt what the agent does, and in front of what is queued")
 
 enum cli_flag {
 #define CLI_FLAG_ENUM(id, name, sh, value, help) CLI_##id,
@@ -82,8 +83,10 @@ enum cli_flag {
       CLI_BIT(TOOL) | CLI_BIT(TEMPLATE) | CLI_BIT(TIMEOUT) | CLI_BIT(NAME) | CLI_BIT(ENV) |    \
           CLI_BIT(PROMPT) | CLI_BIT(DRY_RUN),                                                  \
       "create a sandbox with an agent in it; prints its id")                                   \
-    X(SEND, cli_send, "send", "", "SANDBOX TEXT|-", 2, 2, CLI_BIT(WAIT),                       \
-      "send a message to the agent; --wait prints the answer")                                 \
+    X(SEND, cli_send, "send", "", "SANDBOX TEXT|- | SANDBOX... -- TEXT|-", 1, -1,              \
+      CLI_BIT(WAIT) | CLI_BIT(NOW) | CLI_BIT(ALL) | CLI_BIT(DRY_RUN),                          \
+      "send a message to the agent; --wait prints the answer. To several, or with --all to "   \
+      "all of the project: {name} {branch} {project} in it are each one's own")                                 \
     X(LOGS, cli_logs, "logs", "lg log", "SANDBOX", 1, 1,                                       \
       CLI_BIT(FOLLOW) | CLI_BIT(RAW) | CLI_BIT(SYSTEM), "print what the agent put out")        \
     X(INTERRUPT, cli_interrupt, "interrupt", "int", "SANDBOX", 1, 1, CLI_BIT(DRY_RUN),         \

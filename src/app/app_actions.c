@@ -3,6 +3,7 @@
 
 #include <cct/util/thread.h>
 #include <cct/util/xalloc.h>
+#include <string.h>
 
 struct cmd *app_cmd(struct app *a, enum cmd_type t)
 {
@@ -52,11 +53,30 @@ static void tell(struct app *a, enum cmd_type t, uint64_t sandbox, bool on)
 
 uint64_t app_send(struct app *a, uint64_t sandbox, const char *text, bool wait)
 {
+    return app_send_how(a, sandbox, text, wait, 0);
+}
+
+uint64_t app_send_how(struct app *a, uint64_t sandbox, const char *text, bool wait, int how)
+{
     struct cmd *c = app_cmd(a, CMD_SEND);
 
     c->sandbox = sandbox;
     c->text = xstrdup(text ? text : "");
     c->on = wait;
+    c->n = how;
+    return app_post(a, c);
+}
+
+uint64_t app_broadcast(struct app *a, const uint64_t *ids, size_t n, const char *text, int how)
+{
+    struct cmd *c = app_cmd(a, CMD_BROADCAST);
+
+    c->text = xstrdup(text ? text : "");
+    c->ids = xcalloc(n + 1, sizeof(*c->ids));
+    if (n)
+        memcpy(c->ids, ids, n * sizeof(*ids));
+    c->n_ids = n;
+    c->n = how;
     return app_post(a, c);
 }
 

@@ -30,6 +30,8 @@ bool cli_color(const struct cli *c);
 char *cli_text_arg(const char *arg, struct err *e);
 
 int cli_kill_process(struct cli *c); /* kill --process (process.c) */
+/* send to several, or to all: the first n arguments name them (broadcast.c) */
+int cli_broadcast(struct cli *c, int n, const char *text);
 
 /* How the stored keys' data key is kept (keys.c); new string. *good: it is there. */
 struct cli_app;

@@ -46,25 +46,20 @@ static int print_answer(const struct cli *c, const struct cli_app *a, const char
     return status_of(a->outcome);
 }
 
-int cli_send(struct cli *c)
+static int send_one(struct cli *c, const char *text)
 {
     struct cli_app a;
     struct err e = {0};
-    bool wait = cli_has(c, CLI_WAIT);
+    bool wait = cli_has(c, CLI_WAIT), queued = false;
     int status = CLI_OK;
-    char *text = cli_text_arg(c->args[1], &e);
-
-    if (!text)
-        return cli_fail(&e);
     const struct sandbox *s = cli_app_begin(&a, c, c->args[0], &status);
-    if (!s) {
-        free(text);
+
+    if (!s)
         return status;
-    }
     char *id = xstrdup(s->sandbox_id ? s->sandbox_id : s->name);
     uint64_t row = s->id;
-    bool queued = false;
-    int rc = cli_app_wait(&a, app_send(a.app, row, text, wait), &e);
+    int how = cli_has(c, CLI_NOW) ? SEND_NOW : 0;
+    int rc = cli_app_wait(&a, app_send_how(a.app, row, text, wait, how), &e);
     if (rc == 0 && !wait)
         rc = cli_app_hand_over(&a, row, &queued, &e);
     if (rc != 0) {
@@ -80,7 +75,44 @@ int cli_send(struct cli *c)
                 id);
     }
     free(id);
-    free(text);
     cli_app_close(&a);
+    return status;
+}
+
+/* How many of the arguments name a sandbox; the next one is the text. Negative: said. */
+static int count_names(const struct cli *c)
+{
+    bool all = cli_has(c, CLI_ALL);
+    int n = c->n_plain < c->n_args ? c->n_plain : c->n_args - 1;
+
+    if (c->n_args - n != 1)
+        return -cli_usage("one text stands behind '--', in quotes if it has several words");
+    if (all && n)
+        return -cli_usage("--all and a sandbox's name do not go together");
+    if (!all && !n)
+        return -cli_usage("'send' wants SANDBOX TEXT|-; see cc-tui send --help");
+    if (n > 1 && c->n_plain == c->n_args)
+        return -cli_usage("a text of several words stands in quotes; to several sandboxes write "
+                          "'cc-tui send A B -- TEXT'");
+    if ((all || n > 1) && cli_has(c, CLI_WAIT))
+        return -cli_usage("--wait goes with one sandbox");
+    return n;
+}
+
+int cli_send(struct cli *c)
+{
+    struct err e = {0};
+    int n = count_names(c), status;
+
+    if (n < 0)
+        return -n;
+    char *text = cli_text_arg(c->args[n], &e);
+    if (!text)
+        return cli_fail(&e);
+    if (n == 1 && !cli_has(c, CLI_DRY_RUN))
+        status = send_one(c, text);
+    else
+        status = cli_broadcast(c, n, text);
+    free(text);
     return status;
 }

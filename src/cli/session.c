@@ -13,7 +13,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-enum { MIN_PREFIX = 6, HAND_OVER_MS = 5000 };
+enum { MIN_PREFIX = 6, HAND_OVER_MS = 5000, INTERRUPT_MS = 10000 };
 
 void cli_app_opts(const struct cli *c, struct app_opts *o)
 {
@@ -294,7 +294,8 @@ int cli_app_hand_over(struct cli_app *a, uint64_t sandbox, bool *queued, struct 
 {
     a->sandbox = sandbox;
     app_follow(a->app, sandbox);
-    int rc = cli_app_until(a, has_left, HAND_OVER_MS, e);
+    int ms = cli_has(a->c, CLI_NOW) ? INTERRUPT_MS + HAND_OVER_MS : HAND_OVER_MS;
+    int rc = cli_app_until(a, has_left, ms, e);
     const struct message *m = newest(a);
     *queued = rc == ERR_TIMEOUT && (!m || m->state == MSG_QUEUED);
     if (rc == ERR_TIMEOUT) {

@@ -150,6 +150,7 @@ static void free_cmd(struct msg *m)
     secret_free(c->key);
     free(c->text);
     free(c->text2);
+    free(c->ids);
     free(c);
 }
 
@@ -215,6 +216,9 @@ static void hold(struct jobs *j, struct cmd *c)
     kept->text2 = c->text2;
     kept->key = c->key;
     kept->create = c->create;
+    kept->ids = c->ids;
+    kept->n_ids = c->n_ids;
+    c->ids = NULL;
     c->text = c->text2 = NULL;
     c->key = NULL;
     c->create = NULL;
@@ -323,6 +327,7 @@ static void on_stop(void *ctx)
     core_killall_release(j);
     core_create_release(j);
     core_actions_release(j);
+    core_messages_release(j);
     core_kill_release(j);
     core_poll_release(j);
     core_ask_release(j);

@@ -6,7 +6,6 @@
 #include <cct/text/clean.h>
 #include <cct/util/limits.h>
 #include <cct/util/str.h>
-#include <cct/util/utf8.h>
 #include <cct/util/xalloc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +17,7 @@
 struct act {
     struct jobs *j;
     uint64_t req_id, row, message;
-    bool wait, second;
+    bool wait, now, second;
     int seconds;
     int64_t asked_end; /* server time */
     /* a pause or a resume whose answer leaves open what became of it */
@@ -69,14 +68,6 @@ static const char *name_of(const struct sandbox *row)
     return row->name ? row->name : row->sandbox_id ? row->sandbox_id : "the sandbox";
 }
 
-static void post_message(struct jobs *j, const struct message *m)
-{
-    struct ev_message *ev = ev_new(EV_MESSAGE);
-
-    message_copy(&ev->msg, m);
-    jobs_post(j, ev);
-}
-
 /* --- messages ------------------------------------------------------------------- */
 
 static void on_added(void *ctx, struct st_reply *r)
@@ -92,57 +83,34 @@ static void on_added(void *ctx, struct st_reply *r)
         act_end(a, &e);
         return;
     }
-    post_message(j, &r->msg);
+    core_post_message(j, &r->msg);
     if (a->wait && s) {
         a->req_id = 0;
         session_wait_turn(s, r->msg.id, req);
     }
+    if (s && a->now)
+        session_hurry(s, r->msg.id);
     act_end(a, NULL);
     if (s)
         session_relay(s);
 }
 
-static bool may_send(struct jobs *j, const struct cmd *c, const struct sandbox *row)
-{
-    uint64_t req = c->m.req_id;
-    size_t len = c->text ? strlen(c->text) : 0;
-
-    if (row->adopted && !row->session)
-        core_done_err(j, req, row->id, ERR_UNSUPPORTED, "\"%s\" was adopted without a process: "
-                      "adopt one to send to its input", name_of(row));
-    else if (row->adopted && c->on)
-        core_done_err(j, req, row->id, ERR_UNSUPPORTED, "an adopted process has no turns, so there "
-                      "is no answer to wait for: send without waiting and look at the logs");
-    else if (row->foreign || !row->session)
-        core_done_err(j, req, row->id, ERR_UNSUPPORTED, "\"%s\" was not made by cc-tui: it has no "
-                      "session to send to", name_of(row));
-    else if (!len || strspn(c->text, " \t\r\n") == len)
-        core_done_err(j, req, row->id, ERR_INVALID, "the message is empty");
-    else if (len > LIM_MESSAGE_BYTES)
-        core_done_err(j, req, row->id, ERR_INVALID, "the message is too long: %zu bytes, at most "
-                      "%u; put it into a file in the sandbox", len, LIM_MESSAGE_BYTES);
-    else if (!utf8_valid(c->text, len)) /* its echo would be another text */
-        core_done_err(j, req, row->id, ERR_INVALID, "the message is not text in UTF-8");
-    else if (row->state == SB_PAUSED)
-        core_done_err(j, req, row->id, ERR_CONFLICT, "\"%s\" is paused: resume it first",
-                      name_of(row));
-    else if (!core_row_live(row))
-        core_done_err(j, req, row->id, ERR_CONFLICT, "\"%s\" is gone: nothing can be sent to it",
-                      name_of(row));
-    else
-        return true;
-    return false;
-}
-
 static void do_send(struct jobs *j, struct cmd *c, struct sandbox *row)
 {
+    struct err e = {0};
     struct act *a;
 
-    if (!may_send(j, c, row))
+    if (core_may_send(row, c->text, c->on, &e) != 0) {
+        jobs_done(j, c->m.req_id, &e, row->id);
         return;
+    }
     a = act_new(j, c);
     a->wait = c->on;
-    store_message_add(j->o.store, row->id, c->text, jobs_store(j, on_added, a, a));
+    a->now = (c->n & SEND_NOW) != 0;
+    if (a->now)
+        store_message_add_first(j->o.store, row->id, c->text, jobs_store(j, on_added, a, a));
+    else
+        store_message_add(j->o.store, row->id, c->text, jobs_store(j, on_added, a, a));
 }
 
 static void on_cancelled(void *ctx, struct st_reply *r)
@@ -151,7 +119,7 @@ static void on_cancelled(void *ctx, struct st_reply *r)
     struct err e = r->err;
 
     if (!e.code && r->msg.id)
-        post_message(a->j, &r->msg);
+        core_post_message(a->j, &r->msg);
     if (!e.code && (!r->msg.id || r->msg.state != MSG_CANCELLED))
         err_set(&e, ERR_CONFLICT, "the message cannot be called off: it is on its way already");
     a->row = r->msg.sandbox;
@@ -174,7 +142,7 @@ static void on_requeued(void *ctx, struct st_reply *r)
         return;
     }
     if (done)
-        post_message(j, &r->msg);
+        core_post_message(j, &r->msg);
     else if (!e.code)
         err_set(&e, ERR_CONFLICT, "the message cannot be sent again: it neither failed nor is it "
                 "unconfirmed");
@@ -586,6 +554,9 @@ void core_action(struct jobs *j, struct cmd *c)
     case CMD_BUILD_FOLLOW:
     case CMD_SYSTEM_LOGS:
         core_look(j, c);
+        break;
+    case CMD_BROADCAST:
+        core_broadcast(j, c);
         break;
     case CMD_SAY:
         jobs_say(j, (int)c->n, c->sandbox, "%s", c->text);

@@ -15,6 +15,7 @@
  *   core_orders.c    kills that were confirmed and are still open
  *   core_killall.c   everything; core_killrun.c its deletes, core_killproof.c the proof
  *   core_actions.c   messages, time, pause, names, views
+ *   core_messages.c  may it be sent; one message to several
  *   core_times.c     time asked for against time given
  *   core_looks.c     templates, builds and system logs, as lines of JSON
  *   foreign*.c       processes that cc-tui did not start (foreign_priv.h) */
@@ -35,6 +36,7 @@ struct kill;
 struct keys;
 struct killall;
 struct lister;
+struct mailing;
 struct looks;
 struct metrics;
 struct local;
@@ -103,6 +105,7 @@ struct jobs_priv {
     ARR(struct asked) asked;    /* times of new sandboxes that no list has told yet */
     ARR(struct create *) creates;
     ARR(struct act *) acts;
+    ARR(struct mailing *) mailings;
     ARR(struct kill *) kills;
     uint64_t proof_call;        /* the list that these wait for */
     struct e2b *proof_client;
@@ -367,6 +370,13 @@ void core_looks_release(struct jobs *j);
 /* --- core_actions.c ------------------------------------------------------------- */
 void core_action(struct jobs *j, struct cmd *c);
 void core_actions_release(struct jobs *j);
+
+/* --- core_messages.c ------------------------------------------------------------- */
+/* 0, or why the sandbox cannot be sent this. */
+int core_may_send(const struct sandbox *row, const char *text, bool wait, struct err *e);
+void core_post_message(struct jobs *j, const struct message *m);
+void core_broadcast(struct jobs *j, const struct cmd *c);
+void core_messages_release(struct jobs *j);
 
 /* --- foreign.c ------------------------------------------------------------------- */
 void core_foreign_init(struct jobs *j);

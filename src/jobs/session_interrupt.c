@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #define CALL_MS 20000
+#define HURRY_MESSAGES 50
 #define INTERRUPT_MS 3000 /* for the tool's own request to show an effect */
 
 void session_interrupt_done(struct session *s, const struct err *e)
@@ -20,8 +21,11 @@ void session_interrupt_done(struct session *s, const struct err *e)
         envd_cancel(s->envd, s->re.int_call);
     s->re.int_call = 0;
     s->re.int_req = 0;
+    s->re.interrupting = false;
     if (req)
         jobs_done(s->j, req, e, s->row);
+    else if (e)
+        session_say(s, AGENT_WARN, "%s; the message waits in front of the queue", e->text);
 }
 
 static void on_signalled(void *ctx, const struct envd_run_result *r)
@@ -82,9 +86,9 @@ void session_interrupt(struct session *s, uint64_t req_id)
     struct err e = {0};
     char *tmp;
 
-    if (s->re.int_req || session_readonly(s))
+    if (s->re.interrupting || session_readonly(s))
         err_set(&e, ERR_BUSY,
-                s->re.int_req ? "the agent is being interrupted already"
+                s->re.interrupting ? "the agent is being interrupted already"
                               : "this cc-tui only reads: another version owns the "
                                 "database");
     else if (!s->out.caught_up)
@@ -96,6 +100,7 @@ void session_interrupt(struct session *s, uint64_t req_id)
         jobs_done(s->j, req_id, &e, s->row);
         return;
     }
+    s->re.interrupting = true;
     s->re.int_req = req_id;
     snprintf(s->re.int_id, sizeof(s->re.int_id), "i");
     rand_id(s->re.int_id + 1, 16);
@@ -107,4 +112,41 @@ void session_interrupt(struct session *s, uint64_t req_id)
         free(tmp);
     }
     buf_release(&bytes);
+}
+
+/* --- for a message ----------------------------------------------------------------- */
+
+static void on_hurry_list(void *ctx, struct st_reply *r)
+{
+    struct session *s = ctx;
+    bool waits = false;
+
+    s->re.hurry_asked = false;
+    for (size_t i = 0; i < r->n_messages; i++)
+        waits |= r->messages[i].id == s->re.hurry && r->messages[i].state == MSG_QUEUED;
+    if (r->err.code || !s->re.hurry)
+        return;
+    if (waits && s->re.step != RE_IDLE)
+        return; /* the turn that begins with the one in hand is the one to interrupt */
+    if (waits && (!s->out.caught_up || (s->out.agent != AG_WORKING && s->out.agent != AG_ASKS)))
+        return;
+    s->re.hurry = 0; /* taken back, or sent meanwhile */
+    if (waits && !s->re.interrupting)
+        session_interrupt(s, 0);
+}
+
+void session_hurry_go(struct session *s)
+{
+    if (!s->re.hurry || s->re.hurry_asked || s->raw || !s->out.caught_up ||
+        (s->out.agent != AG_WORKING && s->out.agent != AG_ASKS))
+        return;
+    s->re.hurry_asked = true;
+    store_messages(s->j->o.store, s->row, HURRY_MESSAGES,
+                   jobs_store(s->j, on_hurry_list, s, s));
+}
+
+void session_hurry(struct session *s, uint64_t id)
+{
+    if (!session_readonly(s))
+        s->re.hurry = id;
 }

@@ -193,7 +193,10 @@ struct relay {
     bool turn_seen; /* a turn began after it was published */
     bool moving;    /* it may be in the inbox */
     uint64_t timer, call;
-    uint64_t int_req, int_timer, int_call; /* interrupt under way */
+    bool interrupting;
+    uint64_t int_req, int_timer, int_call; /* of it; int_req 0: nobody waits for its end */
+    uint64_t hurry;  /* message that a turn is to be interrupted for */
+    bool hurry_asked;
     char int_id[24];
 };
 struct waiter { /* send --wait */
@@ -394,6 +397,7 @@ void session_relay_input(struct session *s, enum session_input how, const char *
 
 /* --- session_interrupt.c --------------------------------------------------------- */
 void session_interrupt_done(struct session *s, const struct err *e); /* err NULL: it worked */
+void session_hurry_go(struct session *s); /* the queue waits for the agent */
 
 /* --- session_turn.c -------------------------------------------------------------- */
 void session_turn_release(struct session *s);

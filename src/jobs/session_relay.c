@@ -323,6 +323,8 @@ static void on_claim(void *ctx, struct st_reply *r)
     }
     message_release(&re->msg);
     message_copy(&re->msg, &r->msg);
+    if (re->hurry == re->msg.id)
+        re->hurry = 0; /* its turn came without */
     name_it(re);
     re->step = RE_PUBLISH;
     publish(s);
@@ -350,6 +352,7 @@ void session_relay(struct session *s)
         return;
     if (!is_free(s)) {
         session_follow(s);
+        session_hurry_go(s);
         return;
     }
     session_cancel_timer(s, &s->re.timer);
@@ -418,7 +421,7 @@ void session_relay_turn(struct session *s, const struct agent_event *ev)
         s->re.turn_seen = true;
     if (ev->kind != AGENT_TURN_END && ev->kind != AGENT_EXIT)
         return;
-    if (s->re.int_req)
+    if (s->re.interrupting)
         session_interrupt_done(s, NULL);
     if ((ev->kind == AGENT_TURN_END || s->ad->mode == AGENT_ONE_RUN) && s->out.caught_up)
         session_relay(s);
@@ -426,7 +429,7 @@ void session_relay_turn(struct session *s, const struct agent_event *ev)
 
 void session_relay_ended(struct session *s)
 {
-    if (s->re.int_req)
+    if (s->re.interrupting)
         session_interrupt_done(s, NULL);
     if (s->re.step == RE_SENT)
         session_timer(s, &s->re.timer, 0, check);
@@ -455,7 +458,7 @@ void session_relay_stop(struct session *s, bool gone, const char *why)
     struct err e = {0};
 
     err_set(&e, ERR_CONFLICT, "%s", why ? why : "the connection to the sandbox was lost");
-    if (re->int_req)
+    if (re->interrupting)
         session_interrupt_done(s, &e);
     let_go(s);
     if (re->step != RE_SENT || gone)
@@ -466,6 +469,7 @@ void session_relay_stop(struct session *s, bool gone, const char *why)
     session_cancel_timer(s, &re->timer);
     if (!why)
         return;
+    re->hurry = 0;
     session_turn_fail_all(s, &e);
     session_provision_stop(s, why);
     if (gone && !session_readonly(s))

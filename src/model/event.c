@@ -81,6 +81,22 @@ static void free_procs(struct msg *m)
     free(m);
 }
 
+void receipt_release(struct receipt *r)
+{
+    free(r->name);
+    free(r->error);
+    memset(r, 0, sizeof(*r));
+}
+
+static void free_broadcast(struct msg *m)
+{
+    struct ev_broadcast *ev = (struct ev_broadcast *)m;
+    for (size_t i = 0; i < ev->n; i++)
+        receipt_release(&ev->v[i]);
+    free(ev->v);
+    free(ev);
+}
+
 void *ev_new(enum ev_type t)
 {
     static const struct {
@@ -96,8 +112,9 @@ void *ev_new(enum ev_type t)
         [EV_DONE] = {sizeof(struct ev_done), free_done},
         [EV_LOADED] = {sizeof(struct msg), NULL},
         [EV_PROCS] = {sizeof(struct ev_procs), free_procs},
+        [EV_BROADCAST] = {sizeof(struct ev_broadcast), free_broadcast},
     };
-    if (t < EV_SANDBOXES || t > EV_PROCS)
+    if (t < EV_SANDBOXES || t >= sizeof(kinds) / sizeof(kinds[0]))
         BUG("no such event: %d", (int)t);
     struct msg *m = xcalloc(1, kinds[t].size);
     msg_init(m, t, kinds[t].size, kinds[t].free_fn);

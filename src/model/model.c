@@ -11,7 +11,7 @@
 
 #include "model_priv.h"
 
-enum { MAX_EVENTS = 500, MAX_MESSAGES = 2000 };
+enum { MAX_EVENTS = 500, MAX_MESSAGES = 2000, MAX_BROADCASTS = 20 };
 
 struct model_priv {
     struct map *index;       /* sandbox id -> position + 1 in sandboxes */
@@ -42,6 +42,13 @@ static void free_procs(void *p)
     free(p);
 }
 
+static void broadcast_release(struct broadcast *b)
+{
+    for (size_t i = 0; i < b->n; i++)
+        receipt_release(&b->v[i]);
+    free(b->v);
+}
+
 void model_free(struct model *m)
 {
     if (!m)
@@ -52,6 +59,9 @@ void model_free(struct model *m)
         free(m->events[i].text);
     for (size_t i = 0; i < m->n_messages; i++)
         message_release(&m->messages[i]);
+    while (m->n_broadcasts)
+        broadcast_release(&m->broadcasts[--m->n_broadcasts]);
+    free(m->broadcasts);
     free(m->sandboxes);
     free(m->events);
     free(m->messages);
@@ -86,6 +96,22 @@ const struct transcript *model_transcript(const struct model *m, uint64_t sandbo
 const struct procs *model_procs(const struct model *m, uint64_t sandbox)
 {
     return map_get_id(m->priv->procs, sandbox);
+}
+
+const struct message *model_message(const struct model *m, uint64_t id)
+{
+    for (size_t i = m->n_messages; i-- > 0;)
+        if (m->messages[i].id == id)
+            return &m->messages[i];
+    return NULL;
+}
+
+const struct broadcast *model_broadcast(const struct model *m, uint64_t req_id)
+{
+    for (size_t i = m->n_broadcasts; i-- > 0;)
+        if (m->broadcasts[i].req_id == req_id)
+            return &m->broadcasts[i];
+    return NULL;
 }
 
 static void reindex(struct model *m)
@@ -187,6 +213,22 @@ static void apply_message(struct model *m, struct ev_message *ev)
     m->messages_rev++;
 }
 
+static void apply_broadcast(struct model *m, struct ev_broadcast *ev)
+{
+    if (m->n_broadcasts == MAX_BROADCASTS) {
+        broadcast_release(&m->broadcasts[0]);
+        memmove(m->broadcasts, m->broadcasts + 1,
+                (MAX_BROADCASTS - 1) * sizeof(*m->broadcasts));
+        m->n_broadcasts--;
+    }
+    if (!m->broadcasts)
+        m->broadcasts = xcalloc(MAX_BROADCASTS, sizeof(*m->broadcasts));
+    m->broadcasts[m->n_broadcasts++] = (struct broadcast){ev->m.req_id, ev->v, ev->n};
+    ev->v = NULL;
+    ev->n = 0;
+    m->messages_rev++;
+}
+
 static void apply_link(struct model *m, struct ev_link *ev)
 {
     m->link = ev->state;
@@ -278,6 +320,9 @@ void model_apply(struct model *m, struct msg *ev)
         break;
     case EV_PROCS:
         apply_procs(m, (struct ev_procs *)e);
+        break;
+    case EV_BROADCAST:
+        apply_broadcast(m, (struct ev_broadcast *)e);
         break;
     case EV_LOADED:
         m->loaded = true;

@@ -82,6 +82,27 @@ uint64_t app_send(struct app *a, uint64_t sandbox, const char *text, bool wait)
     return fake_called(a, "send %d %s", (int)sandbox, text);
 }
 
+static const char *how_text(int how)
+{
+    return how == SEND_NOW ? " now" : how == SEND_FILL ? " fill" : how ? " fill now" : "";
+}
+
+uint64_t app_send_how(struct app *a, uint64_t sandbox, const char *text, bool wait, int how)
+{
+    (void)wait;
+    return fake_called(a, "send %d%s %s", (int)sandbox, how_text(how), text);
+}
+
+uint64_t app_broadcast(struct app *a, const uint64_t *ids, size_t n, const char *text, int how)
+{
+    struct buf b = BUF_INIT;
+    for (size_t i = 0; i < n; i++)
+        buf_addf(&b, " %d", (int)ids[i]);
+    uint64_t id = fake_called(a, "broadcast%s%s: %s", buf_str(&b), how_text(how), text);
+    buf_release(&b);
+    return id;
+}
+
 /* Actions on a thing by its id. */
 #define FAKE_ID(fn)                                                                            \
     uint64_t app_##fn(struct app *a, uint64_t id)                                              \

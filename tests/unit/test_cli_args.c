@@ -115,7 +115,13 @@ static void test_mistakes(void **state)
     refused(ARGS("ls", "--project"), "option '--project' wants NAME");
     refused(ARGS("ls", "-t"), "option '-t' wants TOOL");
     refused(ARGS("ls", "x"), "'ls' takes no argument 'x'; see cc-tui ls --help");
-    refused(ARGS("send", "x"), "'send' wants SANDBOX TEXT|-; see cc-tui send --help");
+    struct cli c;
+    struct err e;
+    assert_int_equal(parse(&c, ARGS("send", "a", "b", "--", "-x y"), &e), 0);
+    assert_int_equal(c.n_args, 3);
+    assert_int_equal(c.n_plain, 2);
+    cli_release(&c);
+    refused(ARGS("timeout", "x"), "'timeout' wants SANDBOX SPAN; see cc-tui timeout --help");
     refused(ARGS("ls", "--wait"), "'ls' knows no option '--wait'; see cc-tui ls --help");
     refused(ARGS("--wait"), "option '--wait' needs a command");
     refused(ARGS("ls", "--format", "xml"), "'--format' is json or pretty, not 'xml'");

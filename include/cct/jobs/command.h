@@ -8,7 +8,7 @@
 
 enum cmd_type {
     CMD_CREATE = 0x200, /* create */
-    CMD_SEND,           /* sandbox, text, on: wait for the turn's end */
+    CMD_SEND,           /* sandbox, text, on: wait for the turn's end, n: enum send_how */
     CMD_MESSAGE_CANCEL, /* id */
     CMD_MESSAGE_RETRY,  /* id */
     CMD_INTERRUPT,      /* sandbox */
@@ -47,7 +47,8 @@ enum cmd_type {
     CMD_TEMPLATES,
     CMD_BUILDS,         /* text: template, or NULL: of all */
     CMD_BUILD_FOLLOW,   /* text: "template[:build or tag]" */
-    CMD_SYSTEM_LOGS     /* sandbox, on: follow */
+    CMD_SYSTEM_LOGS,    /* sandbox, on: follow */
+    CMD_BROADCAST       /* ids, text, n: enum send_how */
 };
 struct secret;
 struct cmd_create {
@@ -64,6 +65,8 @@ struct cmd {
     char *text, *text2;
     struct secret *key; /* freed with the command; may be NULL */
     struct cmd_create *create;
+    uint64_t *ids;
+    size_t n_ids;
 };
 /* Zeroed, with its free function set. */
 struct cmd *cmd_new(enum cmd_type t, uint64_t req_id);

@@ -51,6 +51,9 @@ void session_relay(struct session *s);
 /* Report the end of the turn that answers message `id` to req_id (send --wait). */
 void session_wait_turn(struct session *s, uint64_t message, uint64_t req_id);
 void session_interrupt(struct session *s, uint64_t req_id);
+/* Message `id` was put in front of the queue: a turn that keeps it waiting is interrupted,
+ * once, as soon as the agent is known to be in one. */
+void session_hurry(struct session *s, uint64_t id);
 /* A new CLI in the same folder, with its own resume where it has one. `env` as in
  * session_start: the dead one took its keys along. */
 void session_restart(struct session *s, const struct kv *env, uint64_t req_id);

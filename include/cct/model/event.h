@@ -18,7 +18,8 @@ enum ev_type {
     EV_KILL,          /* kill-all question, progress, report: struct ev_kill */
     EV_DONE,          /* a request ended: struct ev_done */
     EV_LOADED,        /* stored state was read: first rows are complete */
-    EV_PROCS          /* processes of one sandbox: struct ev_procs */
+    EV_PROCS,         /* processes of one sandbox: struct ev_procs */
+    EV_BROADCAST      /* a message to several was committed: struct ev_broadcast */
 };
 
 struct ev_sandboxes {
@@ -106,6 +107,20 @@ struct ev_procs {
     struct msg m;
     uint64_t sandbox;
     struct procs p;
+};
+
+/* What became of a message to several, one receipt for each; m.req_id is the request's. */
+struct receipt {
+    uint64_t sandbox;
+    uint64_t message; /* its state comes as EV_MESSAGE; 0: it was not taken */
+    char *name;       /* of the sandbox, or NULL */
+    char *error;      /* why it was not */
+};
+void receipt_release(struct receipt *r);
+struct ev_broadcast {
+    struct msg m;
+    struct receipt *v;
+    size_t n;
 };
 
 /* New, zeroed event with its free function set. */

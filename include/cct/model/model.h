@@ -11,6 +11,11 @@ struct model_event {
     uint64_t sandbox;
     char *text;
 };
+struct broadcast {
+    uint64_t req_id; /* of the request that sent it */
+    struct receipt *v;
+    size_t n;
+};
 struct model {
     struct sandbox *sandboxes; /* insertion order; panes sort ids of their own */
     size_t n_sandboxes;
@@ -30,6 +35,8 @@ struct model {
     /* chat */
     struct message *messages;
     size_t n_messages;
+    struct broadcast *broadcasts; /* the newest, oldest first */
+    size_t n_broadcasts;
     struct ev_kill *kill;      /* newest kill-all state, or NULL */
     struct model_priv *priv;
 };
@@ -44,6 +51,9 @@ const struct sandbox *model_sandbox(const struct model *m, uint64_t id);
 const struct transcript *model_transcript(const struct model *m, uint64_t sandbox);
 /* Its processes, as far as they were asked for; NULL when never. */
 const struct procs *model_procs(const struct model *m, uint64_t sandbox);
+/* NULL: it was not heard of, or is one of the oldest. */
+const struct message *model_message(const struct model *m, uint64_t id);
+const struct broadcast *model_broadcast(const struct model *m, uint64_t req_id);
 /* Count of rows by state and by what the agents do. */
 void model_counts(const struct model *m, size_t by_state[SB_STATE_COUNT], size_t *asks,
                   size_t *working, size_t *idle);

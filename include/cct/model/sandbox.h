@@ -4,6 +4,7 @@
 #ifndef CCT_MODEL_SANDBOX_H
 #define CCT_MODEL_SANDBOX_H
 
+#include <cct/util/err.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -102,6 +103,11 @@ enum msg_state {
     MSG_UNCONFIRMED, /* the CLI died in between: the user decides */
     MSG_CANCELLED
 };
+/* How it is to go, a set of bits. */
+enum send_how {
+    SEND_NOW = 1, /* in front of the queue, and what the agent does is interrupted for it */
+    SEND_FILL = 2 /* with message_fill() */
+};
 struct message {
     uint64_t id;      /* sandboxMessages.id */
     char *key;        /* random id, the inbox file's name and dedupe key */
@@ -115,6 +121,10 @@ void message_release(struct message *m);
 void message_copy(struct message *dst, const struct message *src);
 const char *msg_state_name(enum msg_state s);
 int msg_state_parse(const char *s);
+/* {name} {branch} {project} in a text as the sandbox has them; {{name}} stands for itself. New
+ * string; NULL with *e when it has no such thing. */
+char *message_fill(const char *text, const struct sandbox *s, struct err *e);
+bool message_has_words(const char *text);
 
 /* --- transcript ------------------------------------------------------------ */
 /* What the output pane shows of one session: items made from agent events and

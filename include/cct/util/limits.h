@@ -9,6 +9,7 @@
 #define LIM_JSON_DEPTH 200u             /* nesting of a JSON document */
 #define LIM_HTTP_BODY (64u << 20)       /* body of one control-plane answer */
 #define LIM_MESSAGE_BYTES (64u << 10)   /* one chat message */
+#define LIM_RECEIVERS 1000u             /* of one message */
 #define LIM_NAME_BYTES 128u             /* a sandbox's name */
 #define LIM_TIMEOUT_MAX_S 86400         /* longest sandbox timeout asked for */
 #define LIM_QUEUE_BYTES (8u << 20)      /* payload waiting in one queue lane */
