@@ -19,6 +19,7 @@
 struct load {
     struct tools *t;
     struct tool *cur; /* tool of the current section, NULL = section is left out */
+    bool resume_said; /* in this section */
     struct conf_say out;
 };
 
@@ -100,6 +101,17 @@ static void set_env(struct load *l, const char *name, const char *value, int lin
     l->cur->env = tool_words_add(l->cur->env, xasprintf("%s=%s", name, value));
 }
 
+/* Another program resumes in another way. */
+static void forget_resume(struct load *l, const char *key)
+{
+    if (str_eq(key, "resume"))
+        l->resume_said = true;
+    if (!str_eq(key, "command") || l->resume_said)
+        return;
+    tool_words_free(l->cur->resume);
+    l->cur->resume = NULL;
+}
+
 /* Keys that are text or words and nothing else. */
 static bool plain_key(struct load *l, const char *key, const char *value, int line)
 {
@@ -119,6 +131,7 @@ static bool plain_key(struct load *l, const char *key, const char *value, int li
     for (size_t i = 0; i < COUNT(map); i++) {
         if (!str_eq(key, map[i].key))
             continue;
+        forget_resume(l, key);
         if (map[i].text)
             set_text(map[i].text, value);
         else
@@ -157,6 +170,7 @@ static void on_section(struct load *l, const char *section, int line)
     size_t n;
 
     l->cur = NULL;
+    l->resume_said = false;
     name += str_starts(section, "tool ") ? strspn(name, " \t") : 0;
     n = strlen(name);
     if (!str_starts(section, "tool ") || !n) {
@@ -194,6 +208,21 @@ static void on_bad_line(void *ctx, const char *message)
     l->out.say(l->out.ctx, message);
 }
 
+/* The same program as a tool of the table, under another name. */
+static char **resume_of(const struct tool *t)
+{
+    const char *slash = strrchr(t->argv[0], '/'), *program = slash ? slash + 1 : t->argv[0];
+
+    for (size_t i = 0; i < tool_n_rows; i++) {
+        const struct tool_row *r = &tool_rows[i];
+        size_t n = strcspn(r->command, " ");
+
+        if (r->resume && strlen(program) == n && !strncmp(program, r->command, n))
+            return tool_words(r->resume, NULL);
+    }
+    return NULL;
+}
+
 static const struct tool_adapter_row *adapter_of(struct load *l, const struct tool *t)
 {
     const char *known[MAX_NAMES];
@@ -226,6 +255,8 @@ static bool tool_complete(struct load *l, struct tool *t)
         t->asks = false;
         conf_say(&l->out, 0, "tool \"%s\" does not ask: it has no ask_command", t->name);
     }
+    if (!t->resume)
+        t->resume = resume_of(t);
     if (t->resume && t->resume[1] && t->resume[2]) {
         conf_say(&l->out, 0, "tool \"%s\" does not resume: its resume has more than two words", t->name);
         tool_words_free(t->resume);
@@ -241,7 +272,7 @@ static bool tool_complete(struct load *l, struct tool *t)
 int tools_load(struct tools *t, const char *path,
                void (*say_fn)(void *ctx, const char *message), void *ctx, struct err *e)
 {
-    struct load l = {t, NULL, {path, say_fn, ctx}};
+    struct load l = {.t = t, .out = {path, say_fn, ctx}};
     struct ini_reader r = {on_line, on_bad_line, &l};
     struct err why = {0};
     size_t len;

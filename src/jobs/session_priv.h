@@ -77,15 +77,14 @@ void session_probe_release(struct session_probe *p);
 /* 'it'\''s' */
 void session_quote(struct buf *out, const char *word);
 /* cli.sh: cd home, exec the words; command: that one by sh -c instead; driver: the
- * shell driver in the folder; resume_id: the tool's own resume, when it is not NULL. */
+ * shell driver in the folder; resume, resume_id: the tool's own resume, when the id is
+ * not NULL. */
 struct session_cli {
-    char *const *argv;
+    char *const *argv, *const *resume;
     const char *command, *resume_id;
     bool driver;
 };
 void session_cli_script(struct buf *out, const struct session_cli *c);
-/* True when the tool has a flag that resumes a session of its own. */
-bool session_cli_resumes(char *const *argv);
 /* 13 digits, '-', id; characters that the folder's names do not allow become '_'. */
 void session_inbox_name(char *dst, size_t size, int64_t ms, const char *id);
 /* The same text but for white space at both ends. */

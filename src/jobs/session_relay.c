@@ -217,6 +217,7 @@ static void on_script(void *ctx, const struct envd_result *r)
 static void publish(struct session *s)
 {
     struct session_cli cli = {.argv = s->tool ? s->tool->argv : NULL,
+                              .resume = s->tool ? s->tool->resume : NULL,
                               .resume_id = s->out.agent_session};
     struct buf text = BUF_INIT;
     char name[96], *path;
@@ -225,8 +226,7 @@ static void publish(struct session *s)
         session_raw_send(s, s->re.msg.text);
     } else if (!s->envd || !s->dir) {
         free_slot(s); /* the claim runs out by itself */
-    } else if (s->ad->mode != AGENT_ONE_RUN || !cli.resume_id ||
-               !session_cli_resumes(cli.argv)) {
+    } else if (s->ad->mode != AGENT_ONE_RUN || !cli.resume_id || !cli.resume) {
         upload(s);
     } else {
         snprintf(name, sizeof(name), SESSION_CLI_FOR_FMT, s->re.id);

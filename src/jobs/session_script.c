@@ -236,55 +236,32 @@ void session_quote(struct buf *out, const char *word)
     buf_addc(out, '\'');
 }
 
-/* How a program is told to go on with a session of its own: a flag before the id, or a
- * word behind its subcommand and the id among its last words. */
-static const struct resume {
-    const char *program, *flag, *behind, *word;
-} resumes[] = {
-    {"claude", "--resume", NULL, NULL},    {"codex", NULL, "exec", "resume"},
-    {"opencode", "--session", NULL, NULL}, {"gemini", "--resume", NULL, NULL},
-    {"qwen", "--resume", NULL, NULL},
-};
-
-static const struct resume *resume_of(char *const *argv)
-{
-    const char *slash = argv && argv[0] ? strrchr(argv[0], '/') : NULL;
-
-    for (size_t i = 0; argv && argv[0] && i < sizeof(resumes) / sizeof(resumes[0]); i++)
-        if (str_eq(slash ? slash + 1 : argv[0], resumes[i].program))
-            return &resumes[i];
-    return NULL;
-}
-
-bool session_cli_resumes(char *const *argv)
-{
-    return resume_of(argv) != NULL;
-}
-
 static void add_word(struct buf *out, const char *word)
 {
     buf_addc(out, ' ');
     session_quote(out, word);
 }
 
-static void add_words(struct buf *out, char *const *argv, const char *resume_id)
+/* `resume`: how the tool goes on with a session of its own (struct tool). */
+static void add_words(struct buf *out, char *const *argv, char *const *resume,
+                      const char *resume_id)
 {
-    const struct resume *r = resume_id ? resume_of(argv) : NULL;
+    const char *word = resume && resume_id ? resume[1] : NULL;
 
     for (size_t i = 0; argv && argv[i]; i++) {
-        bool dash = r && !r->flag && !argv[i + 1] && str_eq(argv[i], "-");
+        bool dash = word && !argv[i + 1] && str_eq(argv[i], "-");
 
         if (dash) /* the prompt comes on stdin: that stays the last word */
             add_word(out, resume_id);
         add_word(out, argv[i]);
-        if (r && r->behind && str_eq(argv[i], r->behind))
-            add_word(out, r->word);
+        if (word && str_eq(argv[i], resume[0]))
+            add_word(out, word);
         if (dash)
             return;
     }
-    if (r && r->flag)
-        add_word(out, r->flag);
-    if (r)
+    if (resume && resume_id && !word)
+        add_word(out, resume[0]);
+    if (resume && resume_id)
         add_word(out, resume_id);
 }
 
@@ -295,7 +272,7 @@ void session_cli_script(struct buf *out, const struct session_cli *c)
         buf_adds(out, " sh -c");
         add_word(out, c->command);
     } else {
-        add_words(out, c->argv, c->driver ? NULL : c->resume_id);
+        add_words(out, c->argv, c->resume, c->driver ? NULL : c->resume_id);
         if (c->driver)
             buf_adds(out, " \"$dir/" SESSION_SHELL_DRIVER "\"");
     }

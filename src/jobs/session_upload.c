@@ -106,8 +106,7 @@ static void add_meta(struct session *s, struct buf *out)
  * its own session. */
 bool session_upload_cli(const struct session *s)
 {
-    bool resumes = s->out.agent_session && s->ad->mode != AGENT_ONE_RUN &&
-                   session_cli_resumes(s->tool->argv);
+    bool resumes = s->out.agent_session && s->ad->mode != AGENT_ONE_RUN && s->tool->resume;
 
     return !s->prov->restart || !s->fo.p.has_cli || resumes;
 }
@@ -118,8 +117,11 @@ void session_upload(struct session *s)
     bool driver = wants_driver(s);
     const char *mode =
         s->ad->mode == AGENT_ONE_RUN ? SESSION_MODE_ONE_RUN "\n" : SESSION_MODE_PERSISTENT "\n";
-    struct session_cli cli = {s->tool->argv, p->command,
-                              p->restart ? s->out.agent_session : NULL, driver};
+    struct session_cli cli = {.argv = s->tool->argv,
+                              .resume = s->tool->resume,
+                              .command = p->command,
+                              .resume_id = p->restart ? s->out.agent_session : NULL,
+                              .driver = driver};
     struct buf text = BUF_INIT;
     bool with_cli = session_upload_cli(s);
 

@@ -225,7 +225,9 @@ static void test_override(void **state)
              "command = agent --json 'two words'\nneeds = anthropic openai\n"
              "resume = chat go-on\nmodels = openai\nmodel_names = qualified\nask = yes\n"
              "ask_command = agent --ask\nmodel = m\nmodel_flag = -m\nskills = .s\n"
-             "prompt_flag = --sys\nprompt_file = .mine/RULES\n",
+             "prompt_flag = --sys\nprompt_file = .mine/RULES\n"
+             "[tool far]\nadapter = claude\ncommand = /opt/x/claude -p\n"
+             "[tool pi]\ncommand = sh -c 'exec pi'\n",
              &said);
     const struct tool *c = tools_find(t, "claude"), *n = tools_find(t, "new-one");
     char *s;
@@ -251,6 +253,8 @@ static void test_override(void **state)
     assert_int_equal(n->needs, TOOL_ANTHROPIC | TOOL_OPENAI);
     assert_int_equal(n->timeout_s, 0);
     assert_false(n->local_only);
+    assert_string_equal(tools_find(t, "far")->resume[0], "--resume");
+    assert_null(tools_find(t, "pi")->resume);
     assert_true(n->qualified && n->asks && str_eq(n->ask_argv[1], "--ask"));
     assert_true(str_eq(n->resume[0], "chat") && str_eq(n->resume[1], "go-on"));
     assert_true(str_eq(n->models[0], "openai") && str_eq(n->model, "m"));

@@ -100,6 +100,8 @@ static void cli_script_runs_its_words(void **state)
     char *argv[] = {(char *)"printf", (char *)"<%s>", (char *)"a'b", (char *)"c d", NULL};
     char *claude[] = {(char *)"/opt/bin/claude", (char *)"-p", NULL};
     char *codex[] = {(char *)"codex", (char *)"exec", (char *)"--json", (char *)"-", NULL};
+    char *flag[] = {(char *)"--resume", NULL};
+    char *word[] = {(char *)"exec", (char *)"resume", NULL};
     struct session_cli c = {.argv = argv, .resume_id = "x"};
     struct buf b = BUF_INIT;
     size_t len;
@@ -111,11 +113,11 @@ static void cli_script_runs_its_words(void **state)
     assert_string_equal(out, "<a'b><c d>");
     free(out);
     buf_clear(&b);
-    c = (struct session_cli){.argv = claude, .resume_id = "id-1"};
+    c = (struct session_cli){.argv = claude, .resume = flag, .resume_id = "id-1"};
     session_cli_script(&b, &c);
     assert_non_null(strstr(buf_str(&b), "exec '/opt/bin/claude' '-p' '--resume' 'id-1'\n"));
     buf_clear(&b);
-    c = (struct session_cli){.argv = codex, .resume_id = "id-2"};
+    c = (struct session_cli){.argv = codex, .resume = word, .resume_id = "id-2"};
     session_cli_script(&b, &c);
     assert_non_null(strstr(buf_str(&b), "exec 'codex' 'exec' 'resume' '--json' 'id-2' '-'\n"));
     buf_clear(&b);
