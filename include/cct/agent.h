@@ -97,6 +97,8 @@ void agent_dec_feed(struct agent_dec *d, const char *data, size_t len);
 bool agent_dec_partial(struct agent_dec *d, struct agent_event *ev);
 /* The process is gone (code -1 and sig 0: unknown); feeds a last line without LF. */
 void agent_dec_exit(struct agent_dec *d, int code, int sig, const char *stderr_tail);
+/* A turn is open: it began and has not ended. */
+bool agent_dec_busy(const struct agent_dec *d);
 /* Offset of the begin of the line in which the current turn began (where a later
  * decoder may resume), and of the next unread byte. */
 uint64_t agent_dec_turn_offset(const struct agent_dec *d);

@@ -29,7 +29,9 @@ struct agent_dec {
     bool cut, busy, exit_place;
 };
 
-static const struct agent_adapter *const adapters[] = {&agent_claude, &agent_shell};
+static const struct agent_adapter *const adapters[] = {
+    &agent_claude, &agent_codex, &agent_opencode, &agent_pi, &agent_pi_json, &agent_shell,
+};
 
 const struct agent_adapter *agent_adapter_at(size_t i)
 {
@@ -81,6 +83,10 @@ uint64_t agent_dec_offset(const struct agent_dec *d)
 uint64_t agent_dec_start(const struct agent_dec *d)
 {
     return d->start;
+}
+uint64_t agent_dec_line(const struct agent_dec *d)
+{
+    return d->line_off;
 }
 bool agent_dec_busy(const struct agent_dec *d)
 {
@@ -216,9 +222,7 @@ static const char *rest_of_line(struct agent_dec *d)
 
 bool agent_dec_partial(struct agent_dec *d, struct agent_event *ev)
 {
-    const char *text = d->a->rest    ? d->a->rest(d->state)
-                       : d->a->pty   ? NULL
-                                     : rest_of_line(d);
+    const char *text = d->a->rest ? d->a->rest(d->state) : d->a->pty ? NULL : rest_of_line(d);
 
     if (!text || !*text)
         return false;
@@ -246,11 +250,21 @@ void agent_dec_exit(struct agent_dec *d, int code, int sig, const char *stderr_t
 
 /* --- the end of the process -------------------------------------------------- */
 
+/* What CLIs say on stderr when all is well. */
+static bool is_noise(const char *line, size_t len)
+{
+    static const char noise[] = "Reading additional input from stdin";
+
+    return len >= sizeof(noise) - 1 && memcmp(line, noise, sizeof(noise) - 1) == 0;
+}
+
 /* The last lines of stderr that say something, as a new string. */
 static char *last_words(const char *tail)
 {
     const char *end, *p;
+    struct buf b = BUF_INIT;
     int lines = 0;
+    char *words;
 
     if (!tail)
         return NULL;
@@ -260,7 +274,22 @@ static char *last_words(const char *tail)
     for (p = end; p > tail && end - p < 1000; p--)
         if (p[-1] == '\n' && ++lines == 4)
             break;
-    return end > p ? xstrndup(p, (size_t)(end - p)) : NULL;
+    while (p < end) {
+        const char *nl = memchr(p, '\n', (size_t)(end - p));
+        size_t n = nl ? (size_t)(nl - p) : (size_t)(end - p);
+
+        if (!is_noise(p, n)) {
+            if (b.len)
+                buf_addc(&b, '\n');
+            buf_add(&b, p, n);
+        }
+        p += nl ? n + 1 : n;
+    }
+    if (!b.len)
+        return NULL;
+    words = buf_detach(&b, NULL);
+    agent_words_mask(words);
+    return words;
 }
 
 static char *end_text(int code, int sig)
@@ -275,33 +304,56 @@ static char *end_text(int code, int sig)
                              : "the agent is gone, how it ended is not known");
 }
 
-void agent_end_default(struct agent_dec *d, int code, int sig, const char *stderr_tail)
+/* The end of a turn that the stream itself did not end. `words` is stderr's. */
+static void end_open_turn(struct agent_dec *d, int code, int sig, const char *words,
+                          const char *error, int http_status)
+{
+    struct agent_event te = AGENT_EVENT(AGENT_TURN_END);
+    char *own = NULL;
+
+    /* a caller that knows of one of these sent it: somebody wanted the end */
+    if (sig == SIGINT || sig == SIGTERM) {
+        te.outcome = AGENT_INTERRUPTED;
+        own = words ? xstrdup(words) : end_text(code, sig);
+    } else {
+        te.outcome = AGENT_FAILED;
+        te.http_status = http_status;
+        if (error && *error)
+            own = agent_words(error, &te.http_status);
+        else
+            own = words ? xstrdup(words) : end_text(code, sig);
+        te.error_class = agent_classify(te.http_status, error || words ? own : NULL);
+    }
+    te.text = own;
+    agent_dec_emit(d, &te);
+    free(own);
+}
+
+void agent_end_error(struct agent_dec *d, int code, int sig, const char *stderr_tail,
+                     const char *error, int http_status)
 {
     struct agent_event ev = AGENT_EVENT(AGENT_EXIT);
     size_t len = stderr_tail ? strlen(stderr_tail) : 0;
     size_t cut = len > LIM_STDERR_TAIL ? len - LIM_STDERR_TAIL : 0;
-    enum agent_error_class cls = AGENT_ERR_NONE;
     char *words = last_words(stderr_tail);
+    char *tail = len ? xstrdup(stderr_tail + cut) : NULL;
 
     agent_dec_place_exit(d);
     if (code != 0 || sig)
-        cls = agent_classify(0, words);
-    if (d->busy) {
-        struct agent_event te = AGENT_EVENT(AGENT_TURN_END);
-
-        /* a caller that knows of one of these sent it: somebody wanted the end */
-        te.outcome = sig == SIGINT || sig == SIGTERM ? AGENT_INTERRUPTED : AGENT_FAILED;
-        te.error_class = te.outcome == AGENT_FAILED && !cls ? AGENT_ERR_OTHER : cls;
-        if (!words)
-            words = end_text(code, sig);
-        te.text = words;
-        agent_dec_emit(d, &te);
-    }
-    free(words);
+        ev.error_class = agent_classify(0, words);
+    if (d->busy)
+        end_open_turn(d, code, sig, words, error, http_status);
     ev.exit_code = code;
     ev.signal = sig;
-    ev.error_class = cls;
-    if (len)
-        ev.text = (char *)stderr_tail + cut;
+    if (tail)
+        agent_words_mask(tail);
+    ev.text = tail;
     agent_dec_emit(d, &ev);
+    free(words);
+    free(tail);
+}
+
+void agent_end_default(struct agent_dec *d, int code, int sig, const char *stderr_tail)
+{
+    agent_end_error(d, code, sig, stderr_tail, NULL, 0);
 }

@@ -3,13 +3,18 @@
 #define CCT_AGENT_PRIV_H
 
 #include <cct/agent.h>
+#include <cct/util/arr.h>
+#include <cct/util/json.h>
 
-extern const struct agent_adapter agent_claude, agent_shell;
+extern const struct agent_adapter agent_claude, agent_codex, agent_opencode, agent_pi,
+    agent_pi_json, agent_shell;
 
-bool agent_dec_busy(const struct agent_dec *d); /* a turn is open */
+/* --- agent.c --------------------------------------------------------------------- */
+
 bool agent_dec_cut(
     const struct agent_dec *d); /* the current line has no LF: the stream ended in it */
 uint64_t agent_dec_start(const struct agent_dec *d); /* offset the decoder began at */
+uint64_t agent_dec_line(const struct agent_dec *d);  /* offset of the line at hand */
 /* Time stamp of the events that follow in this line. */
 void agent_dec_set_time(struct agent_dec *d, int64_t ms);
 /* Adapters that split lines themselves say where the current one begins. */
@@ -21,5 +26,69 @@ void agent_dec_skip(struct agent_dec *d);
 void agent_dec_place_exit(struct agent_dec *d);
 /* A turn_end when a turn is open, then exit. */
 void agent_end_default(struct agent_dec *d, int code, int sig, const char *stderr_tail);
+/* The same, with the agent's own last word about what went wrong; it is believed before
+ * stderr. NULL: none. */
+void agent_end_error(struct agent_dec *d, int code, int sig, const char *stderr_tail,
+                     const char *error, int http_status);
+
+/* --- agent_line.c: lines of JSON ------------------------------------------------- */
+
+/* The object on a line, json_free(). NULL: the line was empty, or it was no JSON and went
+ * out as plain text (half an object at the end of the stream is only said to be one). */
+struct cJSON *agent_line_json(struct agent_dec *d, const char *s, size_t len);
+/* TURN_BEGIN unless a turn is open; true when one began. */
+bool agent_line_begin_turn(struct agent_dec *d);
+/* before + `text` as a JSON string + after + LF, all of it or nothing. */
+int agent_line_message(const char *before, const char *text, size_t len, const char *after,
+                       struct buf *out, struct err *e);
+/* For tools whose input is the message itself. */
+int agent_line_stdin(const char *text, size_t len, struct buf *out, struct err *e);
+/* A count from outside: at least 0, and 0 when it is none. */
+int64_t agent_line_count(const struct cJSON *j, const char *name);
+int agent_line_int(const struct cJSON *j, const char *name);
+/* A warning of the agent. */
+void agent_line_notice(struct agent_dec *d, enum agent_level level, const char *text);
+
+/* Ids met in the turn at hand. */
+struct agent_ids {
+    ARR(char *) v;
+};
+/* True when it is new there. NULL is always new. */
+bool agent_ids_add(struct agent_ids *ids, const char *id);
+void agent_ids_clear(struct agent_ids *ids);
+
+/* --- agent_calls.c: tools that were called --------------------------------------- */
+
+struct agent_call {
+    char *id, *name, *parent;
+    enum agent_tool_state state;
+    size_t shown, skipped; /* for adapters: bytes of output let out, and held back since */
+};
+struct agent_calls {
+    ARR(struct agent_call) v;
+};
+void agent_calls_release(struct agent_calls *c);
+/* The record of a call; a new one, running, when it is not known. */
+struct agent_call *agent_calls_at(struct agent_calls *c, const char *id);
+/* NULL: as it was. */
+void agent_call_set(struct agent_call *t, const char *name, const char *parent);
+/* Let ev out as an event about t. */
+void agent_call_emit(struct agent_dec *d, const struct agent_call *t, struct agent_event *ev);
+/* What still runs will not be heard of again. */
+void agent_calls_close(struct agent_calls *c, struct agent_dec *d);
+/* One line that says what a tool does; new string or NULL. */
+char *agent_calls_title(const struct cJSON *input, const char *fallback);
+/* Its first line, cut to a title's length; new string. */
+char *agent_calls_line(const char *s);
+/* Text of a result: a string, or blocks of which the text is kept; new string. */
+char *agent_calls_text(const struct cJSON *content);
+
+/* --- agent_words.c: what errors say ---------------------------------------------- */
+
+/* The words of an error for people, as a new string: JSON inside is opened, keys that it
+ * quotes are masked. *status: the HTTP status it names, when it is 0 before. */
+char *agent_words(const char *text, int *status);
+/* Replace what looks like a provider key by its last four characters, in place. */
+void agent_words_mask(char *text);
 
 #endif

@@ -27,9 +27,11 @@ static bool has_word(const char *text, const char *word)
     return false;
 }
 
+#define WORDS 14
+
 static const struct {
     enum agent_error_class cls;
-    const char *words[12];
+    const char *words[WORDS];
 } table[] = {
     /* the first that fits wins */
     {AGENT_ERR_BILLING,
@@ -38,13 +40,14 @@ static const struct {
     {AGENT_ERR_RATE,
      {"rate limit", "rate_limit", "too many requests", "usage limit", "hit your limit",
       "|429|"}},
-    {AGENT_ERR_OVERLOAD, {"overloaded", "at capacity", "|529|"}},
+    {AGENT_ERR_OVERLOAD, {"overloaded", "at capacity", "high demand", "|529|"}},
     {AGENT_ERR_MODEL,
      {"selected model", "model_not_found", "unknown model", "model not found",
-      "unrecognized_model", "no such model", "model does not exist"}},
+      "unrecognized_model", "no such model", "model does not exist", "|model: "}},
     {AGENT_ERR_NETWORK,
      {"econn", "enotfound", "etimedout", "getaddrinfo", "network", "fetch failed", "connection",
-      "socket hang up", "timed out", "|dns|"}},
+      "socket hang up", "timed out", "|dns|", "lookup address", "sending request",
+      "stream disconnected"}},
     {AGENT_ERR_AUTH,
      {"|key|", "|keys|", "api_key", "apikey", "auth", "login", "logged in", "credential"}},
 };
@@ -54,7 +57,7 @@ static enum agent_error_class by_text(const char *text, enum agent_error_class o
     for (size_t i = 0; text && i < sizeof(table) / sizeof(table[0]); i++) {
         if (only != AGENT_ERR_NONE && table[i].cls != only)
             continue;
-        for (size_t k = 0; k < 12 && table[i].words[k]; k++)
+        for (size_t k = 0; k < WORDS && table[i].words[k]; k++)
             if (has_word(text, table[i].words[k]))
                 return table[i].cls;
     }
@@ -72,8 +75,8 @@ enum agent_error_class agent_classify(int http_status, const char *text)
         return AGENT_ERR_AUTH;
     case 402:
         return AGENT_ERR_BILLING;
-    case 404:
-        return AGENT_ERR_MODEL;
+    case 404: /* of the model's address, unless it says something else */
+        return !text || has_word(text, "model") ? AGENT_ERR_MODEL : AGENT_ERR_OTHER;
     case 408:
         return AGENT_ERR_NETWORK;
     case 429: /* a spent quota will not come back by waiting */

@@ -37,7 +37,7 @@ static void claude_free(void *state)
     for (size_t i = 0; i < c->streams.n; i++)
         stream_clear(&c->streams.v[i]);
     ARR_RELEASE(&c->streams);
-    claude_tools_free(c);
+    agent_calls_release(&c->tools);
     claude_asks_free(c);
     free(c->error);
     buf_release(&c->id);
@@ -92,14 +92,11 @@ static char *block_id(struct claude *c, const struct claude_stream *st, int64_t 
 
 static void begin_turn(struct claude *c, struct agent_dec *d)
 {
-    struct agent_event ev = AGENT_EVENT(AGENT_TURN_BEGIN);
-
-    if (agent_dec_busy(d))
+    if (!agent_line_begin_turn(d))
         return;
     free(c->error);
     c->error = NULL;
     c->spoke = c->interrupted = false;
-    agent_dec_emit(d, &ev);
 }
 
 /* --- system lines --------------------------------------------------------------- */
@@ -121,10 +118,10 @@ static void on_retry(struct agent_dec *d, const struct cJSON *j)
     const char *what = json_str(j, "error", "error");
 
     ev.level = AGENT_WARN;
-    ev.retry_attempt = claude_int(j, "attempt");
-    ev.retry_max = claude_int(j, "max_retries");
+    ev.retry_attempt = agent_line_int(j, "attempt");
+    ev.retry_max = agent_line_int(j, "max_retries");
     ev.retry_delay_ms = json_num(j, "retry_delay_ms", 0);
-    ev.http_status = claude_int(j, "error_status");
+    ev.http_status = agent_line_int(j, "error_status");
     ev.error_class = claude_error_class(ev.http_status, what, NULL);
     if (!ev.http_status && ev.error_class == AGENT_ERR_OTHER)
         ev.error_class = AGENT_ERR_NETWORK;
@@ -345,46 +342,14 @@ static const struct {
     {"control_response", on_control_response},
 };
 
-/* No JSON: shown as it is, but half an object at the end is only said to be one. */
-static void plain_line(struct agent_dec *d, const char *s, size_t len)
-{
-    bool half = agent_dec_cut(d) && *s == '{';
-    struct agent_event ev = AGENT_EVENT(half ? AGENT_NOTICE : AGENT_RAW);
-    char *copy = NULL;
-
-    if (half) {
-        ev.level = AGENT_WARN;
-        ev.text = (char *)"the output ends in the middle of a line";
-    } else {
-        copy = xmalloc(len + 1);
-        for (size_t i = 0; i < len; i++)
-            copy[i] = s[i] ? s[i] : ' ';
-        copy[len] = 0;
-        ev.text = copy;
-        ev.final = true;
-    }
-    agent_dec_emit(d, &ev);
-    free(copy);
-}
-
 static void claude_line(void *state, struct agent_dec *d, const char *s, size_t len)
 {
-    struct err e = {0};
-    struct cJSON *j;
+    struct cJSON *j = agent_line_json(d, s, len);
     const char *type, *stamp;
     int64_t ms;
 
-    while (len && strchr(" \t\r", s[len - 1]) && s[len - 1])
-        len--;
-    while (len && (*s == ' ' || *s == '\t'))
-        s++, len--;
-    if (!len)
+    if (!j)
         return;
-    j = *s == '{' ? json_parse(s, len, &e) : NULL;
-    if (!j) {
-        plain_line(d, s, len);
-        return;
-    }
     stamp = json_str(j, "timestamp", NULL);
     if (stamp && clock_parse_rfc3339(stamp, &ms) == 0)
         agent_dec_set_time(d, ms);
@@ -405,7 +370,7 @@ static void claude_end(void *state, struct agent_dec *d, int code, int sig,
 
     agent_dec_place_exit(d);
     claude_asks_end(c, d);
-    claude_tools_close(c, d);
+    agent_calls_close(&c->tools, d);
     agent_end_default(d, code, sig, stderr_tail);
     c->total_cost = 0; /* the next process counts from nothing */
     c->total_known = true;
@@ -413,23 +378,9 @@ static void claude_end(void *state, struct agent_dec *d, int code, int sig,
 
 static int claude_message(const char *text, size_t len, struct buf *out, struct err *e)
 {
-    size_t at = out->len;
-
-    if (!len)
-        return err_set(e, ERR_INVALID, "an empty message cannot be sent");
-    if (len > LIM_MESSAGE_BYTES)
-        return err_set(e, ERR_LIMIT, "a message of %zu bytes cannot be sent: %u are the limit",
-                       len, LIM_MESSAGE_BYTES);
-    if (buf_adds(out, "{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":"
-                      "[{\"type\":\"text\",\"text\":") != 0 ||
-        buf_add_json(out, text, len) != 0 || buf_adds(out, "}]}}\n") != 0) {
-        buf_truncate(out, at);
-        return err_set(e, ERR_LIMIT, "a message cannot be sent: it is too long");
-    }
-    /* a line break too many would be a line that is no JSON, and claude ends at it */
-    if ((char *)memchr(out->p + at, '\n', out->len - at) != out->p + out->len - 1)
-        BUG("a message became more than one line");
-    return 0;
+    return agent_line_message("{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":"
+                              "[{\"type\":\"text\",\"text\":",
+                              text, len, "}]}}", out, e);
 }
 
 static int claude_interrupt(const char *request_id, struct buf *out)

@@ -73,7 +73,7 @@ static char *title_of(const struct cJSON *request, const struct cJSON *questions
     char *title;
 
     if (!text)
-        return claude_title(json_get(request, "input"), json_str(request, "description", NULL));
+        return agent_calls_title(json_get(request, "input"), json_str(request, "description", NULL));
     for (const struct cJSON *q = json_first(questions); q; q = json_next(q))
         n++;
     title = n > 1 ? xasprintf("%s (and %zu more)", text, n - 1) : xstrdup(text);

@@ -15,15 +15,10 @@ struct claude_stream {
     int open; /* index of the block being streamed, -1 none */
 };
 
-struct claude_tool {
-    char *id, *name, *parent;
-    enum agent_tool_state state;
-};
-
 struct claude_ask;
 struct claude {
     ARR(struct claude_stream) streams;
-    ARR(struct claude_tool) tools;
+    struct agent_calls tools;
     struct claude_ask *asks; /* open questions */
     size_t n_asks;
     struct buf id;
@@ -35,14 +30,12 @@ struct claude {
 };
 
 /* A tool_use block, a tool_result block, a refusal (system line or an entry of
- * permission_denials), all still running at the end. */
+ * permission_denials). */
 void claude_tool_start(struct claude *c, struct agent_dec *d, const struct cJSON *block,
                        const char *parent);
 void claude_tool_result(struct claude *c, struct agent_dec *d, const struct cJSON *block,
                         const char *parent);
 void claude_denied(struct claude *c, struct agent_dec *d, const struct cJSON *j, bool notice);
-void claude_tools_close(struct claude *c, struct agent_dec *d);
-void claude_tools_free(struct claude *c);
 /* --- claude_ask.c: questions. A request; taken back by the CLI; answered, as it repeats;
  * the tool's call ended; all that are open at the end of the turn or of the process. */
 void claude_ask(struct claude *c, struct agent_dec *d, const struct cJSON *j);
@@ -54,10 +47,6 @@ void claude_asks_free(struct claude *c);
 int claude_answer(const struct agent_answer *a, struct buf *out, struct err *e);
 
 void claude_result(struct claude *c, struct agent_dec *d, const struct cJSON *j);
-/* A count or status of at least 0; 0 when it is absent or none. */
-int claude_int(const struct cJSON *j, const char *name);
-/* One line that says what a tool does; new string or NULL. */
-char *claude_title(const struct cJSON *input, const char *fallback);
 /* Class from the status, else from the CLI's error code, else from the text. */
 enum agent_error_class claude_error_class(int status, const char *code, const char *text);
 

@@ -8,86 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_TOOLS 1024 /* calls remembered; the oldest goes */
-#define TITLE_BYTES 200
-
 /* --- tools ------------------------------------------------------------------------ */
-
-static void tool_clear(struct claude_tool *t)
-{
-    free(t->id);
-    free(t->name);
-    free(t->parent);
-}
-
-void claude_tools_free(struct claude *c)
-{
-    for (size_t i = 0; i < c->tools.n; i++)
-        tool_clear(&c->tools.v[i]);
-    ARR_RELEASE(&c->tools);
-}
-
-/* The record of a call; a new one when it is not known. */
-static struct claude_tool *tool_at(struct claude *c, const char *id)
-{
-    struct claude_tool *t;
-
-    for (size_t i = c->tools.n; i > 0; i--)
-        if (strcmp(c->tools.v[i - 1].id, id) == 0)
-            return &c->tools.v[i - 1];
-    if (c->tools.n == MAX_TOOLS) {
-        tool_clear(&c->tools.v[0]);
-        ARR_REMOVE(&c->tools, 0);
-    }
-    t = ARR_PUSH(&c->tools);
-    t->id = xstrdup(id);
-    t->state = AGENT_TOOL_RUNNING;
-    return t;
-}
-
-static void tool_set(struct claude_tool *t, const char *name, const char *parent)
-{
-    if (name) {
-        free(t->name);
-        t->name = xstrdup(name);
-    }
-    if (parent) {
-        free(t->parent);
-        t->parent = xstrdup(parent);
-    }
-}
-
-static void emit_tool(struct agent_dec *d, const struct claude_tool *t, struct agent_event *ev)
-{
-    ev->id = t->id;
-    ev->name = t->name;
-    ev->parent = t->parent;
-    ev->state = t->state;
-    agent_dec_emit(d, ev);
-}
-
-char *claude_title(const struct cJSON *input, const char *fallback)
-{
-    static const char *const keys[] = {"command", "file_path",   "notebook_path",
-                                       "pattern", "path",        "url",
-                                       "query",   "description", "prompt"};
-    const char *s = NULL;
-    size_t n;
-
-    for (size_t i = 0; !s && i < sizeof(keys) / sizeof(keys[0]); i++)
-        s = json_str(input, keys[i], NULL);
-    if (!s)
-        s = fallback;
-    if (!s)
-        return NULL;
-    n = strcspn(s, "\r\n");
-    if (n > TITLE_BYTES) {
-        n = TITLE_BYTES;
-        while (n && ((unsigned char)s[n] & 0xC0) == 0x80)
-            n--;
-    }
-    return s[n] ? xasprintf("%.*s…", (int)n, s) : xstrdup(s);
-}
 
 void claude_tool_start(struct claude *c, struct agent_dec *d, const struct cJSON *block,
                        const char *parent)
@@ -95,37 +16,17 @@ void claude_tool_start(struct claude *c, struct agent_dec *d, const struct cJSON
     const char *id = json_str(block, "id", NULL);
     const struct cJSON *input = json_get(block, "input");
     struct agent_event ev = AGENT_EVENT(AGENT_TOOL);
-    struct claude_tool *t;
+    struct agent_call *t;
 
     if (!id)
         return;
-    t = tool_at(c, id);
-    tool_set(t, json_str(block, "name", NULL), parent);
-    ev.title = claude_title(input, NULL);
+    t = agent_calls_at(&c->tools, id);
+    agent_call_set(t, json_str(block, "name", NULL), parent);
+    ev.title = agent_calls_title(input, NULL);
     ev.input = input ? json_text(input) : NULL;
-    emit_tool(d, t, &ev);
+    agent_call_emit(d, t, &ev);
     free(ev.title);
     free(ev.input);
-}
-
-/* Content of a result: a string, or blocks of which the text is kept. */
-static char *result_text(const struct cJSON *content)
-{
-    struct buf b = BUF_INIT;
-
-    if (json_is_string(content))
-        return xstrdup(json_str_of(content));
-    for (const struct cJSON *k = json_first(content); k; k = json_next(k)) {
-        const char *text = json_str(k, "text", NULL);
-
-        if (b.len)
-            buf_addc(&b, '\n');
-        if (text)
-            buf_adds(&b, text);
-        else
-            buf_addf(&b, "[%s]", json_str(k, "type", "data"));
-    }
-    return buf_detach(&b, NULL);
 }
 
 /* A failing command's output begins with its status. */
@@ -144,18 +45,18 @@ void claude_tool_result(struct claude *c, struct agent_dec *d, const struct cJSO
     const char *id = json_str(block, "tool_use_id", NULL);
     bool failed = json_bool(block, "is_error", false);
     struct agent_event ev = AGENT_EVENT(AGENT_TOOL);
-    struct claude_tool *t;
+    struct agent_call *t;
 
     if (!id)
         return;
-    t = tool_at(c, id);
-    tool_set(t, NULL, parent);
+    t = agent_calls_at(&c->tools, id);
+    agent_call_set(t, NULL, parent);
     if (t->state != AGENT_TOOL_DENIED)
         t->state = failed ? AGENT_TOOL_FAILED : AGENT_TOOL_OK;
-    ev.output = result_text(json_get(block, "content"));
+    ev.output = agent_calls_text(json_get(block, "content"));
     if (failed)
         ev.exit_code = exit_code_of(ev.output);
-    emit_tool(d, t, &ev);
+    agent_call_emit(d, t, &ev);
     free(ev.output);
     claude_ask_call_ended(c, d, id);
 }
@@ -165,13 +66,13 @@ void claude_denied(struct claude *c, struct agent_dec *d, const struct cJSON *j,
     const char *id = json_str(j, "tool_use_id", NULL), *message = json_str(j, "message", NULL);
     const char *name = json_str(j, "tool_name", NULL);
     struct agent_event tool = AGENT_EVENT(AGENT_TOOL), ev = AGENT_EVENT(AGENT_NOTICE);
-    struct claude_tool *t = id ? tool_at(c, id) : NULL;
+    struct agent_call *t = id ? agent_calls_at(&c->tools, id) : NULL;
 
     if (t && t->state != AGENT_TOOL_DENIED) {
         t->state = AGENT_TOOL_DENIED;
-        tool_set(t, name, NULL);
+        agent_call_set(t, name, NULL);
         tool.output = (char *)message;
-        emit_tool(d, t, &tool);
+        agent_call_emit(d, t, &tool);
     }
     if (!notice)
         return;
@@ -182,34 +83,13 @@ void claude_denied(struct claude *c, struct agent_dec *d, const struct cJSON *j,
     free(ev.text);
 }
 
-void claude_tools_close(struct claude *c, struct agent_dec *d)
-{
-    for (size_t i = 0; i < c->tools.n; i++) {
-        struct agent_event ev = AGENT_EVENT(AGENT_TOOL);
-
-        if (c->tools.v[i].state != AGENT_TOOL_RUNNING)
-            continue;
-        c->tools.v[i].state = AGENT_TOOL_UNKNOWN;
-        emit_tool(d, &c->tools.v[i], &ev);
-    }
-}
-
 /* --- usage ---------------------------------------------------------------------------- */
 
-/* Counts come from outside: none below zero, no sum that overflows. */
+/* Counts come from outside: no sum that overflows. */
 static void add_tokens(int64_t *sum, const struct cJSON *j, const char *name)
 {
-    int64_t n = json_i64(j, name, 0);
-
-    if (n > 0 && *sum < INT64_MAX / 2)
-        *sum += n; /* n is at most 2^53 */
-}
-
-int claude_int(const struct cJSON *j, const char *name)
-{
-    int64_t n = json_i64(j, name, 0);
-
-    return n < 0 || n > INT_MAX ? 0 : (int)n;
+    if (*sum < INT64_MAX / 2)
+        *sum += agent_line_count(j, name);
 }
 
 /* Tokens and cost per model since the last result; false when it names none. */
@@ -343,9 +223,9 @@ void claude_result(struct claude *c, struct agent_dec *d, const struct cJSON *j)
     for (; k; k = json_next(k))
         claude_denied(c, d, k, false);
     claude_asks_end(c, d);
-    claude_tools_close(c, d);
+    agent_calls_close(&c->tools, d);
     emit_usage(c, d, j);
-    ev.http_status = claude_int(j, "api_error_status");
+    ev.http_status = agent_line_int(j, "api_error_status");
     if (ev.outcome == AGENT_FAILED || ev.outcome == AGENT_TRUNCATED) {
         ev.text = error_text(j);
         ev.error_class = ev.outcome == AGENT_TRUNCATED

@@ -1,0 +1,119 @@
+/* Tools that an agent called: what is known of each, until it is heard of no more. */
+#include "agent_priv.h"
+
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_CALLS 1024 /* calls remembered; the oldest goes */
+#define TITLE_BYTES 200
+
+static void call_clear(struct agent_call *t)
+{
+    free(t->id);
+    free(t->name);
+    free(t->parent);
+}
+
+void agent_calls_release(struct agent_calls *c)
+{
+    for (size_t i = 0; i < c->v.n; i++)
+        call_clear(&c->v.v[i]);
+    ARR_RELEASE(&c->v);
+}
+
+struct agent_call *agent_calls_at(struct agent_calls *c, const char *id)
+{
+    struct agent_call *t;
+
+    for (size_t i = c->v.n; i > 0; i--)
+        if (strcmp(c->v.v[i - 1].id, id) == 0)
+            return &c->v.v[i - 1];
+    if (c->v.n == MAX_CALLS) {
+        call_clear(&c->v.v[0]);
+        ARR_REMOVE(&c->v, 0);
+    }
+    t = ARR_PUSH(&c->v);
+    t->id = xstrdup(id);
+    t->state = AGENT_TOOL_RUNNING;
+    return t;
+}
+
+void agent_call_set(struct agent_call *t, const char *name, const char *parent)
+{
+    if (name) {
+        free(t->name);
+        t->name = xstrdup(name);
+    }
+    if (parent) {
+        free(t->parent);
+        t->parent = xstrdup(parent);
+    }
+}
+
+void agent_call_emit(struct agent_dec *d, const struct agent_call *t, struct agent_event *ev)
+{
+    ev->id = t->id;
+    ev->name = t->name;
+    ev->parent = t->parent;
+    ev->state = t->state;
+    agent_dec_emit(d, ev);
+}
+
+void agent_calls_close(struct agent_calls *c, struct agent_dec *d)
+{
+    for (size_t i = 0; i < c->v.n; i++) {
+        struct agent_event ev = AGENT_EVENT(AGENT_TOOL);
+
+        if (c->v.v[i].state != AGENT_TOOL_RUNNING)
+            continue;
+        c->v.v[i].state = AGENT_TOOL_UNKNOWN;
+        agent_call_emit(d, &c->v.v[i], &ev);
+    }
+}
+
+char *agent_calls_line(const char *s)
+{
+    size_t n = strcspn(s, "\r\n");
+
+    if (n > TITLE_BYTES) {
+        n = TITLE_BYTES;
+        while (n && ((unsigned char)s[n] & 0xC0) == 0x80)
+            n--;
+    }
+    return s[n] ? xasprintf("%.*s…", (int)n, s) : xstrdup(s);
+}
+
+char *agent_calls_title(const struct cJSON *input, const char *fallback)
+{
+    static const char *const keys[] = {
+        "command", "file_path", "filePath", "notebook_path", "absolute_path", "pattern",
+        "path",    "url",       "query",    "description",   "prompt"};
+    const char *s = NULL;
+
+    for (size_t i = 0; !s && i < sizeof(keys) / sizeof(keys[0]); i++)
+        s = json_str(input, keys[i], NULL);
+    if (!s)
+        s = fallback;
+    return s ? agent_calls_line(s) : NULL;
+}
+
+char *agent_calls_text(const struct cJSON *content)
+{
+    struct buf b = BUF_INIT;
+
+    if (json_is_string(content))
+        return xstrdup(json_str_of(content));
+    for (const struct cJSON *k = json_first(content); k; k = json_next(k)) {
+        const char *text = json_str(k, "text", NULL);
+
+        if (b.len)
+            buf_addc(&b, '\n');
+        if (text)
+            buf_adds(&b, text);
+        else
+            buf_addf(&b, "[%s]", json_str(k, "type", "data"));
+    }
+    return buf_detach(&b, NULL);
+}
