@@ -141,20 +141,20 @@ static char *describe(const struct cJSON *item, struct agent_event *ev)
         }
         free(bare);
         ev->output = xstrdup(json_str(item, "aggregated_output", NULL));
-        return xstrdup("shell");
+        return xstrdup(type);
     }
     if (str_eq(type, "file_change")) {
         ev->title = change_title(item);
         ev->input = json_text(json_get(item, "changes"));
-        return xstrdup("edit");
+        return xstrdup(type);
     }
     if (str_eq(type, "todo_list")) {
         ev->output = todo_text(item);
-        return xstrdup("todo");
+        return xstrdup(type);
     }
     if (str_eq(type, "web_search")) {
         ev->title = query ? agent_calls_line(query) : NULL;
-        return xstrdup("web_search");
+        return xstrdup(type);
     }
     ev->title = agent_calls_title(args, NULL);
     ev->input = args ? json_text(args) : NULL;

@@ -16,7 +16,6 @@ struct opencode {
     int http_status;
     enum agent_error_class cls;
     char *reason; /* of the last step's end */
-    bool denied;  /* the last tool was refused */
     bool aborted;
 };
 
@@ -34,7 +33,7 @@ static void reset_turn(struct opencode *o)
     o->error = o->reason = NULL;
     o->http_status = 0;
     o->cls = AGENT_ERR_NONE;
-    o->denied = o->aborted = false;
+    o->aborted = false;
 }
 
 static void opencode_free(void *state)
@@ -85,16 +84,17 @@ static void on_tool(struct opencode *o, struct agent_dec *d, const struct cJSON 
     int64_t code = json_i64(json_get(st, "metadata"), "exit", -1);
     struct agent_event ev = AGENT_EVENT(AGENT_TOOL);
     struct agent_call *t;
+    bool denied;
 
     if (!id)
         return;
     t = agent_calls_at(&o->calls, id);
     agent_call_set(t, json_str(part, "tool", NULL), NULL);
     ev.exit_code = code >= 0 && code <= 0xffff ? (int)code : -1;
-    o->denied = error && (strstr(error, "rejected permission") ||
-                          strstr(error, "a rule which prevents"));
+    denied = error &&
+             (strstr(error, "rejected permission") || strstr(error, "a rule which prevents"));
     if (str_eq(json_str(st, "status", NULL), "error"))
-        t->state = o->denied ? AGENT_TOOL_DENIED : AGENT_TOOL_FAILED;
+        t->state = denied ? AGENT_TOOL_DENIED : AGENT_TOOL_FAILED;
     else /* a command that failed is completed too */
         t->state = ev.exit_code > 0 ? AGENT_TOOL_FAILED : AGENT_TOOL_OK;
     ev.title = agent_calls_title(input, title && *title ? title : NULL);
@@ -173,10 +173,11 @@ static void opencode_line(void *state, struct agent_dec *d, const char *s, size_
     json_free(j);
 }
 
-/* Did the stream say enough for a status of 0 to be believed? */
+/* Did the stream say enough for a status of 0 to be believed? A run that stops at a refused
+ * tool ends like a good one. */
 static bool finished(const struct opencode *o)
 {
-    return o->reason && (!str_eq(o->reason, "tool-calls") || o->denied);
+    return o->reason && !str_eq(o->reason, "tool-calls");
 }
 
 static void end_turn(struct opencode *o, struct agent_dec *d)
