@@ -1,5 +1,5 @@
 /* Claude's stream-json, written by hand: field names and order of lines as the
- * real one prints them. Usage is zero because no model is asked. */
+ * real one prints them. Usage is zero where no model is played. */
 #include "demo_agent.h"
 #include <cct/util/clock.h>
 #include <cct/util/str.h>
@@ -10,22 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define DELTA_BYTES 48 /* text arrives in pieces, like a model's */
-#define MODEL "demo"
+#define PIECE_BYTES 48
 
-static void uuid(char dst[40])
-{
-    unsigned char r[16];
-    char hex[33];
-    rand_bytes(r, sizeof(r));
-    r[6] = (unsigned char)((r[6] & 0x0F) | 0x40);
-    r[8] = (unsigned char)((r[8] & 0x3F) | 0x80);
-    hex_encode(hex, r, sizeof(r));
-    snprintf(dst, 40, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16, hex + 20);
-}
-
-/* Nobody to talk to is the end of the agent. */
-static void emit(struct demo_out *o, struct buf *b)
+void demo_out_emit(struct demo_out *o, struct buf *b)
 {
     size_t at = 0;
     buf_addc(b, '\n');
@@ -52,11 +39,11 @@ static void line_begin(struct jw *w, struct buf *b, const char *type)
 static void line_end(struct demo_out *o, struct jw *w, struct buf *b)
 {
     char id[40];
-    uuid(id);
+    rand_uuid(id);
     jw_str(w, "session_id", o->session);
     jw_str(w, "uuid", id);
     jw_end(w);
-    emit(o, b);
+    demo_out_emit(o, b);
 }
 
 static void timestamp(struct jw *w)
@@ -66,21 +53,23 @@ static void timestamp(struct jw *w)
     jw_str(w, "timestamp", t);
 }
 
-static void usage(struct jw *w)
+static void usage(struct jw *w, const struct demo_usage *u)
 {
     jw_obj(w, "usage");
-    jw_i64(w, "input_tokens", 0);
+    jw_i64(w, "input_tokens", u->in);
     jw_i64(w, "cache_creation_input_tokens", 0);
-    jw_i64(w, "cache_read_input_tokens", 0);
-    jw_i64(w, "output_tokens", 0);
+    jw_i64(w, "cache_read_input_tokens", u->cached);
+    jw_i64(w, "output_tokens", u->out);
     jw_end(w);
 }
 
-void demo_out_start(struct demo_out *o, int fd)
+static const struct demo_usage nothing = {0};
+
+void demo_out_start(struct demo_out *o, int fd, const char *session)
 {
     memset(o, 0, sizeof(*o));
     o->fd = fd;
-    uuid(o->session);
+    str_copy(o->session, sizeof(o->session), session);
 }
 
 void demo_out_release(struct demo_out *o)
@@ -113,14 +102,16 @@ void demo_out_init(struct demo_out *o)
     jw_end(&w);
     jw_arr(&w, "mcp_servers");
     jw_end(&w);
-    jw_str(&w, "model", MODEL);
+    jw_str(&w, "model", DEMO_MODEL);
     jw_str(&w, "permissionMode", "bypassPermissions");
-    jw_str(&w, "apiKeySource", MODEL);
+    jw_str(&w, "apiKeySource", DEMO_MODEL);
     jw_str(&w, "claude_code_version", "demo-" CCT_VERSION);
     line_end(o, &w, &b);
     free(cwd);
     o->turn_mono = clock_mono_ms();
     o->nmessages = 0;
+    o->turn = nothing;
+    o->streaming = false;
     buf_clear(&o->last);
     status(o);
 }
@@ -133,7 +124,7 @@ void demo_out_echo(struct demo_out *o, const struct cJSON *line)
     const struct cJSON *message = json_get(line, "message");
     const char *text = json_str(message, "content", NULL);
     char *content = text == NULL ? json_text(json_get(message, "content")) : NULL;
-    uuid(id);
+    rand_uuid(id);
     line_begin(&w, &b, "user");
     jw_obj(&w, "message");
     jw_str(&w, "role", "user");
@@ -149,7 +140,7 @@ void demo_out_echo(struct demo_out *o, const struct cJSON *line)
     timestamp(&w);
     jw_bool(&w, "isReplay", true);
     jw_end(&w);
-    emit(o, &b);
+    demo_out_emit(o, &b);
 }
 
 /* A stream_event line is open up to its "event" object. */
@@ -180,11 +171,11 @@ void demo_out_message_begin(struct demo_out *o)
     jw_str(&w, "id", o->message);
     jw_str(&w, "type", "message");
     jw_str(&w, "role", "assistant");
-    jw_str(&w, "model", MODEL);
+    jw_str(&w, "model", DEMO_MODEL);
     jw_arr(&w, "content");
     jw_end(&w);
     jw_null(&w, "stop_reason");
-    usage(&w);
+    usage(&w, &nothing);
     jw_end(&w);
     event_end(o, &w, &b);
 }
@@ -226,7 +217,7 @@ static void deltas(struct demo_out *o, const char *type, const char *field, cons
     size_t len = strlen(text), at = 0;
     while (at < len) {
         size_t n = 0;
-        while (n < DELTA_BYTES && at + n < len) {
+        while (n < PIECE_BYTES && at + n < len) {
             uint32_t cp;
             size_t step = utf8_decode(text + at + n, len - at - n, &cp);
             n += step > 0 ? step : len - at - n;
@@ -246,13 +237,13 @@ static void whole(struct demo_out *o, const char *block)
     jw_str(&w, "id", o->message);
     jw_str(&w, "type", "message");
     jw_str(&w, "role", "assistant");
-    jw_str(&w, "model", MODEL);
+    jw_str(&w, "model", DEMO_MODEL);
     jw_arr(&w, "content");
     jw_raw(&w, NULL, block);
     jw_end(&w);
     jw_null(&w, "stop_reason");
     jw_null(&w, "stop_sequence");
-    usage(&w);
+    usage(&w, &nothing);
     jw_end(&w);
     jw_null(&w, "parent_tool_use_id");
     timestamp(&w);
@@ -273,12 +264,20 @@ static void block_start(struct demo_out *o, const char *block)
     event_end(o, &w, &b);
 }
 
-void demo_out_text(struct demo_out *o, const char *text)
+void demo_out_text_begin(struct demo_out *o)
+{
+    block_start(o, "{\"type\":\"text\",\"text\":\"\"}");
+}
+
+void demo_out_text_delta(struct demo_out *o, const char *text, size_t len)
+{
+    delta(o, "text_delta", "text", text, len);
+}
+
+void demo_out_text_end(struct demo_out *o, const char *text)
 {
     struct buf b = BUF_INIT;
     struct jw w;
-    block_start(o, "{\"type\":\"text\",\"text\":\"\"}");
-    deltas(o, "text_delta", "text", text);
     jw_init(&w, &b);
     jw_obj(&w, NULL);
     jw_str(&w, "type", "text");
@@ -304,9 +303,8 @@ static char *tool_block(const char *id, const char *name, const char *input)
     return buf_detach(&b, NULL);
 }
 
-void demo_out_tool(struct demo_out *o, char *id, const char *name, const char *input)
+void demo_out_tool(struct demo_out *o, const char *id, const char *name, const char *input)
 {
-    snprintf(id, 40, "toolu_demo%.8s%06u", o->session, ++o->serial);
     char *empty = tool_block(id, name, "{}"), *full = tool_block(id, name, input);
     block_start(o, empty);
     deltas(o, "input_json_delta", "partial_json", input);
@@ -343,25 +341,62 @@ void demo_out_interrupted(struct demo_out *o)
     struct buf b;
     struct jw w;
     line_begin(&w, &b, "user");
-    jw_raw(
-        &w, "message",
-        "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"[Request interrupted by "
-        "user for tool use]\"}]}");
+    jw_raw(&w, "message",
+           o->streaming ? "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":"
+                          "\"[Request interrupted by user]\"}]}"
+                        : "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":"
+                          "\"[Request interrupted by user for tool use]\"}]}");
     jw_null(&w, "parent_tool_use_id");
     timestamp(&w);
     line_end(o, &w, &b);
+}
+
+/* What the turn cost: of this process so far, and by model since the last result. */
+static void price(struct demo_out *o, struct jw *w)
+{
+    double cost = demo_cost(&o->turn);
+    o->cost += cost;
+    jw_num(w, "total_cost_usd", o->cost);
+    usage(w, &o->turn);
+    jw_raw(w, "modelUsage", "{}");
+    jw_obj(w, "model_usage_since_last_result");
+    if (o->turn.in > 0) {
+        jw_obj(w, DEMO_MODEL);
+        jw_i64(w, "inputTokens", o->turn.in);
+        jw_i64(w, "outputTokens", o->turn.out);
+        jw_i64(w, "cacheReadInputTokens", o->turn.cached);
+        jw_i64(w, "cacheCreationInputTokens", 0);
+        jw_num(w, "costUSD", cost);
+        jw_end(w);
+    }
+    jw_end(w);
+}
+
+static void result_begin(struct demo_out *o, struct jw *w, struct buf *b, const char *subtype,
+                         bool is_error)
+{
+    line_begin(w, b, "result");
+    jw_str(w, "subtype", subtype);
+    jw_bool(w, "is_error", is_error);
+    jw_i64(w, "duration_ms", clock_mono_ms() - o->turn_mono);
+    jw_i64(w, "duration_api_ms", 0);
+    jw_i64(w, "num_turns", o->nmessages);
+}
+
+static void result_end(struct demo_out *o, struct jw *w, struct buf *b)
+{
+    price(o, w);
+    jw_arr(w, "permission_denials");
+    jw_end(w);
+    jw_i64(w, "result_index", o->results++);
+    line_end(o, w, b);
 }
 
 void demo_out_result(struct demo_out *o, bool aborted)
 {
     struct buf b;
     struct jw w;
-    line_begin(&w, &b, "result");
-    jw_str(&w, "subtype", aborted ? "error_during_execution" : "success");
-    jw_bool(&w, "is_error", aborted);
-    jw_i64(&w, "duration_ms", clock_mono_ms() - o->turn_mono);
-    jw_i64(&w, "duration_api_ms", 0);
-    jw_i64(&w, "num_turns", o->nmessages);
+    result_begin(o, &w, &b, aborted ? "error_during_execution" : "success", aborted);
     if (aborted) {
         jw_arr(&w, "errors");
         jw_str(&w, NULL, "interrupted by the user");
@@ -371,15 +406,82 @@ void demo_out_result(struct demo_out *o, bool aborted)
         jw_null(&w, "api_error_status");
     }
     jw_str(&w, "stop_reason", aborted ? "tool_use" : "end_turn");
-    jw_str(&w, "terminal_reason", aborted ? "aborted_tools" : "completed");
-    jw_num(&w, "total_cost_usd", 0);
-    usage(&w);
-    jw_raw(&w, "modelUsage", "{}");
-    jw_raw(&w, "model_usage_since_last_result", "{}");
-    jw_arr(&w, "permission_denials");
+    jw_str(&w, "terminal_reason",
+           !aborted       ? "completed"
+           : o->streaming ? "aborted_streaming"
+                          : "aborted_tools");
+    result_end(o, &w, &b);
+}
+
+void demo_out_failed(struct demo_out *o, int status_code, const char *code, const char *text)
+{
+    struct buf b;
+    struct jw w;
+    line_begin(&w, &b, "assistant");
+    jw_obj(&w, "message");
+    jw_str(&w, "id", "msg_synthetic");
+    jw_str(&w, "model", "<synthetic>");
+    jw_str(&w, "role", "assistant");
+    jw_arr(&w, "content");
+    jw_obj(&w, NULL);
+    jw_str(&w, "type", "text");
+    jw_str(&w, "text", text);
     jw_end(&w);
-    jw_i64(&w, "result_index", o->results++);
+    jw_end(&w);
+    jw_end(&w);
+    jw_null(&w, "parent_tool_use_id");
+    jw_str(&w, "error", code);
     line_end(o, &w, &b);
+    result_begin(o, &w, &b, "success", true);
+    jw_str(&w, "result", text);
+    if (status_code)
+        jw_i64(&w, "api_error_status", status_code);
+    jw_str(&w, "stop_reason", "stop_sequence");
+    jw_str(&w, "terminal_reason", "api_error");
+    result_end(o, &w, &b);
+}
+
+void demo_out_retry(struct demo_out *o, int attempt, int max, int status_code, const char *code)
+{
+    struct buf b;
+    struct jw w;
+    line_begin(&w, &b, "system");
+    jw_str(&w, "subtype", "api_retry");
+    jw_i64(&w, "attempt", attempt);
+    jw_i64(&w, "max_retries", max);
+    jw_num(&w, "retry_delay_ms", 0.5);
+    jw_i64(&w, "error_status", status_code);
+    jw_str(&w, "error", code);
+    line_end(o, &w, &b);
+}
+
+/* --- control ------------------------------------------------------------------ */
+
+void demo_out_ask(struct demo_out *o, const char *request_id, const char *tool,
+                  const char *input, const char *call_id)
+{
+    struct buf b;
+    struct jw w;
+    line_begin(&w, &b, "control_request");
+    jw_str(&w, "request_id", request_id);
+    jw_obj(&w, "request");
+    jw_str(&w, "subtype", "can_use_tool");
+    jw_str(&w, "tool_name", tool);
+    jw_raw(&w, "input", input);
+    jw_str(&w, "tool_use_id", call_id);
+    jw_end(&w);
+    jw_end(&w);
+    demo_out_emit(o, &b);
+}
+
+void demo_out_ask_cancelled(struct demo_out *o, const char *request_id)
+{
+    struct buf b;
+    struct jw w;
+    line_begin(&w, &b, "control_cancel_request");
+    jw_str(&w, "request_id", request_id);
+    jw_end(&w);
+    demo_out_emit(o, &b);
 }
 
 void demo_out_control(struct demo_out *o, const char *request_id, const char *error)
@@ -394,5 +496,5 @@ void demo_out_control(struct demo_out *o, const char *request_id, const char *er
         jw_str(&w, "error", error);
     jw_end(&w);
     jw_end(&w);
-    emit(o, &b);
+    demo_out_emit(o, &b);
 }

@@ -175,9 +175,7 @@ static int cmd_as_root(int argc, char **argv)
 
 static int cmd_agent(int argc, char **argv)
 {
-    (void)argc;
-    (void)argv; /* told like a real agent, it takes and ignores their options */
-    return demo_agent_main();
+    return demo_agent_main(argc, argv);
 }
 
 static int cmd_version(int argc, char **argv)

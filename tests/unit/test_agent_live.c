@@ -55,6 +55,11 @@ static void say(const struct agent_adapter *a, const char *text, struct buf *in)
     assert_int_equal(a->encode_message(text, strlen(text), in, &e), 0);
 }
 
+static int demo(void)
+{
+    return demo_agent_main(0, NULL);
+}
+
 static void test_demo(void **state)
 {
     const struct agent_adapter *a = agent_adapter_find("claude");
@@ -70,7 +75,7 @@ static void test_demo(void **state)
     say(a, "help", &in);
     say(a, "run echo out; exit 3", &in);
     say(a, "write a.txt: two\nlines", &in);
-    code = run(demo_agent_main, &in, &out);
+    code = run(demo, &in, &out);
     assert_int_equal(code, 0);
     assert_int_equal(unlink("a.txt"), 0); /* it was written for real */
     assert_int_equal(chdir(old), 0);

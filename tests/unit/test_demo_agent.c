@@ -287,7 +287,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_decoded),
     };
     if (argc > 1 && strcmp(argv[1], "--agent") == 0)
-        return demo_agent_main();
+        return demo_agent_main(argc - 2, argv + 2);
     signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests(tests, up, down);
 }

@@ -52,8 +52,8 @@ int init_main(void);
 #define INIT_AS_ROOT "as-root"
 #define INIT_IS_ROOT "is-root" /* subcommand: exit status 0 for uid 0, else 3 */
 int init_as_root(char **argv);
-/* Subcommand `demo-agent`: the built-in agent that has no model behind it; speaks
- * Claude's stream-json on stdin/stdout. */
-int demo_agent_main(void);
+/* Subcommand `demo-agent [--as CLI] [its options]`: the built-in agent that has no model
+ * behind it; speaks Claude's stream-json on stdin/stdout, or as another CLI does. */
+int demo_agent_main(int argc, char **argv);
 
 #endif
