@@ -125,6 +125,15 @@ uint64_t app_raw(struct app *a, uint64_t sandbox, uint64_t from, bool follow,
 uint64_t app_events(struct app *a, uint64_t sandbox, bool follow,
                     void (*fn)(void *ctx, const char *json, size_t len), void *ctx);
 
+/* The transcript as kept here (cct/model/export.h): to a new file at `path` (EV_DONE: its
+ * name), or with path NULL in pieces to fn. A name that is taken is ERR_CONFLICT. */
+uint64_t app_export(struct app *a, uint64_t sandbox, int format, const char *path,
+                    void (*fn)(void *ctx, const char *data, size_t len), void *ctx);
+/* What was said anywhere (sandbox 0), newest first, as store_search() takes it: EV_HITS with
+ * the same req_id, also kept in the model; then EV_DONE. */
+uint64_t app_search(struct app *a, const char *words, uint64_t sandbox, size_t limit,
+                    uint64_t before, bool whole);
+
 /* --- sandboxes that cc-tui did not make, and processes in any ------------------ */
 
 /* Somebody looks at its processes (EV_PROCS, renewed every few seconds): say so again

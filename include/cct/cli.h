@@ -89,6 +89,10 @@ enum cli_flag {
       "all of the project: {name} {branch} {project} in it are each one's own")                                 \
     X(LOGS, cli_logs, "logs", "lg log", "SANDBOX", 1, 1,                                       \
       CLI_BIT(FOLLOW) | CLI_BIT(RAW) | CLI_BIT(SYSTEM), "print what the agent put out")        \
+    X(EXPORT, cli_export, "export", "", "SANDBOX [FILE]", 1, 2, CLI_NONE,                      \
+      "print a transcript as Markdown, or write FILE by its ending: .md, .txt, .jsonl")        \
+    X(SEARCH, cli_search, "search", "find", "WORDS...", 1, -1, CLI_BIT(ALL),                   \
+      "find what was ever said, newest first: words, \"a phrase\", -without, in:NAME")         \
     X(INTERRUPT, cli_interrupt, "interrupt", "int", "SANDBOX", 1, 1, CLI_BIT(DRY_RUN),         \
       "interrupt the agent's turn")                                                            \
     X(RESTART, cli_restart, "restart", "", "SANDBOX", 1, 1, CLI_BIT(DRY_RUN),                  \

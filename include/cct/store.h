@@ -74,6 +74,7 @@ struct st_hit {
     uint64_t offset;       /* key of the event in that run */
     uint32_t index;
     int64_t time_ms;
+    char *name, *sandbox_id; /* of the sandbox; may be NULL */
     char *who;             /* "you", "agent", "tool" */
     char *text;            /* a part of it, cleaned; each match stands between \x02 and \x03 */
 };
@@ -227,8 +228,8 @@ void store_raw(struct store *s, uint64_t run, uint64_t offset, size_t max, struc
 void store_runs(struct store *s, uint64_t sandbox, struct st_to to);
 
 /* Full text search over what users and agents said and what tools were called. words: as
- * typed; words and "phrases" that must all be there, the last word may be a begin, -word
- * must not be there; any text is a valid question. sandbox 0: of all; at most `limit` hits
+ * typed; words and "phrases" that must all be there, the last word may be a begin (or any: beg*), -word
+ * must not be there, in:NAME is the name or id of a sandbox; any text is a valid question. sandbox 0: of all; at most `limit` hits
  * older than the hit `before` (0: the newest). whole: what was written shortly before is
  * indexed first however long that takes (a minute at most), else for a few ms. */
 void store_search(struct store *s, const char *words, uint64_t sandbox, size_t limit,

@@ -94,3 +94,27 @@ uint64_t app_system_logs(struct app *a, uint64_t sandbox, bool follow, app_lines
     c->on = follow;
     return stream(a, c, fn, ctx);
 }
+
+uint64_t app_export(struct app *a, uint64_t sandbox, int format, const char *path,
+                    void (*fn)(void *ctx, const char *data, size_t len), void *ctx)
+{
+    struct cmd *c = app_cmd(a, CMD_EXPORT);
+
+    c->sandbox = sandbox;
+    c->n = format;
+    c->text = xstrdup(path);
+    return path ? app_post(a, c) : stream(a, c, fn, ctx);
+}
+
+uint64_t app_search(struct app *a, const char *words, uint64_t sandbox, size_t limit,
+                    uint64_t before, bool whole)
+{
+    struct cmd *c = app_cmd(a, CMD_SEARCH);
+
+    c->text = xstrdup(words);
+    c->sandbox = sandbox;
+    c->n = (int64_t)limit;
+    c->id = before;
+    c->on = whole;
+    return app_post(a, c);
+}

@@ -97,12 +97,16 @@ struct cli_app {
     struct cli_wait *waits; /* borrowed while they are waited for */
     size_t n_waits;
     bool progress;   /* tell kill-all's progress on stderr */
+    void (*see)(void *ctx, const struct msg *ev); /* shown each event, too; may be NULL */
+    void *see_ctx;
 };
 /* Start everything; follow_all stays off. 0 or a negative code. */
 int cli_app_open(struct cli_app *a, const struct cli *c, struct err *e);
 /* The same without a service: stored rows and keys are read, nothing is asked. With
  * `change` the stored keys can be changed. */
 int cli_app_open_keys(struct cli_app *a, const struct cli *c, bool change, struct err *e);
+/* The same for what is stored alone: no key is needed, nothing is asked of a service. */
+int cli_app_open_stored(struct cli_app *a, const struct cli *c, struct err *e);
 /* Ask for the vault's passphrase, once, and open it. */
 int cli_app_unlock(struct cli_app *a, struct err *e);
 /* End it in order. */

@@ -57,6 +57,8 @@ static void on_event(void *ctx, const struct msg *ev)
 {
     struct cli_app *a = ctx;
 
+    if (a->see)
+        a->see(a->see_ctx, ev);
     if (ev->type == EV_EVENT)
         tell_event(a, (const struct ev_event *)ev);
     if (ev->type == EV_KILL && a->progress)
@@ -142,6 +144,17 @@ int cli_app_open_keys(struct cli_app *a, const struct cli *c, bool change, struc
         rc = app_go_online(a->app, e);
     if (rc == 0 && change && app_vault_by_passphrase(a->app))
         rc = cli_app_unlock(a, e);
+    if (rc != 0 && a->app)
+        cli_app_close(a);
+    return rc;
+}
+
+int cli_app_open_stored(struct cli_app *a, const struct cli *c, struct err *e)
+{
+    int rc = begin(a, c, true, e);
+
+    if (rc == 0)
+        rc = app_go_online(a->app, e);
     if (rc != 0 && a->app)
         cli_app_close(a);
     return rc;

@@ -198,6 +198,8 @@ static bool must_wait(const struct jobs *j, const struct cmd *c)
     case CMD_LOAD_OLDER:
     case CMD_RENAME:
     case CMD_PROTECT:
+    case CMD_EXPORT:
+    case CMD_SEARCH:
         return !j->priv->rows_loaded;
     default:
         return !j->priv->rows_loaded || !j->priv->account_known;
@@ -333,6 +335,7 @@ static void on_stop(void *ctx)
     core_ask_release(j);
     core_local_release(j);
     core_looks_release(j);
+    core_exports_release(j);
     core_metrics_release(j);
     core_times_release(j);
     core_keys_release(j);

@@ -449,7 +449,8 @@ static void do_view(struct jobs *j, struct cmd *c, struct sandbox *row)
 
 static bool reads_only(enum cmd_type t)
 {
-    return t == CMD_FOLLOW || t == CMD_LOAD_OLDER || t == CMD_RAW || t == CMD_EVENTS;
+    return t == CMD_FOLLOW || t == CMD_LOAD_OLDER || t == CMD_RAW || t == CMD_EVENTS ||
+           t == CMD_EXPORT;
 }
 
 /* What a user does about processes and sandboxes that cc-tui did not make. */
@@ -490,6 +491,8 @@ static void on_sandbox(struct jobs *j, struct cmd *c)
         jobs_done(j, c->m.req_id, &j->priv->account_err, row->id);
     else if (is_foreign(t))
         core_foreign_action(j, c);
+    else if (t == CMD_EXPORT)
+        core_export(j, c, row);
     else if (reads_only(t))
         do_view(j, c, row);
     else if (t == CMD_SEND)
@@ -557,6 +560,9 @@ void core_action(struct jobs *j, struct cmd *c)
         break;
     case CMD_BROADCAST:
         core_broadcast(j, c);
+        break;
+    case CMD_SEARCH:
+        core_search(j, c);
         break;
     case CMD_SAY:
         jobs_say(j, (int)c->n, c->sandbox, "%s", c->text);

@@ -18,6 +18,7 @@
  *   core_messages.c  may it be sent; one message to several
  *   core_times.c     time asked for against time given
  *   core_looks.c     templates, builds and system logs, as lines of JSON
+ *   core_export.c    transcripts as files; search
  *   foreign*.c       processes that cc-tui did not start (foreign_priv.h) */
 #ifndef CCT_JOBS_CORE_PRIV_H
 #define CCT_JOBS_CORE_PRIV_H
@@ -32,6 +33,7 @@ struct act;
 struct adoption;
 struct ask;
 struct create;
+struct export;
 struct kill;
 struct keys;
 struct killall;
@@ -106,6 +108,7 @@ struct jobs_priv {
     ARR(struct create *) creates;
     ARR(struct act *) acts;
     ARR(struct mailing *) mailings;
+    ARR(struct export *) exports;
     ARR(struct kill *) kills;
     uint64_t proof_call;        /* the list that these wait for */
     struct e2b *proof_client;
@@ -377,6 +380,11 @@ int core_may_send(const struct sandbox *row, const char *text, bool wait, struct
 void core_post_message(struct jobs *j, const struct message *m);
 void core_broadcast(struct jobs *j, const struct cmd *c);
 void core_messages_release(struct jobs *j);
+
+/* --- core_export.c --------------------------------------------------------------- */
+void core_export(struct jobs *j, struct cmd *c, const struct sandbox *row);
+void core_search(struct jobs *j, struct cmd *c);
+void core_exports_release(struct jobs *j);
 
 /* --- foreign.c ------------------------------------------------------------------- */
 void core_foreign_init(struct jobs *j);

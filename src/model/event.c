@@ -97,6 +97,19 @@ static void free_broadcast(struct msg *m)
     free(ev);
 }
 
+static void free_hits(struct msg *m)
+{
+    struct ev_hits *ev = (struct ev_hits *)m;
+    for (size_t i = 0; i < ev->n; i++) {
+        free(ev->v[i].name);
+        free(ev->v[i].sandbox_id);
+        free(ev->v[i].who);
+        free(ev->v[i].text);
+    }
+    free(ev->v);
+    free(ev);
+}
+
 void *ev_new(enum ev_type t)
 {
     static const struct {
@@ -113,8 +126,9 @@ void *ev_new(enum ev_type t)
         [EV_LOADED] = {sizeof(struct msg), NULL},
         [EV_PROCS] = {sizeof(struct ev_procs), free_procs},
         [EV_BROADCAST] = {sizeof(struct ev_broadcast), free_broadcast},
+        [EV_HITS] = {sizeof(struct ev_hits), free_hits},
     };
-    if (t < EV_SANDBOXES || t >= sizeof(kinds) / sizeof(kinds[0]))
+    if (t < EV_SANDBOXES || (size_t)t >= sizeof(kinds) / sizeof(kinds[0]))
         BUG("no such event: %d", (int)t);
     struct msg *m = xcalloc(1, kinds[t].size);
     msg_init(m, t, kinds[t].size, kinds[t].free_fn);

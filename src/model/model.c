@@ -70,6 +70,8 @@ void model_free(struct model *m)
     free(m->project);
     if (m->kill)
         msg_free(&m->kill->m);
+    if (m->hits)
+        msg_free(&m->hits->m);
     map_free(m->priv->index, NULL);
     map_free(m->priv->transcripts, free_transcript);
     map_free(m->priv->procs, free_procs);
@@ -280,6 +282,21 @@ static void apply_procs(struct model *m, struct ev_procs *ev)
 }
 
 /* The event's memory becomes the model's: it is large and only the newest counts. */
+static void apply_hits(struct model *m, struct ev_hits *ev)
+{
+    struct ev_hits *k = ev_new(EV_HITS);
+    struct msg head = k->m;
+    *k = *ev;
+    k->m = head;
+    k->m.req_id = ev->m.req_id;
+    ev->v = NULL;
+    ev->n = 0;
+    if (m->hits)
+        msg_free(&m->hits->m);
+    m->hits = k;
+    m->hits_rev++;
+}
+
 static void apply_kill(struct model *m, struct ev_kill *ev)
 {
     struct ev_kill *k = ev_new(EV_KILL);
@@ -323,6 +340,9 @@ void model_apply(struct model *m, struct msg *ev)
         break;
     case EV_BROADCAST:
         apply_broadcast(m, (struct ev_broadcast *)e);
+        break;
+    case EV_HITS:
+        apply_hits(m, (struct ev_hits *)e);
         break;
     case EV_LOADED:
         m->loaded = true;

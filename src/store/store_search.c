@@ -283,37 +283,71 @@ static bool next_term(const char **at, struct term *t)
     t->s = p;
     t->len = strcspn(p, " \t\r\n");
     *at = p + t->len;
-    t->open = !**at && !t->not ;
+    t->open = !t->not && (!**at || t->s[t->len - 1] == '*');
     return true;
 }
 
-/* The question in FTS5's language, from any text; false: there is nothing to look for. */
-static bool make_match(const char *words, uint64_t sandbox, struct buf *b)
-{
-    struct buf without = BUF_INIT;
-    const char *at = words;
-    struct term t;
-    size_t n = 0;
+#define IN "in:"
 
-    buf_adds(b, "text:(");
-    while (next_term(&at, &t)) {
-        if (!has_word(t.s, t.len))
-            continue;
-        if (t.not ) {
-            buf_adds(&without, " NOT text:");
-            add_term(&without, t.s, t.len, false);
-            continue;
-        }
-        if (n++)
-            buf_adds(b, " AND ");
-        add_term(b, t.s, t.len, t.open);
+/* Sandboxes of that name or id, as words of the column `place`; a word that nothing has when
+ * there are none. */
+static int add_places(struct store *s, const struct term *t, struct buf *b, struct err *e)
+{
+    char *name = xstrndup(t->s + strlen(IN), t->len - strlen(IN));
+    sqlite3_stmt *q = st_query(s, e,
+                               "SELECT id FROM sandboxes WHERE name=?1 OR sandboxId=?1"
+                               " ORDER BY id DESC LIMIT 1000",
+                               "t", name);
+    int rc = q ? 0 : e->code;
+
+    buf_adds(b, " AND place:(\"none\"");
+    while (rc == 0 && (rc = st_step(s, q, e)) == 1) {
+        buf_addf(b, " OR \"s%lld\"", (long long)sqlite3_column_int64(q, 0));
+        rc = 0;
     }
     buf_addc(b, ')');
-    if (sandbox)
-        buf_addf(b, " AND place:\"s%llu\"", (unsigned long long)sandbox);
-    buf_add(b, without.p, without.len);
-    buf_release(&without);
-    return n > 0;
+    free(name);
+    return rc;
+}
+
+static bool is_place(const struct term *t)
+{
+    return !t->not && t->len > strlen(IN) && str_starts(t->s, IN);
+}
+
+/* The question in FTS5's language, from any text; *n: how many words are looked for. */
+static int make_match(struct store *s, const struct st_req *r, struct buf *b, size_t *n,
+                      struct err *e)
+{
+    struct buf rest = BUF_INIT;
+    const char *at = r->s1;
+    struct term t;
+    int rc = 0;
+
+    *n = 0;
+    buf_adds(b, "text:(");
+    if (r->id)
+        buf_addf(&rest, " AND place:\"s%llu\"", (unsigned long long)r->id);
+    while (rc == 0 && next_term(&at, &t)) {
+        if (!has_word(t.s, t.len))
+            continue;
+        if (is_place(&t)) {
+            rc = add_places(s, &t, &rest, e);
+        } else if (!t.not) {
+            buf_adds(b, (*n)++ ? " AND " : "");
+            add_term(b, t.s, t.len, t.open);
+        }
+    }
+    buf_addc(b, ')');
+    buf_add(b, rest.p, rest.len);
+    for (at = r->s1; rc == 0 && next_term(&at, &t);) {
+        if (!t.not || !has_word(t.s, t.len))
+            continue;
+        buf_adds(b, " NOT text:");
+        add_term(b, t.s, t.len, false);
+    }
+    buf_release(&rest);
+    return rc;
 }
 
 /* True when everything written so far is in the index. */
@@ -344,6 +378,8 @@ static void push_hit(struct st_reply *r, sqlite3_stmt *q)
         .time_ms = sqlite3_column_int64(q, 5),
         .who = st_text(q, 6),
         .text = st_text(q, 7),
+        .name = st_text(q, 8),
+        .sandbox_id = st_text(q, 9),
     };
 }
 
@@ -352,19 +388,21 @@ int st_op_search(struct store *s, const struct st_req *q, struct st_reply *r)
     struct buf match = BUF_INIT;
     struct err late = {0};
     int64_t limit = q->n1;
-    int rc = 0;
+    size_t words = 0;
+    int rc = make_match(s, q, &match, &words, &r->err);
 
-    if (!make_match(q->s1, q->id, &match)) {
-        r->got = true;
+    if (rc != 0 || words == 0) {
+        r->got = rc == 0;
         buf_release(&match);
-        return 0;
+        return rc;
     }
     r->got = catch_up(s, q->flag, &late);
     sqlite3_stmt *p =
         st_query(s, &r->err,
                  "SELECT d.id, d.sandbox, d.run, d.offset, d.idx, d.timeMs, d.who,"
-                 " snippet(searchText, 0, char(2), char(3), '...', 24)"
+                 " snippet(searchText, 0, char(2), char(3), '...', 24), b.name, b.sandboxId"
                  " FROM searchText JOIN searchDocs d ON d.id=searchText.rowid"
+                 " LEFT JOIN sandboxes b ON b.id=d.sandbox"
                  " WHERE searchText MATCH ? AND searchText.rowid < ?"
                  " ORDER BY searchText.rowid DESC LIMIT ?",
                  "tii", buf_str(&match), q->offset ? (int64_t)q->offset : INT64_MAX, limit + 1);
@@ -383,6 +421,8 @@ int st_op_search(struct store *s, const struct st_req *q, struct st_reply *r)
 
 void st_hit_release(struct st_hit *h)
 {
+    free(h->name);
+    free(h->sandbox_id);
     free(h->who);
     free(h->text);
 }

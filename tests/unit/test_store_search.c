@@ -102,7 +102,8 @@ static void test_words(void **state)
     expect("migration", 1);
     expect("MIGRATION ", 1);
     expect("migrat", 2);       /* the last word may be a begin */
-    expect("migrat users", 0); /* only the last */
+    expect("migrat users", 0); /* only the last, or with a star */
+    expect("migrat* users ", 1);
     expect("users migration ", 1);
     expect("add", 2);
     expect("add -migration ", 1);
@@ -158,7 +159,12 @@ static void test_one_sandbox(void **state)
     r = find_in("apples", two, 50, 0);
     assert_int_equal(r->n_hits, 1);
     assert_int_equal(r->hits[0].sandbox, two);
+    assert_string_equal(r->hits[0].sandbox_id, "i2");
     msg_free(&r->m);
+    expect("in:i2 apples", 1);
+    expect("apples in:i1", 1);
+    expect("apples in:nowhere ", 0);
+    expect("in:i2", 0); /* no word to look for */
     expect("apples", 2);
     expect("s1", 1); /* the word that stands for a sandbox is none of its text */
 }

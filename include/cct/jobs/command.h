@@ -48,7 +48,10 @@ enum cmd_type {
     CMD_BUILDS,         /* text: template, or NULL: of all */
     CMD_BUILD_FOLLOW,   /* text: "template[:build or tag]" */
     CMD_SYSTEM_LOGS,    /* sandbox, on: follow */
-    CMD_BROADCAST       /* ids, text, n: enum send_how */
+    CMD_BROADCAST,      /* ids, text, n: enum send_how */
+    CMD_EXPORT,         /* sandbox, n: enum export_format, text: file or NULL: EV_CHUNK */
+    CMD_SEARCH          /* text: words, sandbox or 0, n: how many, id: older than that one or 0,
+                           on: all must be in the index first. EV_HITS, EV_DONE */
 };
 struct secret;
 struct cmd_create {

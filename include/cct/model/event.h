@@ -19,7 +19,8 @@ enum ev_type {
     EV_DONE,          /* a request ended: struct ev_done */
     EV_LOADED,        /* stored state was read: first rows are complete */
     EV_PROCS,         /* processes of one sandbox: struct ev_procs */
-    EV_BROADCAST      /* a message to several was committed: struct ev_broadcast */
+    EV_BROADCAST,     /* a message to several was committed: struct ev_broadcast */
+    EV_HITS           /* what a search found: struct ev_hits */
 };
 
 struct ev_sandboxes {
@@ -120,6 +121,24 @@ void receipt_release(struct receipt *r);
 struct ev_broadcast {
     struct msg m;
     struct receipt *v;
+    size_t n;
+};
+
+/* Where something was said; id grows with time. */
+struct found {
+    uint64_t id, sandbox, run, offset;
+    uint32_t index;
+    int64_t time_ms;
+    char *name, *sandbox_id; /* of the sandbox; may be NULL */
+    char *who;  /* "you", "agent", "tool" */
+    char *text; /* a part of it, cleaned; each match between \x02 and \x03 */
+};
+/* Newest first; replaces the answer of the question before. */
+struct ev_hits {
+    struct msg m; /* m.req_id says to which question */
+    bool complete; /* all that was said before was looked at */
+    bool more;     /* there are older ones */
+    struct found *v;
     size_t n;
 };
 

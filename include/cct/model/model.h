@@ -20,7 +20,7 @@ struct model {
     struct sandbox *sandboxes; /* insertion order; panes sort ids of their own */
     size_t n_sandboxes;
     uint64_t rev;              /* grows with any change */
-    uint64_t sandboxes_rev, events_rev, link_rev, kill_rev, messages_rev, procs_rev;
+    uint64_t sandboxes_rev, events_rev, link_rev, kill_rev, messages_rev, procs_rev, hits_rev;
     bool loaded;               /* stored state arrived */
     /* link and account */
     enum link_state link;
@@ -38,6 +38,7 @@ struct model {
     struct broadcast *broadcasts; /* the newest, oldest first */
     size_t n_broadcasts;
     struct ev_kill *kill;      /* newest kill-all state, or NULL */
+    struct ev_hits *hits;      /* newest answer to a search, or NULL */
     struct model_priv *priv;
 };
 
