@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_HISTORY = 200 };
+enum { MAX_HISTORY = 200, OBJECT = 0xFFFC, OBJECT_BYTES = 3, FOLD_LINES = 8, FOLD_BYTES = 1500 };
 
 void inputline_init(struct inputline *l, bool multiline, size_t max)
 {
@@ -18,8 +18,28 @@ void inputline_init(struct inputline *l, bool multiline, size_t max)
     l->max = max;
 }
 
+static void object_release(struct inputline_object *o)
+{
+    free(o->text);
+    free(o->path);
+    free(o->label);
+}
+
+static void drop_objects(struct inputline *l, size_t at, size_t n)
+{
+    if (!n)
+        return;
+    for (size_t i = at; i < at + n; i++)
+        object_release(&l->objects[i]);
+    l->n_objects -= n;
+    memmove(l->objects + at, l->objects + at + n, (l->n_objects - at) * sizeof(*l->objects));
+}
+
 void inputline_release(struct inputline *l)
 {
+    drop_objects(l, 0, l->n_objects);
+    free(l->objects);
+    buf_release(&l->whole);
     buf_release(&l->text);
     free(l->kill);
     free(l->draft);
@@ -29,13 +49,73 @@ void inputline_release(struct inputline *l)
     memset(l, 0, sizeof(*l));
 }
 
+/* --- objects ----------------------------------------------------------------------- */
+
+static bool is_object(const char *s)
+{
+    return memcmp(s, "\xef\xbf\xbc", OBJECT_BYTES) == 0;
+}
+
+static size_t count_objects(const struct inputline *l, size_t from, size_t to)
+{
+    size_t n = 0;
+    for (size_t i = from; i + OBJECT_BYTES <= to; i++)
+        n += is_object(l->text.p + i);
+    return n;
+}
+
+static void add_whole(const struct inputline *l, size_t from, size_t to, struct buf *b)
+{
+    size_t k = count_objects(l, 0, from);
+    for (size_t i = from; i < to; i++) {
+        if (k == l->n_objects || i + OBJECT_BYTES > to || !is_object(l->text.p + i)) {
+            buf_addc(b, l->text.p[i]);
+            continue;
+        }
+        const struct inputline_object *o = &l->objects[k++];
+        if (o->text)
+            buf_adds(b, o->text);
+        else
+            buf_addf(b, "@%s", o->path);
+        i += OBJECT_BYTES - 1;
+    }
+}
+
+static size_t object_bytes(const struct inputline_object *o)
+{
+    return o->text ? strlen(o->text) : strlen(o->path) + 1;
+}
+
+size_t inputline_bytes(const struct inputline *l)
+{
+    size_t n = l->text.len - l->n_objects * OBJECT_BYTES;
+    for (size_t i = 0; i < l->n_objects; i++)
+        n += object_bytes(&l->objects[i]);
+    return n;
+}
+
 const char *inputline_text(struct inputline *l)
 {
-    return buf_str(&l->text);
+    if (!l->n_objects)
+        return buf_str(&l->text);
+    buf_clear(&l->whole);
+    add_whole(l, 0, l->text.len, &l->whole);
+    return buf_str(&l->whole);
 }
+
+const char *inputline_file(const struct inputline *l, size_t i)
+{
+    for (size_t k = 0; k < l->n_objects; k++)
+        if (l->objects[k].path && i-- == 0)
+            return l->objects[k].path;
+    return NULL;
+}
+
+/* --- changing ---------------------------------------------------------------------- */
 
 void inputline_set(struct inputline *l, const char *text)
 {
+    drop_objects(l, 0, l->n_objects);
     buf_clear(&l->text);
     l->cursor = 0;
     l->scroll = 0;
@@ -57,9 +137,18 @@ static void insert_raw(struct inputline *l, const char *s, size_t n)
     l->cursor += n;
 }
 
-bool inputline_insert(struct inputline *l, const char *s, size_t len)
+static void insert_object(struct inputline *l, struct inputline_object take)
 {
-    struct buf clean = BUF_INIT;
+    size_t at = count_objects(l, 0, l->cursor);
+    l->objects = xrealloc(l->objects, (l->n_objects + 1) * sizeof(*l->objects));
+    memmove(l->objects + at + 1, l->objects + at, (l->n_objects - at) * sizeof(*l->objects));
+    l->objects[at] = take;
+    l->n_objects++;
+    insert_raw(l, "\xef\xbf\xbc", OBJECT_BYTES);
+}
+
+static void clean_input(const struct inputline *l, const char *s, size_t len, struct buf *clean)
+{
     for (size_t i = 0; i < len;) {
         uint32_t cp;
         size_t n = utf8_decode(s + i, len - i, &cp);
@@ -71,42 +160,104 @@ bool inputline_insert(struct inputline *l, const char *s, size_t len)
             cp = '\n';
         }
         if (cp == '\n')
-            buf_addc(&clean, l->multiline ? '\n' : ' ');
+            buf_addc(clean, l->multiline ? '\n' : ' ');
         else if (cp == '\t')
-            buf_addc(&clean, l->multiline ? '\t' : ' ');
-        else if (cp >= 0x20 && cp != 0x7F && !(cp >= 0x80 && cp < 0xA0) && cp != UTF8_BAD)
-            buf_add(&clean, s + i, n);
+            buf_addc(clean, l->multiline ? '\t' : ' ');
+        else if (cp >= 0x20 && cp != 0x7F && !(cp >= 0x80 && cp < 0xA0) && cp != UTF8_BAD &&
+                 cp != OBJECT)
+            buf_add(clean, s + i, n);
         i += n;
     }
-    size_t room = l->max > l->text.len ? l->max - l->text.len : 0;
-    size_t n = clean.len;
-    bool fits = n <= room;
-    if (!fits) {
-        n = 0;
-        while (n < clean.len) {
-            size_t step = text_cluster(clean.p + n, clean.len - n, &(int){0});
-            if (n + step > room)
-                break;
-            n += step;
-        }
-    }
-    if (n)
-        insert_raw(l, clean.p, n);
+}
+
+static bool fits(const struct inputline *l, size_t n)
+{
+    return inputline_bytes(l) + n <= l->max;
+}
+
+bool inputline_insert(struct inputline *l, const char *s, size_t len)
+{
+    struct buf clean = BUF_INIT;
+    clean_input(l, s, len, &clean);
+    bool ok = fits(l, clean.len);
+    if (ok && clean.len)
+        insert_raw(l, clean.p, clean.len);
     buf_release(&clean);
-    return fits;
+    return ok;
+}
+
+static size_t count_lines(const struct buf *b)
+{
+    size_t n = 1;
+    for (size_t i = 0; i + 1 < b->len; i++)
+        n += b->p[i] == '\n';
+    return n;
+}
+
+bool inputline_paste(struct inputline *l, const char *s, size_t len)
+{
+    struct buf clean = BUF_INIT;
+    clean_input(l, s, len, &clean);
+    size_t lines = count_lines(&clean);
+    bool ok = fits(l, clean.len);
+    if (ok && l->folds && (lines > FOLD_LINES || clean.len > FOLD_BYTES))
+        insert_object(l, (struct inputline_object){
+                             .text = xstrdup(buf_str(&clean)),
+                             .label = lines > 1 ? xasprintf("[pasted %zu lines]", lines)
+                                                : xasprintf("[pasted %zu bytes]", clean.len)});
+    else if (ok && clean.len)
+        insert_raw(l, clean.p, clean.len);
+    buf_release(&clean);
+    return ok;
 }
 
 static void erase(struct inputline *l, size_t from, size_t to, bool keep)
 {
+    struct buf whole = BUF_INIT;
     if (from >= to)
         return;
     if (keep) {
+        add_whole(l, from, to, &whole);
         free(l->kill);
-        l->kill = xstrndup(l->text.p + from, to - from);
+        l->kill = buf_detach(&whole, NULL);
     }
+    if (l->n_objects)
+        drop_objects(l, count_objects(l, 0, from), count_objects(l, from, to));
     memmove(l->text.p + from, l->text.p + to, l->text.len - to);
     buf_truncate(&l->text, l->text.len - (to - from));
     l->cursor = from;
+}
+
+bool inputline_unfold(struct inputline *l)
+{
+    bool any = false;
+    for (size_t i = 0, k = 0; i + OBJECT_BYTES <= l->text.len && k < l->n_objects; i++) {
+        if (!is_object(l->text.p + i))
+            continue;
+        if (!l->objects[k].text) {
+            k++;
+            continue;
+        }
+        char *text = l->objects[k].text;
+        l->objects[k].text = NULL;
+        erase(l, i, i + OBJECT_BYTES, false);
+        insert_raw(l, text, strlen(text));
+        i = l->cursor - 1;
+        free(text);
+        any = true;
+    }
+    return any;
+}
+
+bool inputline_attach(struct inputline *l, size_t from, const char *path)
+{
+    size_t old = l->cursor - from;
+    if (inputline_bytes(l) - old + strlen(path) + 1 > l->max)
+        return false;
+    erase(l, from, l->cursor, false);
+    insert_object(l, (struct inputline_object){.path = xstrdup(path),
+                                               .label = xasprintf("[@%s]", path)});
+    return true;
 }
 
 static size_t prev_cluster(const struct inputline *l, size_t at)
@@ -244,7 +395,7 @@ bool inputline_key(struct inputline *l, key_code k)
         return true;
     case 'Y' & 0x1F:
         if (l->kill)
-            inputline_insert(l, l->kill, strlen(l->kill));
+            inputline_paste(l, l->kill, strlen(l->kill));
         return true;
     default:
         return false;
@@ -308,90 +459,4 @@ bool inputline_history_next(struct inputline *l)
         return false;
     show_history(l, l->at_history + 1);
     return true;
-}
-
-/* --- drawing ---------------------------------------------------------------- */
-
-/* Visit the wrapped rows; the callback gets row number and byte span. */
-struct rows {
-    int n;                /* rows so far */
-    int cursor_row;
-    size_t cursor_begin;  /* begin of the row the cursor is in */
-};
-
-static void layout(struct inputline *l, int w, struct rows *r,
-                   void (*fn)(void *, int, size_t, size_t), void *ctx)
-{
-    const char *s = inputline_text(l);
-    size_t len = l->text.len, cells = w > 0 ? (size_t)w : 1;
-    memset(r, 0, sizeof(*r));
-    for (size_t line = 0; line <= len;) {
-        size_t end = line_end(l, line), at = line;
-        do {
-            size_t next, stop = line + text_wrap(s + line, end - line, at - line, cells, &next);
-            next += line;
-            if (next <= at)
-                next = end;
-            bool last = next >= end;
-            if (l->cursor >= at && (l->cursor < next || (last && l->cursor <= end))) {
-                r->cursor_row = r->n;
-                r->cursor_begin = at;
-            }
-            if (fn)
-                fn(ctx, r->n, at, last ? end : stop);
-            r->n++;
-            if (last && l->cursor == end && text_width(s + at, end - at) >= cells) {
-                r->cursor_row = r->n++; /* behind a full row: on the next one */
-                r->cursor_begin = end;
-            }
-            at = next;
-        } while (at < end);
-        line = end + 1;
-    }
-}
-
-int inputline_rows(struct inputline *l, int w)
-{
-    struct rows r;
-    layout(l, w, &r, NULL, NULL);
-    return r.n;
-}
-
-struct draw {
-    struct inputline *l;
-    struct canvas *c;
-    struct rect r;
-    enum theme_role role;
-};
-
-static void draw_row(void *ctx, int row, size_t from, size_t to)
-{
-    struct draw *d = ctx;
-    int y = row - d->l->scroll;
-    if (y >= 0 && y < d->r.h)
-        canvas_textn(d->c, d->r.y + y, d->r.x, d->r.w, d->role, d->l->text.p + from, to - from);
-}
-
-void inputline_draw(struct inputline *l, struct canvas *c, struct rect r, enum theme_role role,
-                    bool focused)
-{
-    struct rows rows;
-    if (r.h < 1 || r.w < 1)
-        return;
-    layout(l, r.w, &rows, NULL, NULL);
-    if (rows.cursor_row < l->scroll)
-        l->scroll = rows.cursor_row;
-    if (rows.cursor_row >= l->scroll + r.h)
-        l->scroll = rows.cursor_row - r.h + 1;
-    if (l->scroll > rows.n - 1)
-        l->scroll = rows.n - 1;
-    canvas_fill(c, r, role, " ");
-    struct draw d = {l, c, r, role};
-    layout(l, r.w, &rows, draw_row, &d);
-    if (focused) {
-        int x = (int)text_width(l->text.p ? l->text.p + rows.cursor_begin : "",
-                                l->cursor - rows.cursor_begin);
-        c->cursor_y = r.y + rows.cursor_row - l->scroll;
-        c->cursor_x = r.x + (x < r.w ? x : r.w - 1);
-    }
 }

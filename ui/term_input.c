@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum { MAX_LEARNED = 40, MAX_SEQ = 64, ESC = 0x1B, LATE_MS = 150, PASTE_SILENCE_MS = 10000,
-       X10_MOUSE_BYTES = 3 };
+       X10_MOUSE_BYTES = 3, BURST_BYTES = 16 };
 
 /* What is still to be swallowed of a sequence whose begin was given up by time. */
 enum tail { TAIL_NONE, TAIL_INTRO, TAIL_CSI, TAIL_SS3, TAIL_COUNT, TAIL_STRING };
@@ -20,6 +20,7 @@ struct key_decoder {
     struct buf in;
     struct buf paste;
     bool pasting;
+    bool torn;         /* a paste was given up by time: its rest may come yet */
     int64_t esc_at;    /* when the pending ESC came, 0 = none */
     int64_t fed_at;
     enum tail tail;
@@ -62,8 +63,25 @@ void key_decoder_learn(struct key_decoder *d, const char *seq, key_code k)
     d->learned[d->n_learned++].key = k;
 }
 
+static void begin_paste(struct key_decoder *d)
+{
+    d->pasting = true;
+    buf_clear(&d->paste);
+}
+
+static const char paste_end[] = "\033[201~";
+
+/* After a silence in a paste: fingers do not bring so much at once. */
+static bool goes_on(const char *bytes, size_t len)
+{
+    return len >= BURST_BYTES || memmem(bytes, len, paste_end, sizeof(paste_end) - 1);
+}
+
 void key_decoder_feed(struct key_decoder *d, const char *bytes, size_t len, int64_t now_ms)
 {
+    if (d->torn && goes_on(bytes, len))
+        begin_paste(d);
+    d->torn = false;
     if (d->in.len == 0 && len > 0 && bytes[0] == ESC)
         d->esc_at = now_ms;
     d->fed_at = now_ms;
@@ -176,12 +194,6 @@ static void read_params(const char *s, size_t len, int v[3])
         else if (s[i] >= '0' && s[i] <= '9' && !sub && v[at] < 100000)
             v[at] = v[at] * 10 + (s[i] - '0');
     }
-}
-
-static void begin_paste(struct key_decoder *d)
-{
-    d->pasting = true;
-    buf_clear(&d->paste);
 }
 
 /* A whole CSI: ESC [ params intermediates final. `end` is the final's index. */
@@ -379,23 +391,23 @@ static key_code decode_esc(struct key_decoder *d, size_t *used, bool timed_out, 
 
 static bool take_paste(struct key_decoder *d, int64_t now_ms)
 {
-    static const char end_mark[] = "\033[201~";
-    const size_t n = sizeof(end_mark) - 1;
-    char *hit = d->in.len ? memmem(d->in.p, d->in.len, end_mark, n) : NULL;
+    const size_t n = sizeof(paste_end) - 1;
+    char *hit = d->in.len ? memmem(d->in.p, d->in.len, paste_end, n) : NULL;
     bool given_up = !hit && now_ms - d->fed_at >= PASTE_SILENCE_MS; /* its end was lost */
     size_t text = hit            ? (size_t)(hit - d->in.p)
                   : given_up     ? d->in.len
                   : d->in.len >= n ? d->in.len - (n - 1)
                                    : 0;
     if (text) {
-        if (buf_add(&d->paste, d->in.p, text) != 0) /* too long: keep what fits */
-            d->paste.over = true;
+        if (!d->paste.over) /* else it is refused as a whole */
+            buf_add(&d->paste, d->in.p, text);
         buf_consume(&d->in, text);
     }
     if (!hit && !given_up)
         return false;
     finish(d, hit ? n : 0, 0, now_ms);
     d->pasting = false;
+    d->torn = given_up;
     return true;
 }
 
@@ -459,6 +471,8 @@ key_code key_decoder_next(struct key_decoder *d, int64_t now_ms, const char **pa
         if (d->pasting) {
             if (!take_paste(d, now_ms))
                 return 0;
+            if (d->paste.over)
+                return K_PASTE_LONG;
             if (paste) {
                 *paste = buf_str(&d->paste);
                 *len = d->paste.len;

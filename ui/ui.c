@@ -2,6 +2,7 @@
 #include <cct/ui/ui.h>
 
 #include <cct/util/clock.h>
+#include <cct/util/limits.h>
 #include <cct/util/str.h>
 #include <cct/util/thread.h>
 #include <cct/util/xalloc.h>
@@ -87,6 +88,13 @@ void ui_overlay_pop(struct ui *ui)
     struct overlay *o = &ui->overlays[--ui->n_overlays];
     if (o->ops->close)
         o->ops->close(o->state);
+}
+
+void ui_paste(struct ui *ui, struct inputline *l, const char *paste, size_t len)
+{
+    if (!inputline_paste(l, paste, len))
+        ui_status(ui, 1, "nothing was pasted: %zu bytes do not fit, this holds at most %zu", len,
+                  l->max);
 }
 
 enum key_scope ui_scope(struct ui *ui, enum pane_id p)
@@ -425,6 +433,11 @@ int ui_key(struct ui *ui, key_code k, const char *paste, size_t len)
     ui->awaits_new = false;
     if (ui->tiny) /* nothing can be seen, so nothing but leaving is done */
         return k == 'q' || k == ('C' & 0x1F) ? UI_QUIT : UI_IGNORED;
+    if (k == K_PASTE_LONG) {
+        ui_status(ui, 1, "nothing was taken: the paste is longer than anything here holds (%u KiB)",
+                  LIM_MESSAGE_BYTES >> 10);
+        return UI_HANDLED | UI_REDRAW;
+    }
     int r = ui->n_overlays ? overlay_key(ui, k, paste, len) : pane_key(ui, k, paste, len);
     if (r & UI_LAYOUT)
         relayout(ui);

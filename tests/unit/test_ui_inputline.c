@@ -76,22 +76,119 @@ static void test_paste(void **state)
     inputline_init(&l, true, 16);
     assert_true(inputline_insert(&l, "a\r\nb\rc\x1b[2J\x07\xc2\x9b", 14));
     expect(&l, "a\nb\nc[2J", 8);
-    assert_false(inputline_insert(&l, "12345" WIDE WIDE, 11)); /* cut on a border */
-    expect(&l, "a\nb\nc[2J12345" WIDE, 16);
+    assert_false(inputline_insert(&l, "12345" WIDE WIDE, 11)); /* the whole or nothing */
+    expect(&l, "a\nb\nc[2J", 8);
+    assert_true(inputline_insert(&l, "12345" WIDE, 8));
     assert_false(inputline_insert(&l, "x", 1));
+    expect(&l, "a\nb\nc[2J12345" WIDE, 16);
     inputline_release(&l);
     inputline_init(&l, false, 16);
     inputline_insert(&l, "a\nb\tc\xe6\x97", 7);
     expect(&l, "a b c", 5);
     inputline_release(&l);
-    /* 1 MB at once is cut, not slow */
+    /* 1 MB at once is refused, and not slow */
     char *big = xmalloc(1 << 20);
     memset(big, 'x', 1 << 20);
     inputline_init(&l, true, 65536);
     assert_false(inputline_insert(&l, big, 1 << 20));
+    assert_int_equal(l.text.len, 0);
+    assert_true(inputline_insert(&l, big, 65536));
     assert_int_equal(l.text.len, 65536);
     inputline_release(&l);
     free(big);
+}
+
+/* --- what one character stands for ------------------------------------------------- */
+
+static char *lines_of(int n)
+{
+    struct buf b = BUF_INIT;
+    for (int i = 1; i <= n; i++)
+        buf_addf(&b, "line %d%s", i, i < n ? "\n" : "");
+    return buf_detach(&b, NULL);
+}
+
+static void test_folded_paste(void **state)
+{
+    (void)state;
+    struct inputline l;
+    char *ten = lines_of(10), *want = xasprintf("see  and %s<", ten);
+    inputline_init(&l, true, 150);
+    l.folds = true;
+    type(&l, "see  and ");
+    assert_true(inputline_paste(&l, ten, strlen(ten)));
+    type(&l, "<");
+    assert_string_equal(inputline_text(&l), want);
+    assert_int_equal(inputline_bytes(&l), strlen(want));
+    assert_int_equal(l.text.len, 9 + 3 + 1);
+    assert_int_equal(inputline_rows(&l, 80), 1);
+    /* it is one character: passed and taken out as a whole */
+    inputline_key(&l, K_LEFT);
+    inputline_key(&l, K_LEFT);
+    assert_int_equal(l.cursor, 9);
+    inputline_key(&l, K_DELETE);
+    assert_string_equal(inputline_text(&l), "see  and <");
+    assert_int_equal(l.n_objects, 0);
+    /* cut and put back elsewhere, in order with others */
+    inputline_paste(&l, ten, strlen(ten));
+    inputline_key(&l, 'U' & 0x1F);
+    assert_int_equal(l.n_objects, 0);
+    inputline_key(&l, 'Y' & 0x1F);
+    assert_string_equal(inputline_text(&l), want);
+    assert_false(inputline_paste(&l, want, strlen(want)));
+    assert_string_equal(inputline_text(&l), want);
+    inputline_set(&l, "");
+    assert_int_equal(l.n_objects, 0);
+    inputline_paste(&l, ten, strlen(ten));
+    inputline_key(&l, 'A' & 0x1F);
+    char *nine = lines_of(9);
+    inputline_paste(&l, nine, strlen(nine));
+    assert_int_equal(l.n_objects, 2);
+    assert_string_equal(l.objects[0].label, "[pasted 9 lines]");
+    free(want);
+    want = xasprintf("%s%s", nine, ten);
+    assert_string_equal(inputline_text(&l), want);
+    inputline_key(&l, K_END);
+    assert_true(inputline_unfold(&l));
+    assert_false(inputline_unfold(&l));
+    assert_string_equal(inputline_text(&l), want);
+    assert_string_equal(l.text.p, want);
+    inputline_release(&l);
+    free(ten);
+    free(nine);
+    free(want);
+}
+
+/* The character that stands for something cannot come from outside. */
+static void test_no_false_object(void **state)
+{
+    (void)state;
+    struct inputline l;
+    inputline_init(&l, true, 300);
+    inputline_insert(&l, "a\xef\xbf\xbc" "b", 5);
+    assert_string_equal(inputline_text(&l), "ab");
+    assert_false(inputline_key(&l, 0xFFFC) && l.text.len != 2);
+    inputline_release(&l);
+}
+
+static void test_files(void **state)
+{
+    (void)state;
+    struct inputline l;
+    inputline_init(&l, true, 30);
+    type(&l, "read @no");
+    assert_true(inputline_attach(&l, 5, "notes.txt"));
+    type(&l, " !");
+    expect(&l, "read @notes.txt !", 10);
+    assert_string_equal(inputline_file(&l, 0), "notes.txt");
+    assert_null(inputline_file(&l, 1));
+    assert_false(inputline_attach(&l, l.cursor, "a-name-that-is-too-long"));
+    inputline_key(&l, 'U' & 0x1F);
+    assert_null(inputline_file(&l, 0));
+    inputline_key(&l, 'Y' & 0x1F); /* as text: only choosing it makes it a file */
+    assert_string_equal(inputline_text(&l), "read @notes.txt !");
+    assert_null(inputline_file(&l, 0));
+    inputline_release(&l);
 }
 
 static void test_history(void **state)
@@ -177,7 +274,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_editing), cmocka_unit_test(test_clusters),
         cmocka_unit_test(test_paste),   cmocka_unit_test(test_history),
-        cmocka_unit_test(test_drawing),
+        cmocka_unit_test(test_drawing), cmocka_unit_test(test_folded_paste),
+        cmocka_unit_test(test_files),   cmocka_unit_test(test_no_false_object),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

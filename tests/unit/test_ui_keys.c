@@ -303,8 +303,7 @@ static void test_paste(void **state)
     }
     assert_int_equal(got.n, 0);
     key_decoder_feed(d, "\033[201~", 6, START);
-    assert_int_equal(key_decoder_next(d, START, &paste, &len), K_PASTE);
-    assert_true(len > 4 * LIM_MESSAGE_BYTES - 8192 && len <= 4 * LIM_MESSAGE_BYTES);
+    assert_int_equal(key_decoder_next(d, START, &paste, &len), K_PASTE_LONG); /* no half of it */
     /* its end lost: given up after a long silence, as a paste */
     key_decoder_feed(d, "\033[200~abc", 9, START);
     take(d, START, &got);
@@ -314,8 +313,43 @@ static void test_paste(void **state)
     take(d, START + wait, &got);
     expect(&got, (key_code[]){K_PASTE, 0}, "paste without an end");
     assert_string_equal(got.paste, "abc");
+    /* ... and what comes of it after that is no key either */
+    key_decoder_feed(d, "K\ry\033[201~j", 10, START + wait + 1);
+    memset(&got, 0, sizeof(got));
+    take(d, START + wait + 1, &got);
+    expect(&got, (key_code[]){K_PASTE, 'j', 0}, "the rest of a torn paste");
+    assert_string_equal(got.paste, "K\ry");
     free(big);
     key_decoder_free(d);
+}
+
+/* 64 KiB whole, whatever pieces a line brings it in. */
+static void test_paste_in_pieces(void **state)
+{
+    (void)state;
+    static const size_t pieces[] = {1, 2, 5, 7, 61, 1000, 4095, 4096};
+    struct buf all = BUF_INIT;
+    buf_adds(&all, "\033[200~");
+    while (all.len < LIM_MESSAGE_BYTES + 6)
+        buf_addc(&all, (char)("ab\033[201 ~\n"[all.len % 11]));
+    buf_adds(&all, "\033[201~");
+    for (size_t p = 0; p < sizeof(pieces) / sizeof(pieces[0]); p++) {
+        struct key_decoder *d = decoder();
+        const char *paste = NULL;
+        size_t len = 0;
+        key_code k = 0;
+        for (size_t at = 0; at < all.len; at += pieces[p]) {
+            assert_int_equal(k, 0);
+            size_t n = all.len - at < pieces[p] ? all.len - at : pieces[p];
+            key_decoder_feed(d, all.p + at, n, START + (int64_t)(at / 100));
+            k = key_decoder_next(d, START + (int64_t)(at / 100), &paste, &len);
+        }
+        assert_int_equal(k, K_PASTE);
+        assert_int_equal(len, LIM_MESSAGE_BYTES);
+        assert_memory_equal(paste, all.p + 6, len);
+        key_decoder_free(d);
+    }
+    buf_release(&all);
 }
 
 static void test_sync_answer(void **state)
@@ -410,6 +444,7 @@ int main(void)
         cmocka_unit_test(test_torn_late),    cmocka_unit_test(test_torn_paste),
         cmocka_unit_test(test_lone_esc),     cmocka_unit_test(test_never_spins),
         cmocka_unit_test(test_paste),        cmocka_unit_test(test_sync_answer),
+        cmocka_unit_test(test_paste_in_pieces),
         cmocka_unit_test(test_noise_kills_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

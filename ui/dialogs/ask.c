@@ -60,7 +60,7 @@ static int ask_key(struct ui *ui, void *state, key_code k, const char *paste, si
     }
     a->error[0] = 0;
     if (k == K_PASTE)
-        inputline_insert(&a->line, paste, len);
+        ui_paste(ui, &a->line, paste, len);
     else
         inputline_key(&a->line, k);
     return UI_HANDLED;

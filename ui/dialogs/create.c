@@ -296,7 +296,7 @@ static int form_key(struct ui *ui, void *state, key_code k, const char *paste, s
     }
     struct inputline *l = &f->lines[f->at];
     if (k == K_PASTE)
-        inputline_insert(l, paste, len);
+        ui_paste(ui, l, paste, len);
     else if ((k == '\n' || k == (K_ENTER | KEYC_ALT)) && l->multiline)
         inputline_insert(l, "\n", 1);
     else

@@ -191,7 +191,7 @@ static int adopt_key(struct ui *ui, void *state, key_code k, const char *paste, 
     if (k == K_TAB)
         a->with = a->p.pid && !a->with;
     else if (k == K_PASTE)
-        inputline_insert(&a->name, paste, len);
+        ui_paste(ui, &a->name, paste, len);
     else
         inputline_key(&a->name, k);
     return UI_HANDLED;

@@ -217,9 +217,7 @@ static int input_key(struct ui *ui, void *state, key_code k, const char *paste, 
     if (!l)
         return UI_HANDLED;
     if (k == K_PASTE) {
-        if (!inputline_insert(l, paste, len))
-            ui_status(ui, 1, "the paste was cut: a message holds at most %u KiB",
-                      LIM_MESSAGE_BYTES >> 10);
+        ui_paste(ui, l, paste, len);
     } else {
         inputline_key(l, k);
     }

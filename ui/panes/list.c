@@ -256,7 +256,7 @@ static int list_key(struct ui *ui, void *state, key_code k, const char *paste, s
     if (!l->filtering)
         return k == K_PASTE ? UI_HANDLED : UI_IGNORED;
     if (k == K_PASTE)
-        inputline_insert(&l->filter, paste, len);
+        ui_paste(ui, &l->filter, paste, len);
     else if (k == K_ENTER)
         l->filtering = false;
     else if (k == K_ESC || k == ('C' & 0x1F)) {

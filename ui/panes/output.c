@@ -152,7 +152,7 @@ static int output_key(struct ui *ui, void *state, key_code k, const char *paste,
     if (!o->searching)
         return k == K_PASTE ? UI_HANDLED : UI_IGNORED;
     if (k == K_PASTE) {
-        inputline_insert(&o->search, paste, len);
+        ui_paste(ui, &o->search, paste, len);
     } else if (k == K_ENTER) {
         o->searching = false;
         free(o->pattern);

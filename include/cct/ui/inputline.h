@@ -7,11 +7,22 @@
 #include <cct/ui/keymap.h>
 #include <cct/util/buf.h>
 
+/* What one character of the text (U+FFFC) stands for: a long paste, or a file that was
+ * chosen. Neither can come from outside as text. */
+struct inputline_object {
+    char *text;  /* of a paste; NULL: a file */
+    char *path;  /* of a file, as it is written behind its '@' */
+    char *label; /* what is shown */
+};
 struct inputline {
-    struct buf text;   /* UTF-8, LF between lines */
+    struct buf text;   /* UTF-8, LF between lines; a U+FFFC for each object */
     size_t cursor;     /* byte offset on a cluster border */
     bool multiline;
-    size_t max;        /* bytes; more is refused (a paste is cut on a border) */
+    bool folds;        /* long pastes become objects */
+    size_t max;        /* bytes of the whole; what does not fit is refused as a whole */
+    struct inputline_object *objects; /* in the order of their characters */
+    size_t n_objects;
+    struct buf whole;  /* of inputline_text() */
     char *kill;        /* ^K/^U/^W text for ^Y */
     int scroll;        /* first visible row */
     char **history;    /* oldest first */
@@ -21,10 +32,20 @@ struct inputline {
 void inputline_init(struct inputline *l, bool multiline, size_t max);
 void inputline_release(struct inputline *l);
 void inputline_set(struct inputline *l, const char *text);
+/* The whole: pastes in full, "@path" for a file. Borrowed until the next change or call. */
 const char *inputline_text(struct inputline *l);
-/* Insert typed or pasted text: control bytes but LF and TAB are dropped, CR LF and CR
- * become LF (a space in single-line fields). False when the limit cut it. */
+size_t inputline_bytes(const struct inputline *l); /* of that */
+/* Insert text: control bytes but LF and TAB are dropped, CR LF and CR become LF (a space in
+ * single-line fields). False, and nothing is inserted, when it does not fit. */
 bool inputline_insert(struct inputline *l, const char *s, size_t len);
+/* The same for a paste: with `folds` a long one is shown as "[pasted 120 lines]". */
+bool inputline_paste(struct inputline *l, const char *s, size_t len);
+/* Every paste as text. False: there is none. */
+bool inputline_unfold(struct inputline *l);
+/* The text from `from` up to the cursor becomes that file. False: it does not fit. */
+bool inputline_attach(struct inputline *l, size_t from, const char *path);
+/* Path of the i-th file in the text, NULL behind the last one. */
+const char *inputline_file(const struct inputline *l, size_t i);
 /* Editing keys (arrows, Home, ^A ^E ^B ^F ^K ^U ^W ^Y ^D ^H, Alt-b f d Backspace) and
  * printable characters; false when the key is none of its own. */
 bool inputline_key(struct inputline *l, key_code k);

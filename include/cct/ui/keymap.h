@@ -112,6 +112,7 @@ typedef uint32_t key_code;
 enum { K_UP = KEYC_SPECIAL, K_DOWN, K_LEFT, K_RIGHT, K_HOME, K_END, K_PGUP, K_PGDN, K_DELETE,
        K_INSERT, K_BACKTAB, K_ENTER, K_TAB, K_ESC, K_BACKSPACE, K_F1, K_F12 = K_F1 + 11,
        K_PASTE, /* bracketed paste: text comes beside it */
+       K_PASTE_LONG, /* one that is too long for anything here */
        K_RESIZE, K_FOCUS_IN, K_FOCUS_OUT, K_HANGUP, K_UNKNOWN };
 
 struct keymap;

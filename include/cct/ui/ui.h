@@ -104,6 +104,8 @@ bool ui_moved(struct ui *ui);
 /* May this key destroy something? The picture that asks is on the screen, and the key was
  * not typed ahead of it or in a heap with others, which is said. */
 bool ui_key_meant(struct ui *ui);
+/* A paste into a field: as a whole, or not at all, which is said. */
+void ui_paste(struct ui *ui, struct inputline *l, const char *paste, size_t len);
 /* Refused with --readonly. */
 bool ui_changes_things(enum action a);
 void ui_status(struct ui *ui, int level, const char *fmt, ...)
