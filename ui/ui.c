@@ -325,6 +325,9 @@ static int global_action(struct ui *ui, enum action a, key_code k)
         else
             ui_status(ui, 0, "there is no sandbox to go back to");
         break;
+    case ACT_SEARCH_ALL:
+        overlay_search(ui);
+        break;
     case ACT_HELP:
         overlay_help(ui);
         break;
@@ -480,6 +483,10 @@ void ui_observe(void *ctx, const struct msg *ev)
 {
     struct ui *ui = ctx;
     const struct ev_done *d = (const struct ev_done *)ev;
+    if (ev->type == EV_DONE && ev->req_id == ui->export_req && ui->export_req && !d->err.code) {
+        ui_status(ui, 0, "written to %s", d->text ? d->text : "the file");
+        ui->said = true;
+    }
     if (ev->type != EV_DONE || !d->err.code || d->err.code == ERR_CANCELLED)
         return;
     ui_status(ui, 2, "%s", d->err.text);

@@ -217,6 +217,23 @@ int app_go_online(struct app *a, struct err *e)
     return 0;
 }
 
+uint64_t app_search(struct app *a, const char *words, uint64_t sandbox, size_t limit,
+                    uint64_t before, bool whole)
+{
+    (void)limit;
+    (void)before;
+    (void)whole;
+    return fake_called(a, "search %llu %s", (unsigned long long)sandbox, words);
+}
+
+uint64_t app_export(struct app *a, uint64_t sandbox, int format, const char *path,
+                    void (*fn)(void *ctx, const char *data, size_t len), void *ctx)
+{
+    (void)fn;
+    (void)ctx;
+    return fake_called(a, "export %llu %d %s", (unsigned long long)sandbox, format, path);
+}
+
 void app_procs(struct app *a, uint64_t sandbox, bool on)
 {
     fake_called(a, "procs %d %d", (int)sandbox, on);

@@ -332,6 +332,30 @@ static void procs_line(struct script *s, char *line)
     script_post(s, ev);
 }
 
+/* hits whole|part NAME WHO TEXT | NAME WHO TEXT ...; <match> in the text */
+static void hits_line(struct script *s, char *line)
+{
+    struct ev_hits *ev = ev_new(EV_HITS);
+    char *save = NULL;
+    ev->m.req_id = s->app->next;
+    ev->complete = !strcmp(word(&line), "whole");
+    ev->v = xcalloc(16, sizeof(*ev->v));
+    for (char *one = strtok_r(line, "|", &save); one && ev->n < 16;
+         one = strtok_r(NULL, "|", &save)) {
+        struct found *f = &ev->v[ev->n++];
+        one += *one == ' ';
+        f->id = 100 - ev->n;
+        f->sandbox = 1;
+        f->time_ms = s->ui.now;
+        f->name = xstrdup(word(&one));
+        f->who = xstrdup(word(&one));
+        f->text = xstrdup(one);
+        for (char *c = f->text; *c; c++)
+            *c = (char)(*c == '<' ? 2 : *c == '>' ? 3 : *c);
+    }
+    script_post(s, ev);
+}
+
 static void message_line(struct script *s, char *line)
 {
     struct ev_message *ev = ev_new(EV_MESSAGE);
@@ -480,6 +504,8 @@ static bool feed_line(struct script *s, const char *w, char *rest, const char *w
         kill_line(s, rest);
     else if (!strcmp(w, "event"))
         event_line(s, rest);
+    else if (!strcmp(w, "hits"))
+        hits_line(s, rest);
     else if (!strcmp(w, "procs"))
         procs_line(s, rest);
     else if (!strcmp(w, "message"))

@@ -31,6 +31,7 @@ void script_release(struct script *s);
  *   message ID SANDBOX STATE TEXT     event LEVEL SANDBOX TEXT    tool NAME TEMPLATE [KEY]
  *   procs ID asking|listed|cannot none|live|lost|paused|ended WATCHED [WHY, or
  *       PID COMMAND | PID COMMAND ...; even pids have a folder]
+ *   hits whole|part NAME WHO TEXT | ... (of the newest search; <match> in the text)
  *   kill PHASE N_PROJECT N_ACCOUNT KILLED ALREADY FAILED ALIVE
  *       [unverified | grace | account]
  *   keys j "typed" Enter <pasted>     drawn after each;   ahead K y   typed ahead: not drawn

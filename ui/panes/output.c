@@ -3,6 +3,7 @@
 #include "output_priv.h"
 
 #include <cct/ui/box.h>
+#include <cct/model/export.h>
 #include <cct/text/clean.h>
 #include <cct/text/width.h>
 #include <cct/util/arr.h>
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { PAN_STEP = 8 };
 
@@ -349,6 +351,24 @@ static enum key_scope output_scope(struct ui *ui, void *state)
     return processes_wanted(ui, output_view(ui, state)) ? SCOPE_PROCS : SCOPE_OUTPUT;
 }
 
+/* NAME-20261130-142450.md in the folder that cc-tui was started in. */
+static int export_here(struct ui *ui)
+{
+    const struct sandbox *s = model_sandbox(ui->model, ui->selected);
+    time_t now = (time_t)(ui->now / 1000);
+    char day[32], *path;
+    struct tm tm;
+    if (!s)
+        return UI_HANDLED;
+    gmtime_r(&now, &tm);
+    strftime(day, sizeof(day), "%Y%m%d-%H%M%S", &tm);
+    path = xasprintf("%s-%s.md", s->name && sandbox_name_ok(s->name) ? s->name : "transcript", day);
+    ui->export_req = app_export(ui->app, s->id, EXPORT_MARKDOWN, path, NULL, NULL);
+    ui_status(ui, 0, "writing %s", path);
+    free(path);
+    return UI_HANDLED | UI_REDRAW;
+}
+
 static int output_action(struct ui *ui, void *state, enum action a)
 {
     struct output *o = state;
@@ -385,6 +405,8 @@ static int output_action(struct ui *ui, void *state, enum action a)
             v->pan = a == ACT_PAN_RIGHT ? v->pan + PAN_STEP
                      : v->pan > PAN_STEP ? v->pan - PAN_STEP : 0;
         return UI_HANDLED | UI_REDRAW;
+    case ACT_EXPORT:
+        return export_here(ui);
     case ACT_RAW:
         if (v)
             toggle_raw(ui, v);
@@ -407,6 +429,8 @@ static bool output_update(struct ui *ui, void *state)
                    ui->model->sandboxes_rev;
     bool changed = rev != o->seen;
     o->seen = rev;
+    if (changed)
+        output_going(ui, output_view(ui, o), t);
     return changed;
 }
 

@@ -93,3 +93,62 @@ int output_find_next(struct ui *ui, struct output *o, struct view *v,
     ui_status(ui, 0, "no match for '%.60s'", o->pattern);
     return UI_HANDLED | UI_REDRAW;
 }
+
+/* --- a place that a search has found ---------------------------------------------------- */
+
+enum { GO_TRIES = 300 }; /* pages of older items */
+
+static bool is_before(const struct item *it, uint64_t offset, uint32_t index)
+{
+    return it->offset < offset || (it->offset == offset && it->index <= index);
+}
+
+/* The last item that begins at or before the event; items of ours have no place. */
+static size_t item_of(const struct transcript *t, uint64_t offset, uint32_t index)
+{
+    size_t found = SIZE_MAX;
+    for (size_t i = 0; i < t->n; i++) {
+        const struct item *it = &t->v[i];
+        bool placed = it->offset || it->index || (!offset && !index);
+        if (placed && is_before(it, offset, index))
+            found = i;
+    }
+    return found;
+}
+
+void output_going(struct ui *ui, struct view *v, const struct transcript *t)
+{
+    if (!v || !v->going || !t || !t->n)
+        return;
+    size_t i = item_of(t, v->go_offset, v->go_index);
+    if (i == SIZE_MAX && t->more_before && v->go_tries++ < GO_TRIES) {
+        app_load_older(ui->app, ui->selected);
+        return;
+    }
+    v->going = false;
+    if (i == SIZE_MAX) {
+        ui_status(ui, 1, "that place is not in what is kept of this agent's present run");
+        return;
+    }
+    view_end_follow(v, t);
+    struct cached *c = view_cached(v, t, i);
+    if (view_folded(c, &t->v[i])) {
+        c->fold = 0;
+        c->rows = 0;
+        view_fold_changed(v, t->base + i);
+    }
+    v->cur = v->top = (struct pos){t->base + i, 0};
+}
+
+void output_go_to(struct ui *ui, uint64_t sandbox, uint64_t offset, uint32_t index)
+{
+    struct view *v = output_view(ui, ui->panes[PANE_OUTPUT].state);
+    if (!v || ui->selected != sandbox)
+        return;
+    v->going = true;
+    v->go_offset = offset;
+    v->go_index = index;
+    v->go_tries = 0;
+    v->raw = false;
+    output_going(ui, v, model_transcript(ui->model, sandbox));
+}

@@ -52,6 +52,10 @@ struct view {
     ARR(struct cached) cache; /* per item, cache_base is the first one's number */
     uint64_t cache_base;
     struct row_style style;   /* for which the cache holds */
+    bool going;               /* to the place of an event, as soon as it is loaded */
+    uint64_t go_offset;
+    uint32_t go_index;
+    int go_tries;
     int pan;
     bool raw;
     struct ui *ui;            /* told when raw bytes came */
@@ -106,6 +110,8 @@ const char *processes_note(const struct ui *ui, char *dst, size_t size);
 /* output_find.c: the search. */
 void output_mark_matches(struct output *o, struct canvas *c, int y, int x,
                          const struct item *it, const struct row *r);
+/* A view on its way to an event: there now, or older items are asked for. */
+void output_going(struct ui *ui, struct view *v, const struct transcript *t);
 /* Next match from the cursor on in direction `step`, around the ends. */
 int output_find_next(struct ui *ui, struct output *o, struct view *v,
                      const struct transcript *t, int step);

@@ -35,6 +35,7 @@ enum key_scope { SCOPE_NAV, SCOPE_LIST, SCOPE_OUTPUT, SCOPE_PROCS, SCOPE_INPUT, 
     X(PREV_ASKING, "prev-asking", SCOPE_NAV, "[", "", "previous sandbox that asks you")        \
     X(LAST_SANDBOX, "last-sandbox", SCOPE_NAV, "-", "", "back to the last sandbox")            \
     X(SEARCH, "search", SCOPE_NAV, "/", "/ find", "filter the list, search the output")        \
+    X(SEARCH_ALL, "search-all", SCOPE_NAV, "g/", "", "search all that was ever said")          \
     X(HELP, "help", SCOPE_NAV, "? F1", "help", "help, drawn from this table")                  \
     X(BACK, "back", SCOPE_NAV, "Esc ^C", "", "close, clear the filter, back; never quits")     \
     X(QUIT, "quit", SCOPE_NAV, "q", "quit", "back one level; at the top quits")                \
@@ -65,6 +66,8 @@ enum key_scope { SCOPE_NAV, SCOPE_LIST, SCOPE_OUTPUT, SCOPE_PROCS, SCOPE_INPUT, 
     X(FOLLOW, "follow", SCOPE_OUTPUT, "F", "follow", "follow new output, on or off")           \
     X(WRAP, "wrap", SCOPE_OUTPUT, "w", "", "wrap long lines, on or off")                       \
     X(TIMES, "times", SCOPE_OUTPUT, "t", "", "time stamps, on or off")                         \
+    X(EXPORT, "export", SCOPE_OUTPUT, "e", "",                                                 \
+      "write the transcript to a Markdown file in the current folder")                         \
     X(RAW, "raw", SCOPE_OUTPUT, "V", "", "raw view of the stream")                             \
     X(FOLD, "fold", SCOPE_OUTPUT, "Enter za", "fold", "fold or unfold here")                   \
     X(FOLD_ALL, "fold-all", SCOPE_OUTPUT, "zM", "", "fold everything")                         \

@@ -74,6 +74,9 @@ struct proc;
 void overlay_process_end(struct ui *ui, uint64_t sandbox, const struct proc *p);
 /* p: the process at hand, or NULL. */
 void overlay_adopt(struct ui *ui, uint64_t sandbox, const struct proc *p);
+void overlay_search(struct ui *ui);
+/* The selected sandbox's output moves to the event with that key, once it is loaded. */
+void output_go_to(struct ui *ui, uint64_t sandbox, uint64_t offset, uint32_t index);
 /* The process that the output pane points at or shows, NULL = none. */
 const struct proc *output_process(struct ui *ui);
 /* The list of processes in the place of the selected sandbox's output, or the other way. */

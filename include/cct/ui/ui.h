@@ -61,6 +61,7 @@ struct ui {
     bool moved;           /* the cursor's row vanished: it stands where nobody has seen it */
     bool tiny;            /* too small to draw anything but a request for room */
     bool redraw, suspend; /* asked for by a key; the loop does it */
+    uint64_t export_req;  /* whose end is told: a transcript is being written */
     bool said;            /* the status line changed without a key */
 };
 
