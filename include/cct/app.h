@@ -65,13 +65,26 @@ struct app_create {
     int timeout_s;           /* 0 = 900 */
     bool pause_at_end;
     const struct kv *env;    /* ends with k NULL, may be NULL */
+    const char *env_file;    /* cct/model/env_file.h; below env; or NULL */
+    const char *model;       /* NULL = the tool's, or its own default */
+    const char *repo, *branch;      /* cct/model/repo.h; or NULL */
+    const char *system_prompt;      /* text; NULL = none */
+    const char *const *skills;      /* folders and files here, cct/jobs/skills.h; or NULL */
+    int copies;              /* 0 = 1; see app_create_copies() */
 };
-/* What is wrong with it, before anything is spent: 0, or ERR_INVALID / ERR_AUTH with
- * the field's name in *field ("name", "tool", "timeout", "env", "prompt", "key"). */
+enum { APP_COPIES_MAX = 20 };
+/* What is wrong with it, before anything is spent: 0, or ERR_INVALID / ERR_AUTH ... with the
+ * field's name in *field: "name", "tool", "key", "model", "template", "timeout", "env",
+ * "env_file", "repo", "branch", "prompt", "system_prompt", "skills", "copies". Reads the
+ * files it names. */
 int app_check_create(struct app *a, const struct app_create *c, const char **field,
                      struct err *e);
 /* done_when_ready: EV_DONE comes when the agent was started, else with the id. */
 uint64_t app_create(struct app *a, const struct app_create *c, bool done_when_ready);
+/* As many as `copies` says, called NAME-1 to NAME-n; one is called NAME. Each is a create of
+ * its own that ends in its own EV_DONE: when one fails the others go on. Their number. */
+size_t app_create_copies(struct app *a, const struct app_create *c, bool done_when_ready,
+                         uint64_t reqs[APP_COPIES_MAX]);
 /* EV_DONE when committed; with `wait` when the turn that answers it ended (text and
  * outcome set). Refused: empty, over LIM_MESSAGE_BYTES, killed, paused. */
 uint64_t app_send(struct app *a, uint64_t sandbox, const char *text, bool wait);
@@ -200,6 +213,7 @@ uint64_t app_key_protect(struct app *a, struct secret *take);
 struct app_tool {
     const char *name, *label, *template_id;
     bool local_only;
+    bool takes_model, takes_prompt, takes_skills;
     char *missing_key; /* provider whose key is missing, or NULL */
 };
 const struct app_tool *app_tools(struct app *a);

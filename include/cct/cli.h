@@ -62,7 +62,16 @@ int cli_exit_of(int err_code);
     X(PROCESS, "process", 0, "PID", "one process of the sandbox; 'cc-tui ps' lists them")      \
     X(UNDO, "undo", 0, "", "take it back")                                                     \
     X(COMMAND, "command", 0, "COMMAND", "command that prints the key")                         \
-    X(NOW, "now", 0, "", "interrupt what the agent does, and in front of what is queued")
+    X(NOW, "now", 0, "", "interrupt what the agent does, and in front of what is queued") \
+    X(MODEL, "model", 0, "MODEL", "model of the agent; opencode and pi want PROVIDER/NAME")    \
+    X(REPO, "repo", 0, "ADDRESS",                                                              \
+      "repository to check out before the agent starts: an address, or OWNER/NAME on GitHub")  \
+    X(BRANCH, "branch", 0, "NAME", "branch or tag of it")                                      \
+    X(ENV_FILE, "env-file", 0, "FILE", "NAME=value lines; --env stands above them")            \
+    X(COPIES, "copies", 0, "N", "as many with the same prompt, called NAME-1 to NAME-N")       \
+    X(SYSTEM_PROMPT, "system-prompt", 0, "TEXT|@FILE|-", "what the agent is told first")       \
+    X(SKILL, "skill", 0, "PATH",                                                               \
+      "skill for the agent: a folder with SKILL.md, or a .md file; may be repeated")
 
 enum cli_flag {
 #define CLI_FLAG_ENUM(id, name, sh, value, help) CLI_##id,
@@ -81,7 +90,9 @@ enum cli_flag {
     X(LS, cli_ls, "ls", "list", "", 0, 0, CLI_BIT(ALL), "list sandboxes")                      \
     X(NEW, cli_new, "new", "create cr", "--tool TOOL [-- COMMAND...]", 0, -1,                  \
       CLI_BIT(TOOL) | CLI_BIT(TEMPLATE) | CLI_BIT(TIMEOUT) | CLI_BIT(NAME) | CLI_BIT(ENV) |    \
-          CLI_BIT(PROMPT) | CLI_BIT(DRY_RUN),                                                  \
+          CLI_BIT(PROMPT) | CLI_BIT(MODEL) | CLI_BIT(REPO) | CLI_BIT(BRANCH) |                 \
+          CLI_BIT(ENV_FILE) | CLI_BIT(COPIES) | CLI_BIT(SYSTEM_PROMPT) | CLI_BIT(SKILL) |      \
+          CLI_BIT(DRY_RUN),                                                                    \
       "create a sandbox with an agent in it; prints its id")                                   \
     X(SEND, cli_send, "send", "", "SANDBOX TEXT|- | SANDBOX... -- TEXT|-", 1, -1,              \
       CLI_BIT(WAIT) | CLI_BIT(NOW) | CLI_BIT(ALL) | CLI_BIT(DRY_RUN),                          \
@@ -195,8 +206,9 @@ struct cli {
     enum cli_cmd_id cmd;
     uint64_t given;                     /* bits of the flags */
     const char *value[CLI_FLAG_COUNT];  /* the last one given */
-    const char **sets, **envs;          /* --set and --env, in order */
-    size_t n_sets, n_envs;
+    const char **sets, **envs, **skills; /* --set, --env and --skill, in order; the last ends
+                                            with NULL */
+    size_t n_sets, n_envs, n_skills;
     const char **args;
     int n_args;
     int n_plain;                        /* of them in front of `--` */

@@ -2,35 +2,36 @@
 #include "app_priv.h"
 
 #include <cct/keys.h>
+#include <cct/model/env_file.h>
 #include <cct/util/buf.h>
 #include <cct/util/limits.h>
 #include <cct/util/str.h>
 #include <cct/util/utf8.h>
 #include <cct/util/xalloc.h>
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* --- keys ----------------------------------------------------------------------- */
 
-static size_t needs_of(const struct tool *t, const char **needs)
+static size_t needs_of(const struct tool *t, const char *model, const char **needs)
 {
+    unsigned bits = tool_needs(t, model);
     size_t n = 0;
 
     for (unsigned bit = 1; bit <= TOOL_GITHUB; bit <<= 1)
-        if (t->needs & bit)
+        if (bits & bit)
             needs[n++] = tool_provider_name(bit);
     needs[n] = NULL;
     return n;
 }
 
 /* Provider whose key the tool lacks; new string, NULL when it lacks none. */
-static char *missing_key(const struct app *a, const struct tool *t)
+static char *missing_key(const struct app *a, const struct tool *t, const char *model)
 {
     const char *needs[8];
     char *missing = NULL;
 
-    if (needs_of(t, needs))
+    if (needs_of(t, model, needs))
         keys_provider_source(&a->at, needs, &missing);
     return missing;
 }
@@ -73,10 +74,8 @@ static bool name_taken(const struct app *a, const char *name)
     return false;
 }
 
-static int check_name(const struct app *a, const char *name, struct err *e)
+static int check_one_name(const struct app *a, const char *name, struct err *e)
 {
-    if (!name || !*name)
-        return 0;
     if (!sandbox_name_ok(name))
         return err_set(e, ERR_INVALID, "the name \"%.70s\" is not possible: 1 to 64 of the "
                        "characters A-Z a-z 0-9 _ -", name);
@@ -84,6 +83,22 @@ static int check_name(const struct app *a, const char *name, struct err *e)
         return err_set(e, ERR_INVALID, "the name \"%s\" is taken by a sandbox that lives; choose "
                        "another", name);
     return 0;
+}
+
+/* Of each copy: all or none of the names can be had. */
+static int check_name(const struct app *a, const struct app_create *c, struct err *e)
+{
+    int rc = 0;
+
+    if (!c->name || !*c->name)
+        return 0;
+    for (int i = 1; rc == 0 && i <= (c->copies > 1 ? c->copies : 1); i++) {
+        char *name = app_copy_name(c, i);
+
+        rc = check_one_name(a, name, e);
+        free(name);
+    }
+    return rc;
 }
 
 static int unknown_tool(const struct app *a, const char *name, struct err *e)
@@ -98,15 +113,6 @@ static int unknown_tool(const struct app *a, const char *name, struct err *e)
     return err_set(e, ERR_INVALID, "there is no tool \"%.60s\"%s%s%s", name,
                    near >= 0 ? "; did you mean \"" : "", near >= 0 ? names[near] : "",
                    near >= 0 ? "\"?" : "");
-}
-
-static bool env_name_ok(const char *k)
-{
-    if (!isalpha((unsigned char)*k) && *k != '_')
-        return false;
-    while (isalnum((unsigned char)*k) || *k == '_')
-        k++;
-    return !*k;
 }
 
 static int check_env(const struct kv *env, struct err *e)
@@ -132,7 +138,7 @@ static int check_tool(struct app *a, const struct app_create *c, const struct to
     if (c->command && !str_eq(t->adapter, "shell"))
         return err_set(e, ERR_INVALID, "a command can be given to the tool \"shell\" only");
     *field = "key";
-    missing = given_in_env(t, c->env) ? NULL : missing_key(a, t);
+    missing = given_in_env(t, c->env) ? NULL : missing_key(a, t, c->model);
     if (missing) {
         names = variables_of(t);
         err_set(e, ERR_AUTH, "%s needs a key of %s: set %s before starting cc-tui, or store one "
@@ -150,8 +156,12 @@ int app_check_create(struct app *a, const struct app_create *c, const char **fie
     size_t len = c->prompt ? strlen(c->prompt) : 0;
     int rc;
 
+    *field = "copies";
+    if (c->copies < 0 || c->copies > APP_COPIES_MAX)
+        return err_set(e, ERR_INVALID, "%d copies are not possible: 1 to %d", c->copies,
+                       APP_COPIES_MAX);
     *field = "name";
-    rc = check_name(a, c->name, e);
+    rc = check_name(a, c, e);
     if (rc == 0)
         rc = check_tool(a, c, t, field, e);
     if (rc)
@@ -169,45 +179,80 @@ int app_check_create(struct app *a, const struct app_create *c, const char **fie
     *field = "env";
     rc = check_env(c->env, e);
     if (rc == 0)
+        rc = app_check_choices(c, t, field, e);
+    if (rc == 0)
         *field = NULL;
     return rc;
 }
 
 /* --- create --------------------------------------------------------------------- */
 
-static struct kv *copy_env(const struct kv *env)
+/* NULL with *e: a file it names cannot be used after all. */
+static struct cmd_create *create_of(const struct app_create *c, struct err *e)
 {
-    size_t n = 0;
-    struct kv *out;
+    struct cmd_create *q = xcalloc(1, sizeof(*q));
 
-    while (env && env[n].k)
-        n++;
-    out = xcalloc(n + 1, sizeof(*out));
-    for (size_t i = 0; i < n; i++)
-        out[i] = (struct kv){xstrdup(env[i].k), xstrdup(env[i].v ? env[i].v : "")};
-    return out;
+    q->tool = xstrdup(c->tool);
+    q->template_id = xstrdup(c->template_id);
+    q->prompt = xstrdup(c->prompt);
+    q->command = xstrdup(c->command);
+    q->timeout_s = c->timeout_s;
+    q->pause_at_end = c->pause_at_end;
+    q->in_turn = c->copies > 1;
+    if (app_take_choices(c, q, e) == 0)
+        return q;
+    cmd_create_free(q);
+    return NULL;
+}
+
+static uint64_t create_named(struct app *a, const struct app_create *c, char *take_name,
+                             bool when_ready)
+{
+    struct err e = {0};
+    struct cmd_create *q = create_of(c, &e);
+    struct cmd *m;
+
+    if (!q) {
+        free(take_name);
+        return app_refuse(a, &e);
+    }
+    q->name = take_name;
+    q->when_ready = when_ready;
+    m = app_cmd(a, CMD_CREATE);
+    m->create = q;
+    return app_post(a, m);
 }
 
 uint64_t app_create(struct app *a, const struct app_create *c, bool done_when_ready)
 {
     const char *field;
     struct err e = {0};
-    struct cmd *m;
 
     if (app_check_create(a, c, &field, &e) != 0)
         return app_refuse(a, &e);
-    m = app_cmd(a, CMD_CREATE);
-    m->create = xcalloc(1, sizeof(*m->create));
-    m->create->tool = xstrdup(c->tool);
-    m->create->template_id = xstrdup(c->template_id);
-    m->create->name = xstrdup(c->name);
-    m->create->prompt = xstrdup(c->prompt);
-    m->create->command = xstrdup(c->command);
-    m->create->timeout_s = c->timeout_s;
-    m->create->pause_at_end = c->pause_at_end;
-    m->create->when_ready = done_when_ready;
-    m->create->env = copy_env(c->env);
-    return app_post(a, m);
+    return create_named(a, c, xstrdup(c->name), done_when_ready);
+}
+
+size_t app_create_copies(struct app *a, const struct app_create *c, bool done_when_ready,
+                         uint64_t reqs[APP_COPIES_MAX])
+{
+    struct app_create all = *c;
+    size_t n = c->copies > 1 ? (size_t)c->copies : 1;
+    char *base = n > 1 && (!c->name || !*c->name) ? sandbox_new_name() : NULL;
+    const char *field;
+    struct err e = {0};
+
+    if (base)
+        all.name = base;
+    if (n == 1 || app_check_create(a, &all, &field, &e) != 0) {
+        n = 1;
+        reqs[0] = e.code ? app_refuse(a, &e) : app_create(a, c, done_when_ready);
+    } else {
+        for (size_t i = 0; i < n; i++)
+            reqs[i] = create_named(a, &all, app_copy_name(&all, (int)i + 1), done_when_ready);
+    }
+    free(base);
+    return n;
 }
 
 /* --- tools ---------------------------------------------------------------------- */
@@ -229,7 +274,10 @@ const struct app_tool *app_tools(struct app *a)
                                                      .label = t->label,
                                                      .template_id = t->template_id,
                                                      .local_only = t->local_only,
-                                                     .missing_key = missing_key(a, t)};
+                                                     .takes_model = t->model_flag != NULL,
+                                                     .takes_prompt = t->prompt_flag || t->prompt_file,
+                                                     .takes_skills = t->skills_dir != NULL,
+                                                     .missing_key = missing_key(a, t, NULL)};
     (void)ARR_PUSH(&a->tool_list); /* the end */
     return a->tool_list.v;
 }

@@ -1,7 +1,7 @@
 /* Inside of the facade; main thread only.
  *
  *   app.c          life, drain
- *   app_create.c   the form's rules, tools
+ *   app_create.c   the form's rules, tools; app_choices.c: model, repository, files
  *   app_keys.c     the order of keys as main sees it
  *   app_actions.c  commands
  *   app_stream.c   bytes for `logs` and `watch`
@@ -69,5 +69,14 @@ char *app_place(const struct app *a); /* jobs_place() of the key in force */
 
 /* app_create.c */
 void app_tools_release(struct app *a);
+
+/* app_choices.c */
+/* Name of the i-th copy, from 1; the name itself when there is one alone. New string. */
+char *app_copy_name(const struct app_create *c, int i);
+/* Model, template, repository, files: 0, or a code with the field. */
+int app_check_choices(const struct app_create *c, const struct tool *t, const char **field,
+                      struct err *e);
+/* The same into the command: files are read now. */
+int app_take_choices(const struct app_create *c, struct cmd_create *q, struct err *e);
 
 #endif

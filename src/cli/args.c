@@ -217,6 +217,8 @@ static void take_flag(struct cli *c, int f, const char *value)
         c->sets[c->n_sets++] = value;
     if (f == CLI_ENV)
         c->envs[c->n_envs++] = value;
+    if (f == CLI_SKILL)
+        c->skills[c->n_skills++] = value;
 }
 
 /* --name, --name=value, --name value */
@@ -304,6 +306,7 @@ int cli_parse(struct cli *c, int argc, const char *const *argv, struct err *e)
     c->args = xcalloc(room, sizeof(*c->args));
     c->sets = xcalloc(room, sizeof(*c->sets));
     c->envs = xcalloc(room, sizeof(*c->envs));
+    c->skills = xcalloc(room, sizeof(*c->skills));
     for (int i = 1; i < argc && rc == 0; i++) {
         const char *arg = argv[i];
         if (plain && strcmp(arg, "--") == 0) {
@@ -335,5 +338,6 @@ void cli_release(struct cli *c)
     free(c->args);
     free(c->sets);
     free(c->envs);
+    free(c->skills);
     memset(c, 0, sizeof(*c));
 }

@@ -81,6 +81,7 @@ struct cli_wait {
     uint64_t req;
     bool done;
     struct err err;
+    uint64_t sandbox;
 };
 struct cli_app {
     struct app *app;

@@ -1,6 +1,7 @@
 /* cc-tui new: a sandbox with an agent in it. */
 #include "cli_priv.h"
 
+#include <cct/util/fs.h>
 #include <cct/util/json.h>
 #include <cct/util/limits.h>
 #include <cct/util/str.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* --env NAME=VALUE ... as a list; 0 or ERR_INVALID. */
 static int take_env(const struct cli *c, struct kv *env, struct err *e)
@@ -75,6 +77,45 @@ static int set_timeout(const struct config *c)
     return 0;
 }
 
+static const char *value(const struct cli *c, enum cli_flag f)
+{
+    return cli_has(c, f) ? c->value[f] : NULL;
+}
+
+static int take_choices(const struct cli *c, struct app_create *n, struct err *e)
+{
+    int64_t copies = 1;
+
+    n->model = value(c, CLI_MODEL);
+    n->repo = value(c, CLI_REPO);
+    n->branch = value(c, CLI_BRANCH);
+    n->env_file = value(c, CLI_ENV_FILE);
+    n->skills = c->n_skills ? c->skills : NULL;
+    if (cli_has(c, CLI_COPIES) && !str_to_i64(c->value[CLI_COPIES], 1, APP_COPIES_MAX, &copies))
+        return err_set(e, ERR_INVALID, "'--copies' is a number from 1 to %d, not '%.60s'",
+                       APP_COPIES_MAX, c->value[CLI_COPIES]);
+    n->copies = (int)copies;
+    return 0;
+}
+
+/* The texts that may come from stdin or a file: new strings in the two. */
+static int take_texts(const struct cli *c, char **prompt, char **system_prompt, struct err *e)
+{
+    const char *p = value(c, CLI_PROMPT), *s = value(c, CLI_SYSTEM_PROMPT);
+
+    if (p && s && str_eq(p, "-") && str_eq(s, "-"))
+        return err_set(e, ERR_INVALID, "'--prompt -' and '--system-prompt -' both want stdin: give "
+                       "one as @FILE");
+    *prompt = p ? cli_text_arg(p, e) : NULL;
+    if (p && !*prompt)
+        return e->code;
+    if (s && *s == '@')
+        *system_prompt = fs_read(s + 1, LIM_MESSAGE_BYTES, false, NULL, e);
+    else
+        *system_prompt = s ? cli_text_arg(s, e) : NULL;
+    return s && !*system_prompt ? e->code : 0;
+}
+
 static int take_options(const struct cli *c, struct app_create *n, struct err *e)
 {
     int64_t s = 0;
@@ -98,7 +139,73 @@ static int take_options(const struct cli *c, struct app_create *n, struct err *e
                        LIM_TIMEOUT_MAX_S, c->value[CLI_TIMEOUT]);
     n->timeout_s = cli_has(c, CLI_TIMEOUT) ? (int)s : set_timeout(c->config);
     n->pause_at_end = str_eq(c->config->o.at_end, "pause");
-    return 0;
+    return take_choices(c, n, e);
+}
+
+/* --- steps ------------------------------------------------------------------------- */
+
+struct told { /* how far one has come */
+    uint64_t id;
+    enum sb_step step;
+    char *text;
+};
+struct teller {
+    ARR(struct told) v;
+};
+
+static struct told *told_of(struct teller *t, uint64_t id)
+{
+    struct told *one;
+
+    for (size_t i = 0; i < t->v.n; i++)
+        if (t->v.v[i].id == id)
+            return &t->v.v[i];
+    one = ARR_PUSH(&t->v);
+    one->id = id;
+    return one;
+}
+
+/* Each once, on stderr; counters that grow are for the screen. */
+static void tell_steps(void *ctx, const struct msg *m)
+{
+    const struct ev_sandboxes *ev = (const struct ev_sandboxes *)m;
+
+    for (size_t i = 0; m->type == EV_SANDBOXES && i < ev->n; i++) {
+        const struct sandbox *s = &ev->v[i];
+        struct told *t = s->step ? told_of(ctx, s->id) : NULL;
+        const char *text = s->step_text ? s->step_text : "";
+
+        if (!t || (t->step == s->step && str_eq(t->text, text)) || strchr(text, '%'))
+            continue;
+        t->step = s->step;
+        free(t->text);
+        t->text = xstrdup(text);
+        fprintf(stderr, "cc-tui: %s: step %d of %d (%s)%s%s\n", s->name ? s->name : "", (int)s->step,
+                (int)STEP_LAST, sb_step_name(s->step), *text ? ": " : "", text);
+    }
+}
+
+static void teller_release(struct teller *t)
+{
+    for (size_t i = 0; i < t->v.n; i++)
+        free(t->v.v[i].text);
+    ARR_RELEASE(&t->v);
+}
+
+/* --- what was made ------------------------------------------------------------- */
+
+static void add_json(struct jw *w, const struct cli_app *a, uint64_t row, const char *id,
+                     const struct app_create *n)
+{
+    const struct sandbox *s = model_sandbox(app_model(a->app), row);
+
+    jw_obj(w, NULL);
+    jw_str(w, "sandboxID", id ? id : s ? s->sandbox_id : NULL);
+    jw_str(w, "name", s ? s->name : n->name);
+    jw_str(w, "tool", n->tool);
+    jw_str(w, "templateID", s ? s->template_id : n->template_id);
+    jw_str(w, "state", s ? sb_state_name(s->state) : NULL);
+    jw_end(w);
 }
 
 static void print_new(const struct cli *c, const struct cli_app *a, const struct app_create *n)
@@ -113,49 +220,127 @@ static void print_new(const struct cli *c, const struct cli_app *a, const struct
     struct buf b = BUF_INIT;
     struct jw w;
     jw_init(&w, &b);
-    jw_obj(&w, NULL);
-    jw_str(&w, "sandboxID", id);
-    jw_str(&w, "name", s ? s->name : n->name);
-    jw_str(&w, "tool", n->tool);
-    jw_str(&w, "templateID", s ? s->template_id : n->template_id);
-    jw_str(&w, "state", s ? sb_state_name(s->state) : NULL);
-    jw_end(&w);
+    add_json(&w, a, a->sandbox, id, n);
     puts(buf_str(&b));
     buf_release(&b);
+}
+
+/* Where the prompt of one that runs went. 0 or a code. */
+static int hand_over(const struct cli *c, struct cli_app *a, uint64_t row,
+                     const struct app_create *n, struct err *e)
+{
+    bool queued = false;
+
+    cli_app_tell_time(a, row, n->timeout_s);
+    if (n->prompt && cli_app_hand_over(a, row, &queued, e) != 0)
+        return e->code;
+    if (queued)
+        cli_say(c, "the prompt waits until the agent is idle");
+    return 0;
+}
+
+static int create_one(const struct cli *c, struct cli_app *a, const struct app_create *n)
+{
+    struct err e = {0};
+
+    if (cli_app_wait(a, app_create(a->app, n, true), &e) != 0) {
+        /* nobody else starts the agent, so we stay until it runs; what was made and
+         * is paid for is named even when that failed */
+        if (a->sandbox_id)
+            fprintf(stderr, "cc-tui: the sandbox %s exists\n", a->sandbox_id);
+        else if (a->signal)
+            cli_say(c, "what was begun may exist; 'cc-tui ls' shows it");
+        return cli_app_fail(a, &e);
+    }
+    print_new(c, a, n);
+    return hand_over(c, a, a->sandbox, n, &e) == 0 ? CLI_OK : cli_app_fail(a, &e);
+}
+
+/* --- copies ---------------------------------------------------------------------- */
+
+/* Tell what became of one; true when it runs and has its prompt. */
+static bool tell_copy(const struct cli *c, struct cli_app *a, const struct app_create *n,
+                      struct cli_wait *w, struct jw *json)
+{
+    const struct sandbox *s = model_sandbox(app_model(a->app), w->sandbox);
+    char *name = xstrdup(s ? s->name : n->name);
+    struct err e = w->err;
+    bool good;
+
+    if (!e.code && !json)
+        puts(s && s->sandbox_id ? s->sandbox_id : "");
+    good = !e.code && hand_over(c, a, w->sandbox, n, &e) == 0;
+    if (!good)
+        fprintf(stderr, "cc-tui: %s%s%s\n", name ? name : "", name ? ": " : "", e.text);
+    if (json && (w->sandbox || good))
+        add_json(json, a, w->sandbox, NULL, n);
+    free(name);
+    return good;
+}
+
+/* One fails, the others go on; all are waited for. */
+static int create_copies(const struct cli *c, struct cli_app *a, const struct app_create *n)
+{
+    struct cli_wait waits[APP_COPIES_MAX] = {{0}};
+    uint64_t reqs[APP_COPIES_MAX];
+    size_t n_made = app_create_copies(a->app, n, true, reqs), good = 0;
+    struct err e = {0};
+    struct buf b = BUF_INIT;
+    struct jw w;
+
+    for (size_t i = 0; i < n_made; i++)
+        waits[i].req = reqs[i];
+    if (cli_app_wait_all(a, waits, n_made, &e) != 0) {
+        cli_say(c, "what was begun may exist; 'cc-tui ls' shows it");
+        return cli_app_fail(a, &e);
+    }
+    jw_init(&w, &b);
+    jw_arr(&w, NULL);
+    for (size_t i = 0; i < n_made && !a->signal; i++)
+        good += tell_copy(c, a, n, &waits[i], cli_json(c) ? &w : NULL);
+    jw_end(&w);
+    if (cli_json(c))
+        puts(buf_str(&b));
+    buf_release(&b);
+    if (a->signal)
+        return cli_app_fail(a, &e);
+    if (good == n_made && n_made == (size_t)n->copies)
+        return CLI_OK;
+    cli_say(c, "%zu of %d were made", good, n->copies);
+    return good ? CLI_SOME_FAILED : cli_exit_of(waits[0].err.code ? waits[0].err.code : ERR_IO);
+}
+
+static void say_dry(const struct cli *c, const struct app_create *n)
+{
+    if (n->copies > 1)
+        cli_say(c, "would create %d sandboxes with %s", n->copies, n->tool);
+    else
+        cli_say(c, "would create a sandbox with %s", n->tool);
 }
 
 static int create(const struct cli *c, const struct app_create *n)
 {
     struct cli_app a;
     struct err e = {0};
+    struct teller steps = {ARR_INIT};
     const char *field = NULL;
     int status = CLI_OK;
 
     if (cli_app_open(&a, c, &e) != 0)
         return cli_fail(&e);
+    if (cli_has(c, CLI_VERBOSE) || (isatty(STDERR_FILENO) && !cli_has(c, CLI_QUIET)))
+        a.see = tell_steps, a.see_ctx = &steps;
     /* the list first: it proves the key, and names in use are known */
-    if (cli_app_refresh(&a, &e) != 0 || app_check_create(a.app, n, &field, &e) != 0) {
+    if (cli_app_refresh(&a, &e) != 0 || app_check_create(a.app, n, &field, &e) != 0)
         status = cli_app_fail(&a, &e);
-    } else if (cli_has(c, CLI_DRY_RUN)) {
-        cli_say(c, "would create a sandbox with %s", n->tool);
-    } else if (cli_app_wait(&a, app_create(a.app, n, true), &e) != 0) {
-        /* nobody else starts the agent, so we stay until it runs; what was made and
-         * is paid for is named even when that failed */
-        if (a.sandbox_id)
-            fprintf(stderr, "cc-tui: the sandbox %s exists\n", a.sandbox_id);
-        else if (a.signal)
-            cli_say(c, "what was begun may exist; 'cc-tui ls' shows it");
-        status = cli_app_fail(&a, &e);
-    } else {
-        print_new(c, &a, n);
-        cli_app_tell_time(&a, a.sandbox, n->timeout_s);
-        bool queued = false;
-        if (n->prompt && cli_app_hand_over(&a, a.sandbox, &queued, &e) != 0)
-            status = cli_app_fail(&a, &e);
-        else if (queued)
-            cli_say(c, "the prompt waits until the agent is idle");
-    }
+    else if (cli_has(c, CLI_DRY_RUN))
+        say_dry(c, n);
+    else if (n->copies > 1)
+        status = create_copies(c, &a, n);
+    else
+        status = create_one(c, &a, n);
     cli_app_close(&a);
+    teller_release(&steps);
     return status;
 }
 
@@ -164,19 +349,19 @@ int cli_new(struct cli *c)
     struct err e = {0};
     struct kv *env = xcalloc(c->n_envs + 1, sizeof(*env));
     struct app_create n = {.env = env};
-    char *prompt = NULL, *command = command_line(c);
+    char *prompt = NULL, *system_prompt = NULL, *command = command_line(c);
     int status = CLI_USAGE, rc = take_options(c, &n, &e);
 
     if (rc == 0)
         rc = take_env(c, env, &e);
-    if (rc == 0 && cli_has(c, CLI_PROMPT)) {
-        prompt = cli_text_arg(c->value[CLI_PROMPT], &e);
-        rc = prompt ? 0 : e.code;
-    }
+    if (rc == 0)
+        rc = take_texts(c, &prompt, &system_prompt, &e);
     n.prompt = prompt;
+    n.system_prompt = system_prompt;
     n.command = command;
     status = rc == 0 ? create(c, &n) : cli_fail(&e);
     free(prompt);
+    free(system_prompt);
     free(command);
     free_env(env);
     return status;

@@ -66,6 +66,7 @@ static void on_event(void *ctx, const struct msg *ev)
     for (size_t i = 0; ev->type == EV_DONE && i < a->n_waits; i++)
         if (a->waits[i].req == ev->req_id) {
             a->waits[i].err = ((const struct ev_done *)ev)->err;
+            a->waits[i].sandbox = ((const struct ev_done *)ev)->sandbox;
             a->waits[i].done = true;
         }
     if (ev->type != EV_DONE || !a->wanted || ev->req_id != a->wanted)

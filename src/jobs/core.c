@@ -173,6 +173,11 @@ void cmd_create_free(struct cmd_create *c)
     free(c->name);
     free(c->prompt);
     free(c->command);
+    free(c->model);
+    free(c->repo);
+    free(c->branch);
+    free(c->system_prompt);
+    free(c->skills);
     free(c);
 }
 

@@ -191,7 +191,7 @@ static void do_agent(struct jobs *j, struct cmd *c, struct sandbox *row)
         core_done_err(j, c->m.req_id, row->id, ERR_NOTFOUND, "the tool \"%s\" is not known here",
                       row->tool ? row->tool : "?");
     } else {
-        env = core_keys_env(j, t, NULL, &missing, &e);
+        env = core_keys_env(j, t, NULL, NULL, &missing, &e);
         if (!env) {
             jobs_done(j, c->m.req_id, &e, row->id);
             return;

@@ -7,18 +7,21 @@
 #include <cct/util/clock.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define LOST_MS 30000        /* a lost create is given up after that and two lists */
+#define APART_MS 1000        /* between two creates of several */
 #define INTERRUPTED_MS 90000 /* one of another process, whose POST ends within 60 s */
 
 struct create {
     struct jobs *j;
     struct cmd_create *q;
-    uint64_t req_id, row, call;
+    uint64_t req_id, row, call, timer;
     struct e2b *client;  /* of the call */
     char *mark;
+    enum sb_step step;   /* at which it stands, or failed */
     bool lost;           /* posted, but no answer */
     bool killing, deleting;
     int lists;           /* that did not show it */
@@ -26,6 +29,36 @@ struct create {
     core_kill_fn kill_fn;
     void *kill_ctx;
 };
+
+/* --- steps ----------------------------------------------------------------------- */
+
+static void at_step(struct create *c, enum sb_step step, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The row says where it stands; the agent's part tells more by itself. */
+static void at_step(struct create *c, enum sb_step step, const char *fmt, ...)
+{
+    struct sandbox *row = jobs_row(c->j, c->row);
+    struct buf b = BUF_INIT_MAX(300);
+    va_list ap;
+
+    c->step = step;
+    va_start(ap, fmt);
+    buf_addv(&b, fmt, ap);
+    va_end(ap);
+    if (row && row->state == SB_CREATING) {
+        row->step = step;
+        core_row_set(&row->step_text, buf_str(&b));
+        core_row_shown(c->j, row);
+    }
+    buf_release(&b);
+}
+
+static void name_step(const struct create *c, struct err *e)
+{
+    if (c->step != STEP_NONE && e->code != ERR_CANCELLED)
+        err_wrap(e, "step %d of %d (%s)", (int)c->step, (int)STEP_LAST, sb_step_name(c->step));
+}
 
 /* --- ends ----------------------------------------------------------------------- */
 
@@ -46,6 +79,7 @@ static void finish(struct create *c)
             break;
         }
     jobs_store_forget(j, c);
+    net_timer_cancel(j->o.net, c->timer);
     create_free(c);
 }
 
@@ -64,10 +98,12 @@ static void told_killed(struct create *c, const struct err *e, bool gone)
 }
 
 /* Nothing was made, or nothing that could be found. */
-static void give_up(struct create *c, const struct err *e)
+static void give_up(struct create *c, const struct err *why)
 {
     struct sandbox *row = jobs_row(c->j, c->row);
+    struct err named = *why, *e = &named;
 
+    name_step(c, e);
     if (c->killing && c->lost) /* it may be late rather than nothing */
         core_order_mark(c->j, c->mark);
     if (row && c->killing)
@@ -89,14 +125,17 @@ static void was_killed(struct create *c)
     finish(c);
 }
 
-static void failed_up(struct create *c, const struct err *e)
+static void failed_up(struct create *c, const struct err *why)
 {
     struct sandbox *row = jobs_row(c->j, c->row);
+    struct err named, *e = &named;
 
     if (c->killing) {
         was_killed(c);
         return;
     }
+    named = *why;
+    name_step(c, e);
     if (row && row->state != SB_KILLED)
         jobs_row_error(c->j, row, true, e->text);
     told_done(c, e);
@@ -148,6 +187,7 @@ static void on_provisioned(void *ctx, const struct err *e)
     if (row && row->state == SB_CREATING) {
         row->state = SB_RUNNING;
         row->pending = false;
+        core_row_step_over(row);
         jobs_row_changed(c->j, row);
         jobs_say(c->j, 0, row->id, "%s runs", row->name);
     }
@@ -166,18 +206,34 @@ static void provision(struct create *c, const struct e2b_sandbox *vm)
     const struct tool *t = tools_find(c->j->o.tools, c->q->tool);
     struct session *s = session_of(c->j, c->row);
     char *missing = NULL;
-    struct session_start q = {.tool = c->q->tool, .command = c->q->command, .vm = vm};
+    struct core_repo_key key = {0};
+    struct session_start q = {.tool = c->q->tool,
+                              .command = c->q->command,
+                              .vm = vm,
+                              .model = c->q->model,
+                              .system_prompt = c->q->system_prompt,
+                              .skills = c->q->skills,
+                              .skills_len = c->q->skills_len,
+                              .repo = c->q->repo,
+                              .branch = c->q->branch};
     struct err e = {0};
-    struct kv *env = core_keys_env(c->j, t, c->q->env, &missing, &e);
+    struct kv *env = core_keys_env(c->j, t, c->q->model, c->q->env, &missing, &e);
 
-    if (!env) {
+    if (!env || core_keys_repo(c->j, c->q->repo, c->q->env, &key, &e) != 0) {
+        c->step = STEP_ENV; /* the keys were there a moment ago */
+        keys_env_free(env);
+        free(missing);
         failed_up(c, &e);
         return;
     }
+    at_step(c, STEP_AGENT, "reaching the sandbox");
     q.env = env;
+    q.repo_key = key.key;
+    q.repo_key_name = key.name;
     if (!c->q->when_ready)
         told_done(c, NULL);
     session_provision(s, &q, on_provisioned, c);
+    core_repo_key_release(&key);
     keys_env_free(env);
     free(missing);
 }
@@ -264,6 +320,8 @@ static void on_created(void *ctx, const struct e2b_result *r)
         core_poll_soon(c->j, 500);
         return;
     }
+    if (e.code == ERR_NOTFOUND) /* the one thing a create names */
+        c->step = STEP_TEMPLATE;
     /* a limit says when to try again; whether to is the user's to say */
     /* its word is no proof: the next list shows one that was made all the same */
     err_wrap(&e, r->sent && r->status ? "the service made no sandbox, by its own word"
@@ -271,8 +329,9 @@ static void on_created(void *ctx, const struct e2b_result *r)
     give_up(c, &e);
 }
 
-static void post(struct create *c)
+static void post(void *ctx)
 {
+    struct create *c = ctx;
     struct sandbox *row = jobs_row(c->j, c->row);
     struct kv meta[] = {{(char[]){"cc-tui"}, (char[]){"1"}},
                         {(char[]){"cc-tui-session"}, row->session},
@@ -291,13 +350,34 @@ static void post(struct create *c)
 
     struct err e = {0};
 
+    c->timer = 0;
     if (c->killing) {
         err_set(&e, ERR_CANCELLED, "the sandbox was called off before it was made");
         give_up(c, &e);
         return;
     }
+    if (!c->j->e2b) { /* it went while this one waited for its turn */
+        give_up(c, &c->j->priv->account_err);
+        return;
+    }
+    at_step(c, STEP_VM, "asking for it, %d s", c->q->timeout_s);
     c->client = c->j->e2b;
     c->call = e2b_create(c->client, &q, on_created, c);
+}
+
+/* Several of one kind go out a second apart: a service counts what is made at once. */
+static void post_in_turn(struct create *c)
+{
+    int64_t wait = 0;
+
+    if (c->q->in_turn && !core_is_local(c->j))
+        wait = pace_take(&c->j->priv->create_next, clock_mono_ms(), APART_MS);
+    if (wait <= 0) {
+        post(c);
+        return;
+    }
+    at_step(c, STEP_ENV, "waiting for its turn, %d s", (int)((wait + 999) / 1000));
+    c->timer = net_timer(c->j->o.net, wait, post, c);
 }
 
 /* --- the row -------------------------------------------------------------------- */
@@ -310,7 +390,7 @@ static void on_prompt(void *ctx, struct st_reply *r)
         struct ev_message *ev = ev_new(EV_MESSAGE);
         message_copy(&ev->msg, &r->msg);
         jobs_post(c->j, ev);
-        post(c);
+        post_in_turn(c);
         return;
     }
     struct err e = r->err;
@@ -326,10 +406,12 @@ static void on_row(void *ctx, struct jobs *j, uint64_t id, const struct err *e)
     if (e)
         jobs_say(j, 1, id, "this sandbox is not stored here; it is found again by its mark");
     core_rows_flush(j);
+    at_step(c, STEP_ENV, "keys and variables of %s", c->q->tool);
+    core_rows_flush(j);
     if (c->q->prompt && *c->q->prompt)
         store_message_add(j->o.store, id, c->q->prompt, jobs_store(j, on_prompt, c, c));
     else
-        post(c);
+        post_in_turn(c);
 }
 
 static void new_row(struct jobs *j, struct create *c)
@@ -350,6 +432,8 @@ static void new_row(struct jobs *j, struct create *c)
     row->state = SB_CREATING;
     row->agent = AG_STARTING;
     row->pending = true;
+    c->step = row->step = STEP_TEMPLATE;
+    row->step_text = xstrdup(row->template_id);
     row->created_at = row->agent_since = jobs_now(j);
     core_row_insert(j, row, on_row, c);
 }
@@ -359,13 +443,19 @@ static bool key_refused(struct jobs *j, struct cmd *cmd, const struct tool *t)
 {
     struct err e = {0};
     char *missing = NULL;
-    struct kv *env = core_keys_env(j, t, cmd->create->env, &missing, &e);
+    struct kv *env = core_keys_env(j, t, cmd->create->model, cmd->create->env, &missing, &e);
+    struct core_repo_key key = {0};
 
-    if (!env)
+    if (env)
+        core_keys_repo(j, cmd->create->repo, cmd->create->env, &key, &e);
+    if (e.code) {
+        err_wrap(&e, "step %d of %d (%s)", (int)STEP_ENV, (int)STEP_LAST, sb_step_name(STEP_ENV));
         jobs_done(j, cmd->m.req_id, &e, 0);
+    }
+    core_repo_key_release(&key);
     free(missing);
     keys_env_free(env);
-    return !env;
+    return e.code != 0;
 }
 
 static bool refused(struct jobs *j, struct cmd *cmd, const struct tool *t)

@@ -28,10 +28,10 @@ static void env_put(struct kv **env, size_t *n, const char *k, size_t klen, cons
     (*env)[i].v = xstrdup(v);
 }
 
-static bool given_by(const struct kv *own, const struct tool *t)
+static bool given_by(const struct kv *own, unsigned bits)
 {
     for (unsigned bit = 1; bit <= TOOL_GITHUB; bit <<= 1)
-        for (size_t i = 0; (t->needs & bit) && tool_provider_env(bit, i); i++)
+        for (size_t i = 0; (bits & bit) && tool_provider_env(bit, i); i++)
             for (const struct kv *v = own; v && v->k; v++)
                 if (str_eq(v->k, tool_provider_env(bit, i)) && v->v && *v->v)
                     return true;
@@ -52,9 +52,10 @@ static int add_keys(const struct keys_at *at, const struct secret *data_key,
 }
 
 struct kv *core_tool_env(const struct keys_at *at, const struct secret *data_key,
-                         const struct tool *t, const struct kv *own, char **missing,
-                         struct err *e)
+                         const struct tool *t, const char *model, const struct kv *own,
+                         char **missing, struct err *e)
 {
+    unsigned bits = tool_needs(t, model);
     struct kv *env = xcalloc(1, sizeof(*env));
     const char *needs[8] = {NULL};
     size_t n = 0, n_needs = 0;
@@ -65,11 +66,11 @@ struct kv *core_tool_env(const struct keys_at *at, const struct secret *data_key
             env_put(&env, &n, t->env[i], (size_t)(eq - t->env[i]), eq + 1);
     }
     for (unsigned bit = 1; bit <= TOOL_GITHUB; bit <<= 1)
-        if (t->needs & bit)
+        if (bits & bit)
             needs[n_needs++] = tool_provider_name(bit);
     keys_provider_source(at, needs, missing);
     /* what the user gives with the sandbox stands above every level */
-    if (n_needs && !given_by(own, t) && add_keys(at, data_key, needs, &env, &n, e) != 0) {
+    if (n_needs && !given_by(own, bits) && add_keys(at, data_key, needs, &env, &n, e) != 0) {
         keys_env_free(env);
         free(*missing);
         *missing = NULL;

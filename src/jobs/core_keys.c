@@ -4,6 +4,7 @@
 #include "core_keys.h"
 
 #include <cct/config/tools.h>
+#include <cct/model/repo.h>
 #include <cct/secrets/vault.h>
 #include <cct/util/str.h>
 #include <cct/util/thread.h>
@@ -313,16 +314,72 @@ struct secret *core_keys_open(struct jobs *j, const struct st_key *row, struct e
 
 /* --- what agents get -------------------------------------------------------------------- */
 
-struct kv *core_keys_env(struct jobs *j, const struct tool *t, const struct kv *own,
-                         char **missing, struct err *e)
+struct kv *core_keys_env(struct jobs *j, const struct tool *t, const char *model,
+                         const struct kv *own, char **missing, struct err *e)
 {
     struct keys_at at = core_keys_at(j);
     struct keys *k = j->priv->keys;
-    struct kv *env = core_tool_env(&at, k->data_key, t, own, missing, e);
+    struct kv *env = core_tool_env(&at, k->data_key, t, model, own, missing, e);
 
     if (!env && !k->data_key && k->locked.code && e->code == ERR_AUTH)
         err_set(e, ERR_AUTH, "the stored key for %s cannot be used: %s", t->label, k->locked.text);
     return env;
+}
+
+/* What the user gives with the sandbox stands above every level, here as elsewhere. */
+static const char *given_key(const struct kv *own)
+{
+    static const char *const names[] = {"GITHUB_TOKEN", "GH_TOKEN"};
+    const char *v = NULL;
+
+    for (size_t i = 0; i < 2 && !v; i++)
+        v = kv_get(own, names[i]);
+    return v && *v ? v : NULL;
+}
+
+int core_keys_repo(struct jobs *j, const char *repo, const struct kv *own, struct core_repo_key *k,
+                   struct err *e)
+{
+    static const char *const needs[] = {"github", NULL};
+    struct keys_at at = core_keys_at(j);
+    struct keys *keys = j->priv->keys;
+    const char *given = given_key(own), *source = "given with the sandbox";
+    struct kv *env = NULL;
+    struct repo r;
+    char mask[16];
+
+    if (!repo || !*repo)
+        return 0;
+    if (repo_parse(repo, &r, e) != 0)
+        return e->code;
+    bool github = r.github;
+    repo_release(&r);
+    if (!github)
+        return 0;
+    if (!given) {
+        env = keys_provider_env(&at, keys->data_key, needs, e);
+        if (!env)
+            return keys->data_key || !keys->locked.code
+                       ? e->code
+                       : err_set(e, ERR_AUTH, "the stored GitHub key for the checkout cannot be "
+                                 "used: %s", keys->locked.text);
+        source = key_source_name(keys_provider_source(&at, needs, NULL));
+        given = env->k ? env->v : NULL;
+    }
+    if (given) {
+        k->key = secret_new(given, strlen(given));
+        secret_mask(k->key, mask);
+        k->name = xasprintf("GitHub key %s (%s)", mask, source);
+    }
+    keys_env_free(env);
+    return 0;
+}
+
+void core_repo_key_release(struct core_repo_key *k)
+{
+    secret_free(k->key);
+    free(k->name);
+    *k = (struct core_repo_key){0};
 }
 
 /* --- life ---------------------------------------------------------------------------------- */

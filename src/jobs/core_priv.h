@@ -106,6 +106,7 @@ struct jobs_priv {
     struct metrics *metrics;
     ARR(struct asked) asked;    /* times of new sandboxes that no list has told yet */
     ARR(struct create *) creates;
+    int64_t create_next;        /* mono: the next of several may go out */
     ARR(struct act *) acts;
     ARR(struct mailing *) mailings;
     ARR(struct export *) exports;
@@ -140,6 +141,7 @@ struct sandbox *core_row_of_vm(struct jobs *j, const char *sandbox_id);
 void core_row_remove(struct jobs *j, uint64_t id);
 void core_rows_flush(struct jobs *j);
 void core_rows_clear(struct jobs *j); /* out of sight, not out of the store; told */
+void core_row_step_over(struct sandbox *row); /* it is made, or will not be */
 void core_row_set(char **field, const char *value); /* replaces a text, cleaned */
 bool core_is_plain(const char *s); /* printable ASCII alone */
 /* The row's state or VM changed: its session is told, streams of ours are kept. */
@@ -173,8 +175,18 @@ struct keys_at core_keys_at(const struct jobs *j);
 /* The plain key of a row; NULL with *e, which names level and last four. */
 struct secret *core_keys_open(struct jobs *j, const struct st_key *row, struct err *e);
 /* Environment of an agent, see core_tool_env(). */
-struct kv *core_keys_env(struct jobs *j, const struct tool *t, const struct kv *own,
-                         char **missing, struct err *e);
+struct kv *core_keys_env(struct jobs *j, const struct tool *t, const char *model,
+                         const struct kv *own, char **missing, struct err *e);
+
+/* GitHub's key for a checkout; none for other places, and none may be set. */
+struct core_repo_key {
+    struct secret *key; /* or NULL */
+    char *name;         /* "GitHub key ****abcd (user key)" */
+};
+/* 0, or a code: the key in force cannot be used. */
+int core_keys_repo(struct jobs *j, const char *repo, const struct kv *own, struct core_repo_key *k,
+                   struct err *e);
+void core_repo_key_release(struct core_repo_key *k);
 
 /* --- core_local.c --------------------------------------------------------------- */
 /* Find it, else start it when allowed; core_account_local() gets the outcome. */
@@ -246,12 +258,13 @@ void core_time_listed(struct jobs *j);
 void core_times_release(struct jobs *j);
 
 /* --- core_env.c ----------------------------------------------------------------- */
-/* Tool's own variables, then the provider keys it needs, then the user's. *missing: the
+/* Tool's own variables, then the provider keys it needs for that model (NULL: its own), then
+ * the user's. *missing: the
  * providers none of which has a key, or NULL. NULL with *e when there is a key that cannot
  * be used. */
 struct kv *core_tool_env(const struct keys_at *at, const struct secret *data_key,
-                         const struct tool *t, const struct kv *own, char **missing,
-                         struct err *e);
+                         const struct tool *t, const char *model, const struct kv *own,
+                         char **missing, struct err *e);
 
 /* --- core_create.c -------------------------------------------------------------- */
 /* It was sent, and what became of it was not told. */

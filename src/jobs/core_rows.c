@@ -95,6 +95,13 @@ bool core_row_live(const struct sandbox *row)
            (row->state == SB_ERROR && row->vm_up);
 }
 
+void core_row_step_over(struct sandbox *row)
+{
+    row->step = STEP_NONE;
+    free(row->step_text);
+    row->step_text = NULL;
+}
+
 bool core_is_plain(const char *s)
 {
     while (*s >= ' ' && *s < 0x7F)
@@ -224,6 +231,7 @@ void jobs_row_error(struct jobs *j, struct sandbox *row, bool vm_up, const char 
     row->state = SB_ERROR;
     row->vm_up = vm_up;
     row->pending = row->changing = false;
+    core_row_step_over(row);
     jobs_row_changed(j, row);
     if (!said)
         jobs_say(j, 2, row->id, "%s: %s%s", row->name ? row->name : "sandbox", reason,

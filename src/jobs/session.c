@@ -110,10 +110,10 @@ char *session_path(const struct session *s, const char *name)
 uint64_t session_sh(struct session *s, const char *script, const char *const *args, int ms,
                     void (*fn)(void *ctx, const struct envd_run_result *r), void *ctx)
 {
-    const char *argv[12] = {"-c", script, "sh"};
+    const char *argv[20] = {"-c", script, "sh"};
     struct envd_proc_spec spec = {.cmd = "sh", .args = argv, .timeout_ms = ms};
 
-    for (size_t i = 3; i < 11 && *args; i++)
+    for (size_t i = 3; i < 19 && *args; i++)
         argv[i] = *args++;
     return envd_run(s->envd, &spec, fn, ctx);
 }
@@ -188,6 +188,29 @@ void session_agent(struct session *s, enum sb_agent a)
     r->agent = a;
     r->agent_since = jobs_now(s->j);
     jobs_row_changed(s->j, r);
+}
+
+void session_step(struct session *s, const char *fmt, ...)
+{
+    struct sandbox *r = session_row(s);
+    struct buf b = BUF_INIT_MAX(400);
+    va_list ap;
+    char *text;
+
+    if (!r || r->step == STEP_NONE)
+        return;
+    va_start(ap, fmt);
+    buf_addv(&b, fmt, ap);
+    va_end(ap);
+    text = clean_line_dup(buf_str(&b), 0);
+    buf_release(&b);
+    if (!str_eq(text, r->step_text)) {
+        free(r->step_text);
+        r->step_text = text;
+        text = NULL;
+        jobs_row_changed(s->j, r);
+    }
+    free(text);
 }
 
 void session_failed(struct session *s, const char *text)

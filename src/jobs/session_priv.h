@@ -4,6 +4,8 @@
  *   session_script.c     pure: scripts, names and answers of the session folder
  *   session_provision.c  first start and restart of the CLI
  *   session_upload.c     what belongs into the folder
+ *   session_place.c      system prompt and skills, where the tool looks for them
+ *   session_checkout.c   the repository, before the CLI starts
  *   session_follow.c     backlog, tail, loss
  *   session_look.c       what the folder says, before reading and at the end
  *   session_runs.c       runs of one-run tools, as they begin and end
@@ -69,6 +71,9 @@ extern const char session_probe_script[];   /* $1 = session name, $2 $3 = range 
 extern const char session_sum_script[];     /* $1 = file, $2 $3 = first byte (from 0), count */
 extern const char session_prepare_script[]; /* $1 = session name, $2 = command to find */
 extern const char session_install_script[]; /* $1 = session folder, $2.. = files */
+extern const char session_place_script[];   /* $1 = folder, $2 = skills' folder or "", $3 =
+                                               file for the system prompt or "" */
+extern const char session_checkout_script[]; /* $1 = url, $2 = branch or "", $3 = folder */
 extern const char session_await_script[];   /* $1 = folder, $2 = runs before, $3 = mode */
 extern const char session_taken_script[];   /* $1 = folder, $2 = begin of a message id */
 extern const char session_sigint_script[];  /* $1 = folder */
@@ -83,6 +88,8 @@ struct session_cli {
     char *const *argv, *const *resume;
     const char *command, *resume_id;
     bool driver;
+    const char *model_flag, *prompt_flag; /* of the tool, for the files of those names */
+    const char *model;                    /* when none was chosen; or NULL */
 };
 void session_cli_script(struct buf *out, const struct session_cli *c);
 /* 13 digits, '-', id; characters that the folder's names do not allow become '_'. */
@@ -110,6 +117,8 @@ enum follow_state {
     FO_ENDED,   /* the CLI is gone and everything was read */
     FO_STOPPED  /* VM paused, killed or not there yet */
 };
+/* Variable that holds GitHub's key, in the environment of the one git process. */
+#define SESSION_GIT_KEY "CC_TUI_GIT_KEY"
 /* From here on the index of notices that are only on the screen, one each. */
 #define SESSION_SAY_INDEX 0xffff0000u
 /* Index of the messages that we put into the log of a tool without echoes: behind
@@ -219,7 +228,7 @@ struct reader { /* logs */
     uint64_t timer;
     struct session *s;
 };
-enum { PROVISION_FILES = 6 };
+enum { PROVISION_FILES = 10 };
 struct secret_kv {
     char *k;
     struct secret *v;
@@ -234,7 +243,12 @@ struct provision {
     uint64_t req_id, timer, starts;
     session_fn fn;
     void *ctx;
-    char *command;
+    char *command, *model, *system_prompt, *skills;
+    size_t skills_len;
+    char *repo, *branch, *repo_key_name;
+    struct secret *repo_key;
+    struct buf git; /* last line of what git tells of its progress */
+    uint64_t git_timer, git_call;
     ARR(struct secret_kv) env;
     struct file files[PROVISION_FILES];
     size_t n_files, left;
@@ -292,6 +306,9 @@ int session_target(struct session *s, const struct e2b_sandbox *vm, struct err *
 void session_drop_target(struct session *s); /* its calls end without an answer */
 void session_set_home(struct session *s, const char *home);
 char *session_path(const struct session *s, const char *name);
+/* What it is doing, for the row of a sandbox that is being made; NULL: nothing more. */
+void session_step(struct session *s, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 /* sh -c SCRIPT sh args... (ends with NULL), at most ms. */
 uint64_t session_sh(struct session *s, const char *script, const char *const *args, int ms,
                     void (*fn)(void *ctx, const struct envd_run_result *r), void *ctx);
@@ -315,7 +332,18 @@ void session_provision_runner_ended(struct session *s, const char *why);
 
 /* --- session_upload.c ------------------------------------------------------------ */
 void session_upload(struct session *s);
+struct session_cli session_cli_of(const struct session *s, const char *resume_id);
 bool session_upload_cli(const struct session *s); /* its cli.sh is written anew */
+
+/* --- session_place.c ------------------------------------------------------------- */
+/* The folder is complete: what belongs elsewhere, then the repository, then the start. */
+void session_place(struct session *s);
+
+/* --- session_checkout.c ---------------------------------------------------------- */
+void session_checkout(struct session *s); /* then session_provision_start() */
+/* What git said, in one line for a person: cleaned, without addresses' passwords and without
+ * the key. New string. */
+char *session_git_says(const char *text, size_t len, const char *key);
 
 /* --- session_follow.c ------------------------------------------------------------ */
 void session_follow_stop(struct session *s, enum follow_state st);

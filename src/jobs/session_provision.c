@@ -47,7 +47,18 @@ static void provision_free(struct session *s)
         secret_free(p->env.v[i].v);
     }
     ARR_RELEASE(&p->env);
+    session_cancel_timer(s, &p->git_timer);
+    if (p->git_call && s->envd)
+        envd_close(s->envd, p->git_call);
+    buf_release(&p->git);
+    secret_free(p->repo_key);
     free(p->command);
+    free(p->model);
+    free(p->system_prompt);
+    free(p->skills);
+    free(p->repo);
+    free(p->branch);
+    free(p->repo_key_name);
     free(p);
 }
 
@@ -199,6 +210,7 @@ void session_provision_start(struct session *s)
         env[i].k = p->env.v[i].k;
         env[i].v = (char *)secret_value(p->env.v[i].v);
     }
+    session_step(s, "starting %s", s->tool->name);
     session_life_start(s, env);
     free(env);
     snprintf(before, sizeof(before), "%" PRIu64, p->starts);
@@ -247,6 +259,7 @@ static void prepare(struct session *s)
 
     s->prov_begun = true;
     session_agent(s, AG_STARTING);
+    session_step(s, "preparing the session folder");
     p->call = session_sh(s, session_prepare_script, args, STEP_MS, on_prepared, s);
 }
 
@@ -276,6 +289,27 @@ static void take_env(struct session *s, const struct kv *env)
     }
     if (s->ad->pty && !has_env(p, "TERM"))
         add_env(p, "TERM", 4, "xterm-256color");
+}
+
+static char *chosen(const char *text)
+{
+    return text && *text ? xstrdup(text) : NULL;
+}
+
+static void take_choices(struct provision *p, const struct session_start *q)
+{
+    p->command = xstrdup(q->command);
+    p->model = chosen(q->model);
+    p->system_prompt = chosen(q->system_prompt);
+    p->repo = chosen(q->repo);
+    p->branch = chosen(q->branch);
+    p->repo_key = secret_dup((struct secret *)(uintptr_t)q->repo_key);
+    p->repo_key_name = chosen(q->repo_key_name);
+    if (q->skills_len) {
+        p->skills = xcalloc(1, q->skills_len);
+        memcpy(p->skills, q->skills, q->skills_len);
+        p->skills_len = q->skills_len;
+    }
 }
 
 /* What keeps a start from beginning at all: text, or NULL. */
@@ -320,7 +354,7 @@ void session_provision(struct session *s, const struct session_start *q, session
     s->prov = xcalloc(1, sizeof(*s->prov));
     s->prov->fn = fn;
     s->prov->ctx = ctx;
-    s->prov->command = q->command ? xstrdup(q->command) : NULL;
+    take_choices(s->prov, q);
     take_env(s, q->env);
     s->prov_begun = true;
     if (session_target(s, q->vm, &e) != 0) {

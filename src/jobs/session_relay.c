@@ -216,9 +216,7 @@ static void on_script(void *ctx, const struct envd_result *r)
 /* A run of its own goes on with the session of the run before. */
 static void publish(struct session *s)
 {
-    struct session_cli cli = {.argv = s->tool ? s->tool->argv : NULL,
-                              .resume = s->tool ? s->tool->resume : NULL,
-                              .resume_id = s->out.agent_session};
+    struct session_cli cli = session_cli_of(s, s->out.agent_session);
     struct buf text = BUF_INIT;
     char name[96], *path;
 

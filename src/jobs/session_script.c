@@ -58,6 +58,39 @@ const char session_install_script[] = "cd \"$1\" || exit 1\n"
                                       "rm -f " SESSION_ERROR "\n"
                                       "for f; do mv -f \".up-$f\" \"$f\" || exit 1; done\n";
 
+/* What lies there already is the template's own and stays in front. */
+const char session_place_script[] =
+    "cd \"$1\" || exit 1\n"
+    "if [ -n \"$2\" ] && [ -e " SESSION_SKILLS " ]; then\n"
+    "  command -v tar >/dev/null 2>&1 || { echo 'the template has no tar' >&2; exit 1; }\n"
+    "  mkdir -p \"$HOME/$2\" || exit 1\n"
+    "  tar -xof " SESSION_SKILLS " -C \"$HOME/$2\" || exit 1\n"
+    "fi\n"
+    "rm -f " SESSION_SKILLS "\n"
+    "[ -n \"$3\" ] || exit 0\n"
+    "case $3 in */*) mkdir -p \"$HOME/${3%/*}\" || exit 1 ;; esac\n"
+    "[ ! -s \"$HOME/$3\" ] || echo >>\"$HOME/$3\" || exit 1\n"
+    "cat " SESSION_SYSTEM_PROMPT " >>\"$HOME/$3\"\n";
+
+/* The key is in the environment of this process and of git alone, and the helper that hands
+ * it to git is named for github.com: git asks it for no other place, a redirect included.
+ * Helpers of the template are left out there, so that none of them keeps the key. Nothing
+ * asks at a terminal. */
+const char session_checkout_script[] =
+    "command -v git >/dev/null 2>&1 || exit 127\n"
+    "cd \"$HOME\" || exit 1\n"
+    "export GIT_TERMINAL_PROMPT=0 GIT_ASKPASS= SSH_ASKPASS= LC_ALL=C\n"
+    "export GIT_SSH_COMMAND='ssh -oBatchMode=yes -oStrictHostKeyChecking=accept-new'\n"
+    "u=$1 b=$2 d=$3\n"
+    "set -- -c url.https://github.com/.insteadOf=git@github.com: "
+    "-c url.https://github.com/.insteadOf=ssh://git@github.com/\n"
+    "if [ -n \"$" SESSION_GIT_KEY "\" ]; then\n"
+    "  set -- \"$@\" -c credential.https://github.com.helper= "
+    "-c credential.https://github.com.helper='!f() { [ \"$1\" = get ] || exit 0; "
+    "echo username=x-access-token; printf \"password=%s\\n\" \"$" SESSION_GIT_KEY "\"; }; f'\n"
+    "fi\n"
+    "exec git \"$@\" clone --progress ${b:+\"--branch=$b\"} -- \"$u\" \"$d\"\n";
+
 const char session_await_script[] =
     "cd \"$1\" || exit 1\n"
     "i=0\n"
@@ -247,27 +280,50 @@ static void add_words(struct buf *out, char *const *argv, char *const *resume,
                       const char *resume_id)
 {
     const char *word = resume && resume_id ? resume[1] : NULL;
+    bool dash = false; /* the prompt comes on stdin: that stays the last word */
 
     for (size_t i = 0; argv && argv[i]; i++) {
-        bool dash = word && !argv[i + 1] && str_eq(argv[i], "-");
-
-        if (dash) /* the prompt comes on stdin: that stays the last word */
-            add_word(out, resume_id);
+        dash = i && !argv[i + 1] && str_eq(argv[i], "-");
+        if (dash)
+            break;
         add_word(out, argv[i]);
         if (word && str_eq(argv[i], resume[0]))
             add_word(out, word);
-        if (dash)
-            return;
     }
+    buf_adds(out, " \"$@\"");
     if (resume && resume_id && !word)
         add_word(out, resume[0]);
     if (resume && resume_id)
         add_word(out, resume_id);
+    if (dash)
+        add_word(out, "-");
+}
+
+/* What was chosen lies in files beside cli.sh: "$@" gets the words it makes. */
+static void add_choices(struct buf *out, const struct session_cli *c)
+{
+    buf_adds(out, "set --\n");
+    if (c->model_flag) {
+        buf_adds(out, "{ read -r m <\"$dir/" SESSION_MODEL "\"; } 2>/dev/null || m=");
+        session_quote(out, c->model ? c->model : "");
+        buf_adds(out, "\n[ -z \"$m\" ] || set -- \"$@\"");
+        add_word(out, c->model_flag);
+        buf_adds(out, " \"$m\"\n");
+    }
+    if (c->prompt_flag) {
+        buf_adds(out, "[ ! -s \"$dir/" SESSION_SYSTEM_PROMPT "\" ] || set -- \"$@\"");
+        add_word(out, c->prompt_flag);
+        buf_adds(out, " \"$dir/" SESSION_SYSTEM_PROMPT "\"\n");
+    }
 }
 
 void session_cli_script(struct buf *out, const struct session_cli *c)
 {
-    buf_adds(out, "dir=$PWD\ncd \"$HOME\" || exit 1\nexec");
+    buf_adds(out, "dir=$PWD\ncd \"$HOME\" || exit 1\n"
+                  "if { read -r w <\"$dir/" SESSION_WORKDIR "\"; } 2>/dev/null; then "
+                  "cd \"$w\" || exit 1; fi\n");
+    add_choices(out, c);
+    buf_adds(out, "exec");
     if (c->command) {
         buf_adds(out, " sh -c");
         add_word(out, c->command);

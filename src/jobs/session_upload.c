@@ -2,6 +2,7 @@
  * together. */
 #include "session_priv.h"
 
+#include <cct/model/repo.h>
 #include <cct/util/json.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -29,7 +30,7 @@ static void on_installed(void *ctx, const struct envd_run_result *r)
                                : r->err_len ? r->errout
                                             : "the sandbox refused it");
     else
-        session_provision_start(s);
+        session_place(s);
 }
 
 static void install(struct session *s)
@@ -44,6 +45,18 @@ static void install(struct session *s)
 
 /* --- uploads --------------------------------------------------------------------- */
 
+static void one_is_there(struct session *s)
+{
+    struct provision *p = s->prov;
+
+    if (--p->left)
+        return;
+    if (p->err.code)
+        session_provision_fail(s, p->err.code, "%s", p->err.text);
+    else
+        install(s);
+}
+
 static void on_written(void *ctx, const struct envd_result *r)
 {
     struct file *f = ctx;
@@ -55,12 +68,7 @@ static void on_written(void *ctx, const struct envd_result *r)
         p->err = r->err;
         err_wrap(&p->err, "uploading '%s' to '%s' failed", f->name, s->dir);
     }
-    if (--p->left)
-        return;
-    if (p->err.code)
-        session_provision_fail(s, p->err.code, "%s", p->err.text);
-    else
-        install(s);
+    one_is_there(s);
 }
 
 static void upload(struct session *s, const char *name, const void *data, size_t len)
@@ -69,6 +77,7 @@ static void upload(struct session *s, const char *name, const void *data, size_t
     struct file *f = &p->files[p->n_files++];
     char *path = xasprintf("%s/.up-%s", s->dir, name);
 
+    p->left++;
     *f = (struct file){s, name, 0};
     f->call = envd_write(s->envd, path, data, len, on_written, f);
     free(path);
@@ -98,8 +107,41 @@ static void add_meta(struct session *s, struct buf *out)
     for (size_t i = 0; s->tool->argv && s->tool->argv[i]; i++)
         jw_str(&w, NULL, s->tool->argv[i]);
     jw_end(&w);
+    if (s->prov->model)
+        jw_str(&w, "model", s->prov->model);
+    if (s->prov->repo)
+        jw_str(&w, "repo", s->prov->repo);
+    if (s->prov->branch)
+        jw_str(&w, "branch", s->prov->branch);
     jw_end(&w);
     buf_addc(out, '\n');
+}
+
+/* With its end: sh reads no line without. */
+static void upload_line(struct session *s, const char *name, const char *text)
+{
+    char *line = xasprintf("%s\n", text);
+
+    upload(s, name, line, strlen(line));
+    free(line);
+}
+
+/* What was chosen when it was made: cli.sh reads it, now and when the CLI starts again. */
+static void upload_choices(struct session *s)
+{
+    struct provision *p = s->prov;
+    struct repo r;
+
+    if (p->model)
+        upload_line(s, SESSION_MODEL, p->model);
+    if (p->system_prompt)
+        upload(s, SESSION_SYSTEM_PROMPT, p->system_prompt, strlen(p->system_prompt));
+    if (p->skills)
+        upload(s, SESSION_SKILLS, p->skills, p->skills_len);
+    if (p->repo && repo_parse(p->repo, &r, NULL) == 0) {
+        upload_line(s, SESSION_WORKDIR, r.folder);
+        repo_release(&r);
+    }
 }
 
 /* A restart keeps the command that was given at the start, unless the tool goes on with
@@ -111,21 +153,33 @@ bool session_upload_cli(const struct session *s)
     return !s->prov->restart || !s->fo.p.has_cli || resumes;
 }
 
+struct session_cli session_cli_of(const struct session *s, const char *resume_id)
+{
+    const struct tool *t = s->tool;
+
+    return t ? (struct session_cli){.argv = t->argv,
+                                    .resume = t->resume,
+                                    .resume_id = resume_id,
+                                    .model_flag = t->model_flag,
+                                    .model = t->model,
+                                    .prompt_flag = t->prompt_flag}
+             : (struct session_cli){.resume_id = resume_id};
+}
+
 void session_upload(struct session *s)
 {
     struct provision *p = s->prov;
     bool driver = wants_driver(s);
     const char *mode =
         s->ad->mode == AGENT_ONE_RUN ? SESSION_MODE_ONE_RUN "\n" : SESSION_MODE_PERSISTENT "\n";
-    struct session_cli cli = {.argv = s->tool->argv,
-                              .resume = s->tool->resume,
-                              .command = p->command,
-                              .resume_id = p->restart ? s->out.agent_session : NULL,
-                              .driver = driver};
+    struct session_cli cli = session_cli_of(s, p->restart ? s->out.agent_session : NULL);
     struct buf text = BUF_INIT;
     bool with_cli = session_upload_cli(s);
 
-    p->left = 3 + (with_cli ? 1 : 0) + (driver ? 1 : 0) + (s->ad->pty ? 1 : 0);
+    cli.command = p->command;
+    cli.driver = driver;
+    session_step(s, "uploading the runner");
+    p->left = 1; /* ours: no answer comes before all are on their way */
     upload(s, SESSION_RUNNER, runner_sh, sizeof(runner_sh));
     upload(s, SESSION_MODE, mode, strlen(mode));
     session_cli_script(&text, &cli);
@@ -138,5 +192,7 @@ void session_upload(struct session *s)
         upload(s, SESSION_SHELL_DRIVER, driver_sh, sizeof(driver_sh));
     if (s->ad->pty)
         upload(s, SESSION_PTY, "", 0);
+    upload_choices(s);
     buf_release(&text);
+    one_is_there(s);
 }

@@ -45,6 +45,13 @@ int sb_agent_parse(const char *s)
     return find_name(agent_names, COUNT(agent_names), s);
 }
 
+const char *sb_step_name(enum sb_step s)
+{
+    static const char *const names[] = {"", "template", "environment", "sandbox", "agent"};
+
+    return (size_t)s < COUNT(names) ? names[s] : "?";
+}
+
 const char *sb_gone_text(enum sb_gone g)
 {
     switch (g) {
@@ -107,7 +114,7 @@ void kv_free(struct kv *kv)
 /* Every string member once, so that copy and release cannot drift apart. */
 #define SANDBOX_STRINGS(X)                                                                     \
     X(sandbox_id) X(session) X(name) X(tool) X(project) X(template_id) X(alias) X(mark)        \
-        X(reason) X(last_line) X(account) X(odd)
+        X(reason) X(last_line) X(account) X(odd) X(step_text)
 
 void sandbox_release(struct sandbox *s)
 {

@@ -544,7 +544,17 @@ static void on_provisioned(void *ctx, const struct err *e)
 static void provision(void *ctx)
 {
     struct creating *c = ctx;
-    struct session_start q = {c->q->tool, c->q->command, c->q->prompt, c->q->env, &c->vm};
+    struct session_start q = {.tool = c->q->tool,
+                              .command = c->q->command,
+                              .prompt = c->q->prompt,
+                              .env = c->q->env,
+                              .vm = &c->vm,
+                              .model = c->q->model,
+                              .system_prompt = c->q->system_prompt,
+                              .skills = c->q->skills,
+                              .skills_len = c->q->skills_len,
+                              .repo = c->q->repo,
+                              .branch = c->q->branch};
 
     if (c->b->on_session)
         c->b->on_session(session_of(&c->b->j, c->row));

@@ -41,6 +41,8 @@ void jobsbed_load(struct jobsbed *b);
 struct jobsbed_start {
     const char *tool, *command, *prompt;
     const struct kv *env;
+    const char *model, *system_prompt, *skills, *repo, *branch;
+    size_t skills_len;
 };
 uint64_t jobsbed_create(struct jobsbed *b, const struct jobsbed_start *q, struct err *e);
 /* Commit a message and relay it; its id. wait_req: send --wait. */

@@ -61,6 +61,8 @@ static void row_number(struct script *s, struct sandbox *r, const char *key, con
         r->cost_usd = strtod(v, NULL);
     else if (!strcmp(key, "since"))
         r->agent_since = s->now - strtoll(v, NULL, 10) * 1000;
+    else if (!strcmp(key, "step"))
+        r->step = (enum sb_step)strtoll(v, NULL, 10);
     else if (!strcmp(key, "gone"))
         r->gone = (enum sb_gone)strtoll(v, NULL, 10);
     else if (!strcmp(key, "load")) /* percent of CPU and memory; MiB of disk, used and all */
@@ -104,6 +106,8 @@ static void row_text(struct sandbox *r, char *line)
             r->last_line = all;
         else if (!strcmp(kv, "reason"))
             r->reason = all;
+        else if (!strcmp(kv, "doing"))
+            r->step_text = all;
         else {
             free(all);
             *eq = '=';
@@ -148,7 +152,7 @@ static void row(struct script *s, char *line)
             continue;
         }
         *eq = 0;
-        if (!strcmp(kv, "last") || !strcmp(kv, "reason"))
+        if (!strcmp(kv, "last") || !strcmp(kv, "reason") || !strcmp(kv, "doing"))
             break;
         if (!strcmp(kv, "meta"))
             add_meta(r, eq + 1);

@@ -24,7 +24,7 @@ void script_release(struct script *s);
  *   # comment        size H W       ascii   readonly   wrap off   times off
  *   loaded           later SECONDS  link STATE cloud|hiding|local|unsafe [TEXT]
  *   row ID NAME TOOL STATE AGENT [left=S since=S started=S cost=D gone=N load=C,M,U,A vm foreign
- *       protect unsafe unlisted pending changing meta=K:V odd=WORD
+ *       protect unsafe unlisted pending changing meta=K:V odd=WORD step=N doing=TEXT
  *       last=TEXT | reason=TEXT (to the line's end)]      TOOL, left or started "-": none
  *   listed SECONDS (ago: for the next link)    gone ID (the row vanishes)
  *   rows N FIRST-ID  agent ID {event}  lines ID N TEXT (N text events, "%d" counts)

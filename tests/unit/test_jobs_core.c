@@ -217,14 +217,14 @@ static void test_env(void **state)
     unsetenv("CLAUDE_CODE_OAUTH_TOKEN");
     setenv("ANTHROPIC_API_KEY", "sk-ant-0123456789", 1);
     keys_take_env();
-    env = core_tool_env(&at, NULL, tools_find(all, "claude"), own, &missing, &e);
+    env = core_tool_env(&at, NULL, tools_find(all, "claude"), NULL, own, &missing, &e);
     assert_null(missing);
     assert_string_equal(value(env, "ANTHROPIC_API_KEY"), "sk-ant-0123456789");
     assert_string_equal(value(env, "IS_SANDBOX"), "0"); /* the user has the last word */
     assert_string_equal(value(env, "MINE"), "x");
     keys_env_free(env);
     keys_take_env();
-    env = core_tool_env(&at, NULL, tools_find(all, "claude"), NULL, &missing, &e);
+    env = core_tool_env(&at, NULL, tools_find(all, "claude"), NULL, NULL, &missing, &e);
     assert_non_null(missing);
     free(missing);
     keys_env_free(env);

@@ -115,11 +115,11 @@ static void cli_script_runs_its_words(void **state)
     buf_clear(&b);
     c = (struct session_cli){.argv = claude, .resume = flag, .resume_id = "id-1"};
     session_cli_script(&b, &c);
-    assert_non_null(strstr(buf_str(&b), "exec '/opt/bin/claude' '-p' '--resume' 'id-1'\n"));
+    assert_non_null(strstr(buf_str(&b), "exec '/opt/bin/claude' '-p' \"$@\" '--resume' 'id-1'\n"));
     buf_clear(&b);
     c = (struct session_cli){.argv = codex, .resume = word, .resume_id = "id-2"};
     session_cli_script(&b, &c);
-    assert_non_null(strstr(buf_str(&b), "exec 'codex' 'exec' 'resume' '--json' 'id-2' '-'\n"));
+    assert_non_null(strstr(buf_str(&b), "exec 'codex' 'exec' 'resume' '--json' \"$@\" 'id-2' '-'\n"));
     buf_clear(&b);
     c = (struct session_cli){.argv = argv, .command = "echo \"$0\" 'q'"};
     session_cli_script(&b, &c);

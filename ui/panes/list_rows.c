@@ -43,6 +43,10 @@ static void doing_text(const struct sandbox *s, int64_t now, char *dst, size_t s
                                                     : "-");
         return;
     }
+    if (s->state == SB_CREATING && s->step) {
+        snprintf(dst, size, "step %d/%d", (int)s->step, (int)STEP_LAST);
+        return;
+    }
     if (s->pending) {
         str_copy(dst, size, s->changing ? "changing" : "ending");
         return;
@@ -154,6 +158,8 @@ static const char *last_words(const struct sandbox *s)
         return "NOT ISOLATED";
     if (s->state == SB_ERROR && s->reason)
         return s->reason;
+    if (s->state == SB_CREATING && s->step_text)
+        return s->step_text;
     if (s->state == SB_KILLED && !s->last_line)
         return sb_gone_text(s->gone);
     if (s->last_line)

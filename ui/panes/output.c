@@ -120,10 +120,13 @@ static void output_draw(struct ui *ui, void *state, struct canvas *c, struct rec
     struct output *o = state;
     struct view *v = output_view(ui, o);
     (void)now;
-    o->h = r.h - (o->searching ? 1 : 0);
-    o->w = r.w;
     const struct transcript *t = ui->selected ? model_transcript(ui->model, ui->selected) : NULL;
-    struct rect body = {r.y, r.x, o->h, r.w};
+    struct rect body = {r.y, r.x, r.h - (o->searching ? 1 : 0), r.w};
+    int steps = steps_draw(model_sandbox(ui->model, ui->selected), c, body);
+    body.y += steps;
+    body.h -= steps;
+    o->h = body.h;
+    o->w = r.w;
     if (v)
         view_set_style(v, o);
     if (processes_wanted(ui, v))
@@ -132,7 +135,7 @@ static void output_draw(struct ui *ui, void *state, struct canvas *c, struct rec
         view_raw_draw(v, c, body);
     else if (v && t && t->n)
         draw_items(ui, o, v, t, c, body, focused);
-    else
+    else if (!steps)
         draw_empty(ui, c, body);
     if (o->searching)
         draw_search(o, c, r);

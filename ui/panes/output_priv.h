@@ -77,6 +77,9 @@ struct output {
     char title[128], note[256];
 };
 
+/* output_steps.c: how far a sandbox is that is being made, or which step failed; rows used. */
+int steps_draw(const struct sandbox *s, struct canvas *c, struct rect r);
+
 /* output_view.c: positions and the rows they count. */
 void view_set_style(struct view *v, const struct output *o);
 struct cached *view_cached(struct view *v, const struct transcript *t, size_t i);

@@ -59,6 +59,13 @@ struct cmd_create {
     int timeout_s;
     bool pause_at_end, when_ready;
     struct kv *env; /* ends with k NULL; wiped when freed; may be NULL */
+    char *model;         /* NULL = the tool's, or its own default */
+    char *repo, *branch; /* to check out before the agent starts; branch NULL = its default */
+    char *system_prompt; /* text, or NULL */
+    char *skills;        /* a tar archive of skills_len bytes, or NULL */
+    size_t skills_len;
+    bool in_turn;        /* one of several: they are made a second apart where a service
+                            counts */
 };
 struct cmd {
     struct msg m;

@@ -26,6 +26,14 @@ struct session_start {
     const char *prompt;         /* or NULL */
     const struct kv *env;
     const struct e2b_sandbox *vm;
+    const char *model;         /* or NULL */
+    const char *system_prompt; /* text, or NULL */
+    const char *skills;        /* a tar archive, or NULL */
+    size_t skills_len;
+    const char *repo, *branch; /* cct/model/repo.h; or NULL */
+    const struct secret *repo_key; /* for github.com alone: that one git process has it in its
+                                      environment, nothing else in the sandbox; or NULL */
+    const char *repo_key_name;     /* "GitHub key ****abcd (user key)", for a refusal */
 };
 typedef void (*session_fn)(void *ctx, const struct err *e);
 void session_provision(struct session *s, const struct session_start *q, session_fn fn,

@@ -56,6 +56,13 @@
  * from /dev/null; out.log is the terminal's output. */
 #define SESSION_PTY "pty"
 
+/* Choices of the one who made it; cli.sh reads them, so that a CLI that is started again has
+ * them too. One line each, absent when nothing was chosen. */
+#define SESSION_MODEL "model"
+#define SESSION_WORKDIR "workdir" /* below home: where the CLI runs, else home itself */
+#define SESSION_SYSTEM_PROMPT "system-prompt.md"
+#define SESSION_SKILLS "skills.tar" /* until it is unpacked */
+
 /* written by the client, any time */
 #define SESSION_INBOX "inbox"
 #define SESSION_INBOX_TMP_FMT "inbox/.tmp-%s"

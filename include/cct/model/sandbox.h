@@ -11,6 +11,8 @@
 
 /* The five documented states. */
 enum sb_state { SB_CREATING, SB_RUNNING, SB_PAUSED, SB_KILLED, SB_ERROR, SB_STATE_COUNT };
+/* The four documented steps of making one, while it is being made. */
+enum sb_step { STEP_NONE, STEP_TEMPLATE, STEP_ENV, STEP_VM, STEP_AGENT, STEP_LAST = STEP_AGENT };
 /* Why a killed one is gone. */
 enum sb_gone { GONE_NONE, GONE_HERE, GONE_TIMEOUT, GONE_ELSEWHERE, GONE_EARLY };
 /* What the agent does; from its own stream only. */
@@ -73,6 +75,8 @@ struct sandbox {
     int cpu_count;
     int memory_mb, disk_mb;
     struct sandbox_load load; /* while it runs and is looked at; never stored */
+    enum sb_step step;   /* it stands at; never stored */
+    char *step_text;     /* what is done in it: "cloning github.com/acme/web"; or NULL */
     struct kv *meta;     /* metadata, ends with k == NULL; may be NULL */
     char *last_line;     /* newest line of the agent, one line */
     double cost_usd;     /* agent's own figures so far; NaN = unpriced */
@@ -86,6 +90,7 @@ const char *sb_state_name(enum sb_state s);   /* "creating" ... */
 int sb_state_parse(const char *s);            /* or -1 */
 const char *sb_agent_name(enum sb_agent a);   /* "working", "asks you", ... */
 int sb_agent_parse(const char *s);
+const char *sb_step_name(enum sb_step s);     /* "template", "environment", "sandbox", "agent" */
 const char *sb_gone_text(enum sb_gone g);     /* "timed out", "killed by you", ... */
 /* Price while running, USD per hour: (vCPU x 0.000014 + GiB x 0.0000045) x 3600. */
 double sandbox_usd_per_hour(const struct sandbox *s);

@@ -1,0 +1,239 @@
+/* What else may be chosen for a new sandbox: model, repository, and files of this machine.
+ * They are read on the main thread because the user waits for the word on them; regular
+ * files alone, of a bounded size. */
+#include "app_priv.h"
+
+#include <cct/jobs/skills.h>
+#include <cct/model/env_file.h>
+#include <cct/model/repo.h>
+#include <cct/util/fs.h>
+#include <cct/util/limits.h>
+#include <cct/util/str.h>
+#include <cct/util/utf8.h>
+#include <cct/util/xalloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORD_BYTES = 200 };
+
+char *app_copy_name(const struct app_create *c, int i)
+{
+    return c->copies > 1 ? xasprintf("%s-%d", c->name, i) : xstrdup(c->name);
+}
+
+/* --- files --------------------------------------------------------------------------- */
+
+/* "~/x" is in the user's home; new string. */
+static char *own_path(const char *path)
+{
+    const char *home = str_starts(path, "~/") ? getenv("HOME") : NULL;
+
+    return home && *home ? fs_join(home, path + 2) : xstrdup(path);
+}
+
+static struct kv *read_env(const char *file, struct err *e)
+{
+    char *path = own_path(file);
+    size_t len = 0;
+    char *text = fs_read(path, ENV_FILE_BYTES, false, &len, e);
+    struct kv *env = text ? env_file_parse(text, len, file, e) : NULL;
+
+    if (text)
+        secret_wipe(text, len);
+    free(text);
+    free(path);
+    return env;
+}
+
+static int pack_skills(const char *const *skills, struct buf *out, struct err *e)
+{
+    char **paths;
+    size_t n = 0;
+    int rc;
+
+    while (skills[n])
+        n++;
+    paths = xcalloc(n + 1, sizeof(*paths));
+    for (size_t i = 0; i < n; i++)
+        paths[i] = own_path(skills[i]);
+    rc = skills_pack((const char *const *)paths, out, e);
+    for (size_t i = 0; i < n; i++)
+        free(paths[i]);
+    free(paths);
+    return rc;
+}
+
+/* --- checks ---------------------------------------------------------------------------- */
+
+static int check_word(const char *what, const char *s, struct err *e)
+{
+    size_t n = strlen(s);
+
+    for (const char *p = s; *p; p++)
+        if (*p <= ' ' || *p == 0x7f)
+            n = 0;
+    if (n && n <= WORD_BYTES && *s != '-')
+        return 0;
+    return err_set(e, ERR_INVALID, "the %s \"%.60s\" is not possible: one word without blanks that "
+                   "does not begin with -", what, s);
+}
+
+static int check_model(const char *model, const struct tool *t, struct err *e)
+{
+    const char *slash = strchr(model, '/');
+
+    if (!t->model_flag)
+        return err_set(e, ERR_INVALID, "%s takes no model", t->label);
+    if (check_word("model", model, e) != 0)
+        return e->code;
+    if (t->qualified && (!slash || slash == model || !slash[1]))
+        return err_set(e, ERR_INVALID, "the model \"%.60s\" wants its provider in front: write "
+                       "PROVIDER/NAME for %s", model, t->label);
+    return 0;
+}
+
+static int check_repo(const struct app_create *c, const char **field, struct err *e)
+{
+    struct repo r;
+
+    *field = "repo";
+    if (c->repo && *c->repo) {
+        if (repo_parse(c->repo, &r, e) != 0)
+            return e->code;
+        repo_release(&r);
+    }
+    *field = "branch";
+    if (!c->branch || !*c->branch)
+        return 0;
+    if (!c->repo || !*c->repo)
+        return err_set(e, ERR_INVALID, "a branch wants a repository: which one?");
+    return repo_branch_check(c->branch, e);
+}
+
+static int check_prompt(const char *prompt, const struct tool *t, struct err *e)
+{
+    size_t len = strlen(prompt);
+
+    if (!t->prompt_flag && !t->prompt_file)
+        return err_set(e, ERR_INVALID, "%s takes no system prompt", t->label);
+    if (len > LIM_MESSAGE_BYTES)
+        return err_set(e, ERR_INVALID, "the system prompt is too long: %zu bytes, at most %u", len,
+                       LIM_MESSAGE_BYTES);
+    return utf8_valid(prompt, len)
+               ? 0
+               : err_set(e, ERR_INVALID, "the system prompt is not text in UTF-8");
+}
+
+static int check_skills(const char *const *skills, const struct tool *t, struct err *e)
+{
+    struct buf out = BUF_INIT;
+    int rc;
+
+    if (!t->skills_dir)
+        return err_set(e, ERR_INVALID, "%s takes no skills", t->label);
+    rc = pack_skills(skills, &out, e);
+    buf_release(&out);
+    return rc;
+}
+
+static int check_env_file(const char *file, struct err *e)
+{
+    struct kv *env = read_env(file, e);
+
+    keys_env_free(env);
+    return env ? 0 : e->code;
+}
+
+int app_check_choices(const struct app_create *c, const struct tool *t, const char **field,
+                      struct err *e)
+{
+    int rc = 0;
+
+    *field = "model";
+    if (c->model && *c->model)
+        rc = check_model(c->model, t, e);
+    if (rc)
+        return rc;
+    *field = "template";
+    if (c->template_id && *c->template_id)
+        rc = check_word("template", c->template_id, e);
+    if (rc == 0)
+        rc = check_repo(c, field, e);
+    if (rc)
+        return rc;
+    *field = "system_prompt";
+    if (c->system_prompt && *c->system_prompt)
+        rc = check_prompt(c->system_prompt, t, e);
+    if (rc)
+        return rc;
+    *field = "skills";
+    if (c->skills && *c->skills)
+        rc = check_skills(c->skills, t, e);
+    if (rc)
+        return rc;
+    *field = "env_file";
+    return c->env_file && *c->env_file ? check_env_file(c->env_file, e) : 0;
+}
+
+/* --- into the command -------------------------------------------------------------------- */
+
+static size_t count(const struct kv *v)
+{
+    size_t n = 0;
+
+    while (v && v[n].k)
+        n++;
+    return n;
+}
+
+/* The file's variables, then those given by hand; the last of a name counts later on. */
+static struct kv *join_env(struct kv *take_file, const struct kv *own)
+{
+    size_t n = count(take_file), m = count(own);
+    struct kv *all = xcalloc(n + m + 1, sizeof(*all));
+
+    if (n)
+        memcpy(all, take_file, n * sizeof(*all));
+    free(take_file);
+    for (size_t i = 0; i < m; i++) {
+        size_t at = 0;
+
+        while (at < n && !str_eq(all[at].k, own[i].k))
+            at++;
+        if (at < n) {
+            secret_wipe(all[at].v, strlen(all[at].v));
+            free(all[at].v);
+        } else {
+            all[n++].k = xstrdup(own[i].k);
+        }
+        all[at].v = xstrdup(own[i].v ? own[i].v : "");
+    }
+    return all;
+}
+
+static char *word(const char *s)
+{
+    return s && *s ? xstrdup(s) : NULL;
+}
+
+int app_take_choices(const struct app_create *c, struct cmd_create *q, struct err *e)
+{
+    struct kv *file = NULL;
+    struct buf tar = BUF_INIT;
+
+    q->model = word(c->model);
+    q->repo = word(c->repo);
+    q->branch = word(c->branch);
+    q->system_prompt = word(c->system_prompt);
+    if (c->env_file && *c->env_file && !(file = read_env(c->env_file, e)))
+        return e->code;
+    q->env = join_env(file, c->env);
+    if (!c->skills || !*c->skills)
+        return 0;
+    if (pack_skills(c->skills, &tar, e) != 0) {
+        buf_release(&tar);
+        return e->code;
+    }
+    q->skills = buf_detach(&tar, &q->skills_len);
+    return 0;
+}
