@@ -30,7 +30,8 @@ struct agent_dec {
 };
 
 static const struct agent_adapter *const adapters[] = {
-    &agent_claude, &agent_codex, &agent_opencode, &agent_pi, &agent_pi_json, &agent_shell,
+    &agent_claude,  &agent_codex,  &agent_opencode, &agent_pi,
+    &agent_pi_json, &agent_gemini, &agent_qwen,     &agent_shell,
 };
 
 const struct agent_adapter *agent_adapter_at(size_t i)
@@ -322,7 +323,8 @@ static void end_open_turn(struct agent_dec *d, int code, int sig, const char *wo
             own = agent_words(error, &te.http_status);
         else
             own = words ? xstrdup(words) : end_text(code, sig);
-        te.error_class = agent_classify(te.http_status, error || words ? own : NULL);
+        /* what a killed one last complained of is not why it ended */
+        te.error_class = agent_classify(te.http_status, sig && !error ? NULL : own);
     }
     te.text = own;
     agent_dec_emit(d, &te);
@@ -340,7 +342,7 @@ void agent_end_error(struct agent_dec *d, int code, int sig, const char *stderr_
 
     agent_dec_place_exit(d);
     if (code != 0 || sig)
-        ev.error_class = agent_classify(0, words);
+        ev.error_class = agent_classify(0, sig ? NULL : words);
     if (d->busy)
         end_open_turn(d, code, sig, words, error, http_status);
     ev.exit_code = code;

@@ -7,7 +7,7 @@
 #include <cct/util/json.h>
 
 extern const struct agent_adapter agent_claude, agent_codex, agent_opencode, agent_pi,
-    agent_pi_json, agent_shell;
+    agent_pi_json, agent_gemini, agent_qwen, agent_shell;
 
 /* --- agent.c --------------------------------------------------------------------- */
 

@@ -72,11 +72,14 @@ static int status_in(const char *text)
     return 0;
 }
 
-/* The message in a JSON text that reaches to the end, as a new string; NULL: none. */
+/* The message in a JSON text that reaches to the end (of the brackets around it), as a new
+ * string; NULL: none. */
 static char *message_in(const char *text, int *status)
 {
     const char *open = strchr(text, '{'), *words;
-    struct cJSON *j = open ? json_parse(open, strlen(open), NULL) : NULL;
+    size_t len = open ? strlen(open) : 0;
+    size_t cut = len && *text == '[' && open[len - 1] == ']' ? 1 : 0;
+    struct cJSON *j = open ? json_parse(open, len - cut, NULL) : NULL;
     const struct cJSON *in = json_get(j, "error");
     char *out;
 

@@ -1,5 +1,5 @@
-/* Claude Code's stream-json. Fields are read by name, never by position; unknown
- * types and fields are ignored.
+/* Claude Code's stream-json, and Qwen Code's, which is made after it. Fields are read by name,
+ * never by position; unknown types and fields are ignored.
  *
  * Text comes twice with partial messages: as deltas, then whole in an `assistant`
  * line, which arrives before the block's content_block_stop. The key of both is
@@ -19,8 +19,14 @@
 
 static void *claude_new(void)
 {
+    return xcalloc(1, sizeof(struct claude));
+}
+
+static void *qwen_new(void)
+{
     struct claude *c = xcalloc(1, sizeof(*c));
 
+    c->qwen = true;
     return c;
 }
 
@@ -40,6 +46,7 @@ static void claude_free(void *state)
     agent_calls_release(&c->tools);
     claude_asks_free(c);
     free(c->error);
+    free(c->last_result);
     buf_release(&c->id);
     free(c);
 }
@@ -59,7 +66,7 @@ static struct claude_stream *stream_of(struct claude *c, const char *parent)
         ARR_REMOVE(&c->streams, i - 1);
     } else {
         found.parent = xstrdup(parent);
-        found.open = -1;
+        found.open = found.closed = -1;
         if (c->streams.n == MAX_STREAMS) {
             stream_clear(&c->streams.v[0]);
             ARR_REMOVE(&c->streams, 0);
@@ -78,7 +85,7 @@ static struct claude_stream *stream_at(struct claude *c, const char *parent, con
         free(st->msg);
         st->msg = xstrdup(msg);
         st->next = 0;
-        st->open = -1;
+        st->open = st->closed = -1;
     }
     return st;
 }
@@ -112,23 +119,6 @@ static void on_init(struct claude *c, struct agent_dec *d, const struct cJSON *j
     begin_turn(c, d);
 }
 
-static void on_retry(struct agent_dec *d, const struct cJSON *j)
-{
-    struct agent_event ev = AGENT_EVENT(AGENT_NOTICE);
-    const char *what = json_str(j, "error", "error");
-
-    ev.level = AGENT_WARN;
-    ev.retry_attempt = agent_line_int(j, "attempt");
-    ev.retry_max = agent_line_int(j, "max_retries");
-    ev.retry_delay_ms = json_num(j, "retry_delay_ms", 0);
-    ev.http_status = agent_line_int(j, "error_status");
-    ev.error_class = claude_error_class(ev.http_status, what, NULL);
-    if (!ev.http_status && ev.error_class == AGENT_ERR_OTHER)
-        ev.error_class = AGENT_ERR_NETWORK;
-    ev.text = (char *)what;
-    agent_dec_emit(d, &ev);
-}
-
 static void on_system(struct claude *c, struct agent_dec *d, const struct cJSON *j)
 {
     const char *sub = json_str(j, "subtype", "");
@@ -138,7 +128,9 @@ static void on_system(struct claude *c, struct agent_dec *d, const struct cJSON 
     else if (str_eq(sub, "status") && str_eq(json_str(j, "status", NULL), "requesting"))
         begin_turn(c, d);
     else if (str_eq(sub, "api_retry"))
-        on_retry(d, j);
+        claude_retry(d, j);
+    else if (str_eq(sub, "retry"))
+        claude_qwen_retry(d, json_get(j, "data"));
     else if (str_eq(sub, "permission_denied"))
         claude_denied(c, d, j, true);
 }
@@ -155,6 +147,8 @@ static void on_stream_event(struct claude *c, struct agent_dec *d, const struct 
     struct claude_stream *st;
     struct agent_event ev = AGENT_EVENT(AGENT_TEXT);
 
+    if (c->qwen && str_starts(type, "message_start"))
+        begin_turn(c, d);
     if (str_eq(type, "message_start"))
         msg = json_str(json_get(e, "message"), "id", msg);
     st = stream_at(c, parent, msg);
@@ -162,7 +156,10 @@ static void on_stream_event(struct claude *c, struct agent_dec *d, const struct 
         return;
     if (str_eq(type, "content_block_start")) {
         st->open = (int)index;
+        st->closed = -1;
     } else if (str_eq(type, "content_block_stop")) {
+        /* claude has sent the whole by now, qwen sends it behind this */
+        st->closed = st->open == (int)index ? st->open : -1;
         st->open = -1;
         if (st->next <= (int)index)
             st->next = (int)index + 1;
@@ -229,11 +226,13 @@ static void on_assistant(struct claude *c, struct agent_dec *d, const struct cJS
     }
     if (!json_is_array(content))
         return;
+    if (c->qwen) /* says nothing at the begin of a later turn */
+        begin_turn(c, d);
     st = stream_at(c, parent, json_str(m, "id", NULL));
     for (const struct cJSON *b = json_first(content); b; b = json_next(b)) {
-        /* of the block that is being streamed, else the next one in order */
-        index = st->open >= 0 ? st->open : st->next;
-        st->open = -1;
+        /* of the block that is being or was streamed, else the next one in order */
+        index = st->open >= 0 ? st->open : st->closed >= 0 ? st->closed : st->next;
+        st->open = st->closed = -1;
         if (st->next <= index)
             st->next = index + 1;
         on_block(c, d, b, block_id(c, st, index), parent);
@@ -372,8 +371,6 @@ static void claude_end(void *state, struct agent_dec *d, int code, int sig,
     claude_asks_end(c, d);
     agent_calls_close(&c->tools, d);
     agent_end_default(d, code, sig, stderr_tail);
-    c->total_cost = 0; /* the next process counts from nothing */
-    c->total_known = true;
 }
 
 static int claude_message(const char *text, size_t len, struct buf *out, struct err *e)
@@ -415,4 +412,17 @@ const struct agent_adapter agent_claude = {
     .encode_message = claude_message,
     .encode_interrupt = claude_interrupt,
     .encode_answer = claude_answer,
+};
+
+const struct agent_adapter agent_qwen = {
+    .name = "qwen",
+    .mode = AGENT_ONE_RUN,
+    .echoes = false,
+    .pty = false,
+    .state_new = qwen_new,
+    .state_free = claude_free,
+    .line = claude_line,
+    .end = claude_end,
+    .encode_message = agent_line_stdin,
+    .encode_interrupt = NULL,
 };

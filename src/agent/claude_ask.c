@@ -73,7 +73,8 @@ static char *title_of(const struct cJSON *request, const struct cJSON *questions
     char *title;
 
     if (!text)
-        return agent_calls_title(json_get(request, "input"), json_str(request, "description", NULL));
+        return agent_calls_title(json_get(request, "input"),
+                                 json_str(request, "description", NULL));
     for (const struct cJSON *q = json_first(questions); q; q = json_next(q))
         n++;
     title = n > 1 ? xasprintf("%s (and %zu more)", text, n - 1) : xstrdup(text);
@@ -147,8 +148,7 @@ void claude_ask(struct claude *c, struct agent_dec *d, const struct cJSON *j)
     if (c->n_asks == MAX_ASKS)
         ask_end(c, d, 0, NULL);
     c->asks = xrealloc(c->asks, (c->n_asks + 1) * sizeof(*c->asks));
-    c->asks[c->n_asks++] =
-        (struct claude_ask){xstrdup(id), call ? xstrdup(call) : NULL};
+    c->asks[c->n_asks++] = (struct claude_ask){xstrdup(id), call ? xstrdup(call) : NULL};
     questions = questions_of(tool, input);
     add_choices(&choices, tool, questions);
     ev.id = (char *)id;
@@ -200,7 +200,8 @@ void claude_ask_answered(struct claude *c, struct agent_dec *d, const struct cJS
 /* --- answering -------------------------------------------------------------------- */
 
 /* "2" or, where several may be chosen, "1, 3" as labels; else what was typed. */
-static void add_reply(struct buf *out, const struct cJSON *question, const char *text, size_t len)
+static void add_reply(struct buf *out, const struct cJSON *question, const char *text,
+                      size_t len)
 {
     bool several = json_bool(question, "multiSelect", false);
     struct buf labels = BUF_INIT;
@@ -324,7 +325,8 @@ static int answer_permission(struct buf *out, const struct agent_answer *a,
     buf_addf(out, "\"behavior\":\"allow\",\"updatedInput\":%s", text);
     free(text);
     if (a->choice == 1) {
-        buf_adds(out, ",\"updatedPermissions\":[{\"type\":\"addRules\",\"rules\":[{\"toolName\":");
+        buf_adds(out,
+                 ",\"updatedPermissions\":[{\"type\":\"addRules\",\"rules\":[{\"toolName\":");
         buf_add_json(out, a->tool, strlen(a->tool));
         buf_adds(out, "}],\"behavior\":\"allow\",\"destination\":\"session\"}]");
     }

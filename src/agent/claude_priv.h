@@ -12,11 +12,13 @@
 struct claude_stream {
     char *parent, *msg;
     int next; /* index of the next block that is not being streamed */
-    int open; /* index of the block being streamed, -1 none */
+    int open;   /* index of the block being streamed, -1 none */
+    int closed; /* of one that was streamed and whose whole is still to come, -1 none */
 };
 
 struct claude_ask;
 struct claude {
+    bool qwen; /* its dialect is spoken */
     ARR(struct claude_stream) streams;
     struct agent_calls tools;
     struct claude_ask *asks; /* open questions */
@@ -25,8 +27,7 @@ struct claude {
     char *error;      /* code of the CLI's last error message in this turn */
     bool spoke;       /* text of the main agent came in this turn */
     bool interrupted; /* the CLI said so in this turn */
-    bool total_known; /* total_cost is the process' total so far */
-    double total_cost;
+    char *last_result; /* its uuid */
 };
 
 /* A tool_use block, a tool_result block, a refusal (system line or an entry of
@@ -46,6 +47,8 @@ void claude_asks_end(struct claude *c, struct agent_dec *d);
 void claude_asks_free(struct claude *c);
 int claude_answer(const struct agent_answer *a, struct buf *out, struct err *e);
 
+void claude_retry(struct agent_dec *d, const struct cJSON *j);
+void claude_qwen_retry(struct agent_dec *d, const struct cJSON *j);
 void claude_result(struct claude *c, struct agent_dec *d, const struct cJSON *j);
 /* Class from the status, else from the CLI's error code, else from the text. */
 enum agent_error_class claude_error_class(int status, const char *code, const char *text);

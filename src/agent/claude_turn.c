@@ -29,12 +29,15 @@ void claude_tool_start(struct claude *c, struct agent_dec *d, const struct cJSON
     free(ev.input);
 }
 
-/* A failing command's output begins with its status. */
-static int exit_code_of(const char *output)
+/* A failing command's output begins with its status; qwen's is a list of facts. */
+static int exit_code_of(const struct claude *c, const char *output, bool failed)
 {
+    const char *at = c->qwen ? strstr(output, "\nExit Code: ") : NULL;
     int code = -1, used = 0;
 
-    if (sscanf(output, "Exit code %3d%n", &code, &used) != 1)
+    if (at && sscanf(at, "\nExit Code: %5d%n", &code, &used) == 1)
+        return code >= 0 ? code : -1;
+    if (!failed || sscanf(output, "Exit code %3d%n", &code, &used) != 1)
         return -1;
     return output[used] == '\n' || output[used] == 0 ? code : -1;
 }
@@ -54,8 +57,7 @@ void claude_tool_result(struct claude *c, struct agent_dec *d, const struct cJSO
     if (t->state != AGENT_TOOL_DENIED)
         t->state = failed ? AGENT_TOOL_FAILED : AGENT_TOOL_OK;
     ev.output = agent_calls_text(json_get(block, "content"));
-    if (failed)
-        ev.exit_code = exit_code_of(ev.output);
+    ev.exit_code = exit_code_of(c, ev.output, failed);
     agent_call_emit(d, t, &ev);
     free(ev.output);
     claude_ask_call_ended(c, d, id);
@@ -81,6 +83,38 @@ void claude_denied(struct claude *c, struct agent_dec *d, const struct cJSON *j,
                         message ? message : "no permission");
     agent_dec_emit(d, &ev);
     free(ev.text);
+}
+
+/* --- tried again ----------------------------------------------------------------------- */
+
+void claude_retry(struct agent_dec *d, const struct cJSON *j)
+{
+    struct agent_event ev = AGENT_EVENT(AGENT_NOTICE);
+    const char *what = json_str(j, "error", "error");
+
+    ev.level = AGENT_WARN;
+    ev.retry_attempt = agent_line_int(j, "attempt");
+    ev.retry_max = agent_line_int(j, "max_retries");
+    ev.retry_delay_ms = json_num(j, "retry_delay_ms", 0);
+    ev.http_status = agent_line_int(j, "error_status");
+    ev.error_class = claude_error_class(ev.http_status, what, NULL);
+    if (!ev.http_status && ev.error_class == AGENT_ERR_OTHER)
+        ev.error_class = AGENT_ERR_NETWORK;
+    ev.text = (char *)what;
+    agent_dec_emit(d, &ev);
+}
+
+/* Qwen does not say why. */
+void claude_qwen_retry(struct agent_dec *d, const struct cJSON *j)
+{
+    struct agent_event ev = AGENT_EVENT(AGENT_NOTICE);
+
+    ev.level = AGENT_WARN;
+    ev.retry_attempt = agent_line_int(j, "attempt");
+    ev.retry_max = agent_line_int(j, "maxRetries");
+    ev.retry_delay_ms = json_num(j, "delayMs", 0);
+    ev.text = (char *)"the model's answer failed, it is asked again";
+    agent_dec_emit(d, &ev);
 }
 
 /* --- usage ---------------------------------------------------------------------------- */
@@ -110,7 +144,36 @@ static bool usage_by_model(const struct cJSON *models, struct agent_event *ev)
     return true;
 }
 
-static void emit_usage(struct claude *c, struct agent_dec *d, const struct cJSON *j)
+/* What the process has cost so far, for whoever adds up (AGENT_PROCESS_TOTAL): an older
+ * claude says no more, and a decoder that begins in the middle knows no earlier value. */
+static void emit_total_cost(struct agent_dec *d, double total)
+{
+    struct agent_event ev = AGENT_EVENT(AGENT_USAGE);
+
+    ev.scope = AGENT_SCOPE_SESSION_TOTAL;
+    ev.id = (char *)AGENT_PROCESS_TOTAL;
+    ev.cost_usd = total;
+    agent_dec_emit(d, &ev);
+}
+
+/* Qwen counts what its session has used, also before it was resumed; what came out of a
+ * cache is part of the input. */
+static void emit_qwen_usage(struct agent_dec *d, const struct cJSON *j)
+{
+    const struct cJSON *u = json_get(j, "usage");
+    struct agent_event ev = AGENT_EVENT(AGENT_USAGE);
+
+    ev.scope = AGENT_SCOPE_SESSION_TOTAL;
+    ev.id = (char *)json_str(j, "session_id", "");
+    ev.cache_read = agent_line_count(u, "cache_read_input_tokens");
+    ev.in_tokens = agent_line_count(u, "input_tokens") - ev.cache_read;
+    if (ev.in_tokens < 0)
+        ev.in_tokens = 0;
+    ev.out_tokens = agent_line_count(u, "output_tokens");
+    agent_dec_emit(d, &ev);
+}
+
+static void emit_usage(struct agent_dec *d, const struct cJSON *j)
 {
     const struct cJSON *models = json_get(j, "model_usage_since_last_result");
     const struct cJSON *u = json_get(j, "usage");
@@ -125,19 +188,11 @@ static void emit_usage(struct claude *c, struct agent_dec *d, const struct cJSON
         add_tokens(&ev.cache_write, u, "cache_creation_input_tokens");
         add_tokens(&ev.out_tokens, u, "output_tokens");
     }
-    /* The total is the process': a decoder that began in the middle of it does not
-     * know what went before, and no cost is better than a wrong one. */
-    if (agent_dec_start(d) == 0)
-        c->total_known = true;
-    if (!by_model && c->total_known)
-        ev.cost_usd = fmax(0, total - c->total_cost);
-    if (isfinite(total)) {
-        c->total_cost = total;
-        c->total_known = true;
-    } else if (!by_model) {
-        ev.cost_usd = (double)NAN;
-    }
+    if (!by_model && isfinite(total))
+        ev.cost_usd = 0; /* it comes with the total */
     agent_dec_emit(d, &ev);
+    if (!by_model && isfinite(total) && total > 0)
+        emit_total_cost(d, total);
 }
 
 /* --- the end of a turn ------------------------------------------------------------------ */
@@ -161,13 +216,17 @@ enum agent_error_class claude_error_class(int status, const char *code, const ch
 }
 
 /* The words of a failed result, as a new string. */
-static char *error_text(const struct cJSON *j)
+static char *error_text(const struct claude *c, const struct cJSON *j, int *status)
 {
     const char *s = json_str(j, "result", NULL);
     struct buf b = BUF_INIT;
+    char *words;
 
-    if (s && *s)
-        return xstrdup(s);
+    if (s && *s) {
+        words = xstrdup(s);
+        agent_words_mask(words);
+        return words;
+    }
     for (const struct cJSON *k = json_first(json_get(j, "errors")); k; k = json_next(k)) {
         if (!json_is_string(k))
             continue;
@@ -179,7 +238,10 @@ static char *error_text(const struct cJSON *j)
         s = json_str(json_get(j, "error"), "message", NULL);
         buf_adds(&b, s ? s : json_str(j, "subtype", "the turn failed"));
     }
-    return buf_detach(&b, NULL);
+    words = c->qwen ? agent_words(buf_str(&b), status) : buf_detach(&b, NULL);
+    buf_release(&b);
+    agent_words_mask(words);
+    return words;
 }
 
 static enum agent_outcome outcome_of(const struct claude *c, const struct cJSON *j)
@@ -216,7 +278,12 @@ void claude_result(struct claude *c, struct agent_dec *d, const struct cJSON *j)
 {
     struct agent_event ev = AGENT_EVENT(AGENT_TURN_END);
     const struct cJSON *k = json_first(json_get(j, "permission_denials"));
+    const char *uuid = json_str(j, "uuid", NULL);
 
+    if (uuid && str_eq(uuid, c->last_result))
+        return; /* said again */
+    free(c->last_result);
+    c->last_result = xstrdup(uuid);
     ev.outcome = outcome_of(c, j);
     if (ev.outcome == AGENT_OK && !c->spoke)
         speak_result(d, j);
@@ -224,10 +291,13 @@ void claude_result(struct claude *c, struct agent_dec *d, const struct cJSON *j)
         claude_denied(c, d, k, false);
     claude_asks_end(c, d);
     agent_calls_close(&c->tools, d);
-    emit_usage(c, d, j);
+    if (c->qwen)
+        emit_qwen_usage(d, j);
+    else
+        emit_usage(d, j);
     ev.http_status = agent_line_int(j, "api_error_status");
     if (ev.outcome == AGENT_FAILED || ev.outcome == AGENT_TRUNCATED) {
-        ev.text = error_text(j);
+        ev.text = error_text(c, j, &ev.http_status);
         ev.error_class = ev.outcome == AGENT_TRUNCATED
                              ? AGENT_ERR_OTHER
                              : claude_error_class(ev.http_status, c->error, ev.text);

@@ -41,47 +41,122 @@ static void again(struct session *s, const struct err *e)
 
 /* --- usage ----------------------------------------------------------------------- */
 
+static void sum_page(struct session *s);
+
 static void on_page(void *ctx, struct st_reply *r)
 {
     struct session *s = ctx;
+    struct out *o = &s->out;
 
     for (size_t i = 0; i < r->n_events; i++) {
         const struct st_event *e = &r->events[i];
         struct agent_event ev;
 
-        if (!memmem(e->json, e->len, "\"usage\"", 7))
+        o->sum_at = (struct session_key){e->offset, e->index, true};
+        if (!memmem(e->json, e->len, "\"usage\"", 7) &&
+            !memmem(e->json, e->len, "\"exit\"", 6) &&
+            !memmem(e->json, e->len, "\"turn_end\"", 10))
             continue;
         if (agent_event_from_json(&ev, e->json, e->len, NULL) != 0)
             continue;
         ev.offset = e->offset;
         ev.index = e->index;
-        if (ev.kind == AGENT_USAGE)
-            session_out_usage(s, &ev);
+        session_out_usage(s, &ev);
         agent_event_release(&ev);
     }
-    if (r->err.code == 0 && r->n_events == PAGE) {
-        const struct st_event *last = &r->events[PAGE - 1];
-
-        store_events(s->j->o.store, s->out.run.id, last->offset, last->index + 1, false, PAGE,
-                     jobs_store(s->j, on_page, s, &s->out));
+    if (r->err.code) { /* the figures stay what they were; the next time it is tried again */
+        finish(s);
         return;
     }
-    s->out.summed = r->err.code == 0;
-    finish(s);
+    if (r->n_events < PAGE) {
+        ARR_REMOVE(&o->to_sum, 0);
+        memset(&o->sum_at, 0, sizeof(o->sum_at));
+        if (o->to_sum.n)
+            memset(&o->counted, 0, sizeof(o->counted));
+    }
+    sum_page(s);
+}
+
+static void sum_page(struct session *s)
+{
+    struct out *o = &s->out;
+    const struct session_key *at = &o->sum_at;
+
+    if (!o->to_sum.n) {
+        o->summed = true;
+        finish(s);
+        return;
+    }
+    store_events(s->j->o.store, o->to_sum.v[0], at->offset, at->any ? at->index + 1 : 0, false,
+                 PAGE, jobs_store(s->j, on_page, s, o));
+}
+
+/* The runs of this session one after another, the one at hand at the end. A run that was
+ * read from its begin once more is counted there alone. */
+static void on_runs(void *ctx, struct st_reply *r)
+{
+    struct session *s = ctx;
+    struct out *o = &s->out;
+
+    for (size_t i = 0; i < r->n_runs; i++) {
+        const struct store_run *run = &r->runs[i];
+
+        if (run->id != o->run.id && str_eq(run->session, s->name) && run->exit_signal != -1)
+            *ARR_PUSH(&o->to_sum) = run->id;
+    }
+    if (r->err.code) {
+        finish(s);
+        return;
+    }
+    *ARR_PUSH(&o->to_sum) = o->run.id;
+    usage_sum_release(&o->sum);
+    memset(&o->counted, 0, sizeof(o->counted));
+    sum_page(s);
 }
 
 static void sum_usage(struct session *s)
 {
-    if (s->out.summed || !s->out.run.stored) {
-        s->out.summed = true;
+    struct out *o = &s->out;
+
+    ARR_CLEAR(&o->to_sum);
+    memset(&o->sum_at, 0, sizeof(o->sum_at));
+    if (!o->run.id) {
+        o->summed = true;
         finish(s);
-        return;
+    } else if (o->summed) { /* others may have stored some that we have not seen */
+        *ARR_PUSH(&o->to_sum) = o->run.id;
+        o->sum_at = o->counted;
+        sum_page(s);
+    } else {
+        store_runs(s->j->o.store, s->row, jobs_store(s->j, on_runs, s, o));
     }
-    store_events(s->j->o.store, s->out.run.id, 0, 0, false, PAGE,
-                 jobs_store(s->j, on_page, s, &s->out));
 }
 
 /* --- the last turn --------------------------------------------------------------- */
+
+/* Ends of runs that lie among these bytes are told to the decoder as they were then. */
+static void feed_stored(struct session *s, const char *data, size_t len)
+{
+    struct out *o = &s->out;
+    const struct session_probe *p = &s->fo.p;
+
+    for (size_t i = 0; i < p->ends.n; i++) {
+        const struct session_run_end *e = &p->ends.v[i];
+        size_t n = e->offset > o->open_at ? (size_t)(e->offset - o->open_at) : 0;
+
+        if (!n || e->offset >= o->run.stored)
+            continue; /* the end before the last turn; one that is still to be stored */
+        if (n > len)
+            break;
+        agent_dec_feed(o->dec, data, n);
+        agent_dec_exit(o->dec, e->code, 0, NULL);
+        o->open_at += n;
+        data += n;
+        len -= n;
+    }
+    agent_dec_feed(o->dec, data, len);
+    o->open_at += len;
+}
 
 static void on_raw(void *ctx, struct st_reply *r)
 {
@@ -99,8 +174,7 @@ static void on_raw(void *ctx, struct st_reply *r)
         o->dec = agent_dec_new(s->ad, o->run.stored, session_out_event, s);
         o->open_at = o->run.stored;
     } else {
-        agent_dec_feed(o->dec, r->raw, n);
-        o->open_at += n;
+        feed_stored(s, r->raw, n);
     }
     read_turn(s);
 }

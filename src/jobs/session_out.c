@@ -9,7 +9,7 @@
 #include <cct/util/log.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
-#include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +26,7 @@ static void flush_due(void *ctx);
 void session_out_init(struct session *s)
 {
     s->out.agent = AG_UNKNOWN;
-    s->out.cost = (double)NAN;
+    usage_sum_init(&s->out.sum);
     buf_init(&s->out.raw, 0);
 }
 
@@ -60,6 +60,8 @@ void session_out_release(struct session *s)
     if (o->items)
         msg_free(&o->items->m);
     ARR_RELEASE(&o->ev);
+    ARR_RELEASE(&o->to_sum);
+    usage_sum_release(&o->sum);
     buf_release(&o->raw);
     free(o->last_line);
     free(o->agent_session);
@@ -86,9 +88,11 @@ static void row_now(void *ctx)
         r->agent_since = jobs_now(s->j);
     }
     if (o->summed) {
-        r->cost_usd = o->cost;
-        r->tokens_in = o->tokens_in;
-        r->tokens_out = o->tokens_out;
+        const struct usage *u = &o->sum.all;
+
+        r->cost_usd = u->cost_usd;
+        r->tokens_in = u->in_tokens + u->cache_read + u->cache_write;
+        r->tokens_out = u->out_tokens;
     }
     jobs_row_changed(s->j, r);
 }
@@ -116,25 +120,32 @@ bool session_key_newer(struct session_key *last, const struct agent_event *ev)
     return true;
 }
 
-void session_out_usage(struct session *s, const struct agent_event *ev)
+/* A process of a one-run tool has one turn; that it ended well is not kept. */
+static bool counts(const struct session *s, struct agent_event *ev)
+{
+    if (ev->kind == AGENT_TURN_END && s->ad->mode == AGENT_ONE_RUN)
+        ev->kind = AGENT_EXIT;
+    return ev->kind == AGENT_USAGE || ev->kind == AGENT_EXIT;
+}
+
+void session_out_usage(struct session *s, const struct agent_event *from)
 {
     struct out *o = &s->out;
+    struct agent_event ev = *from; /* its strings are borrowed */
+    struct usage g;
 
-    if (!session_key_newer(&o->counted, ev))
+    if (!counts(s, &ev) || !session_key_newer(&o->counted, &ev))
         return;
-    o->tokens_in += ev->in_tokens + ev->cache_read + ev->cache_write;
-    o->tokens_out += ev->out_tokens;
-    if (!isnan(ev->cost_usd))
-        o->cost = (isnan(o->cost) ? 0 : o->cost) + ev->cost_usd;
-    session_out_row(s);
+    g = usage_sum_growth(&o->sum, &ev);
+    usage_sum_add(&o->sum, &g);
+    if (ev.kind == AGENT_USAGE)
+        session_out_row(s);
 }
 
 void session_out_unsum(struct session *s)
 {
-    struct out *o = &s->out;
-
-    o->tokens_in = o->tokens_out = 0;
-    o->cost = (double)NAN;
+    usage_sum_release(&s->out.sum);
+    s->out.summed = false;
     session_out_row(s);
 }
 
@@ -307,6 +318,9 @@ void session_out_event(void *ctx, const struct agent_event *from)
     bool noise = is_noise(s, &ev);
     const char *key;
 
+    /* what a run was given is known from its begin (session_turn_run) */
+    if (ev.kind == AGENT_USER_ECHO && s->ad->mode == AGENT_ONE_RUN)
+        return;
     ev.raw_line += s->out.line_base;
     if (ev.kind == AGENT_TURN_BEGIN)
         s->out.turn_line = ev.raw_line - 1;
@@ -323,8 +337,7 @@ void session_out_event(void *ctx, const struct agent_event *from)
             show_event(s, &ev, NULL); /* the screen was loaded anew from what is kept */
         return;
     }
-    if (ev.kind == AGENT_USAGE)
-        session_out_usage(s, &ev);
+    session_out_usage(s, &ev);
     follow_state(s, &ev); /* first: an echo must not find the agent idle */
     key = session_turn_event(s, &ev);
     if (!noise)
@@ -465,7 +478,9 @@ void session_out_feed(struct session *s, const char *data, size_t len)
 
 void session_out_exit(struct session *s, int code)
 {
-    int sig = s->sigint_sent && code == 130 ? 2 : 0;
+    /* CLIs end with all kinds of status at a SIGINT of ours */
+    bool ours = s->sigint_sent && (code == 130 || agent_dec_busy(s->out.dec));
+    int sig = ours ? SIGINT : 0;
 
     s->sigint_sent = false;
     agent_dec_exit(s->out.dec, code, sig, s->fo.p.err_tail);

@@ -30,6 +30,7 @@
 #include <cct/config/tools.h>
 #include <cct/jobs/session.h>
 #include <cct/jobs/session_layout.h>
+#include <cct/model/usage_sum.h>
 #include <cct/secrets/secret.h>
 #include <cct/util/arr.h>
 #include <cct/util/buf.h>
@@ -185,9 +186,10 @@ struct out {
     bool row_dirty;
     enum sb_agent agent; /* as decoded; the row follows it */
     char *last_line, *agent_session;
-    double cost; /* NaN: none known */
-    int64_t tokens_in, tokens_out;
-    struct session_key counted; /* usage up to this key is in the sums */
+    struct usage_sum sum;       /* over all runs of the session */
+    struct session_key counted; /* usage up to this key is in it */
+    ARR(uint64_t) to_sum;       /* runs whose stored events are being added */
+    struct session_key sum_at;  /* last one looked at in the first of them */
     struct session_key seen;    /* newest event that had its effect */
     struct ev_items *items;     /* batch for the screen */
     int64_t items_at;           /* mono ms of the last post */
@@ -406,7 +408,8 @@ void session_out_row(struct session *s);                  /* row soon */
 void session_out_row_now(struct session *s); /* what is due, at once */
 void session_out_unshown(struct session *s);              /* drop the batch for the screen */
 void session_out_shown(struct session *s); /* the load is out: now what came meanwhile */
-void session_out_usage(struct session *s, const struct agent_event *ev);
+/* Each event once, in order: what it says of usage goes into the sums. */
+void session_out_usage(struct session *s, const struct agent_event *from);
 void session_out_unsum(struct session *s); /* the run is read once more: count anew */
 void session_out_event(void *ctx, const struct agent_event *ev); /* the decoder's sink */
 bool session_key_newer(struct session_key *last, const struct agent_event *ev);

@@ -201,26 +201,29 @@ static void test_long_lines(void **state)
     "{\"total_cost_usd\":" total ",\"usage\":{\"input_tokens\":10,\"output_tokens\":2}," \
     "\"is_error\":false,\"subtype\":\"success\"" extra ",\"type\":\"result\"}\n"
 
-/* Without model_usage_since_last_result the cost is the growth of the total, and
- * a process begins at 0. */
-static void test_cost_growth(void **state)
+/* Without model_usage_since_last_result the process' cost so far goes out as it is, and is
+ * no part of the turn's own figures; a result that is said again is not counted again. */
+static void test_cost_of_process(void **state)
 {
     struct agent_dec *d;
     struct tape t;
 
     (void)state;
-    run_text(&t, INIT RESULT("0.25", "") INIT RESULT("0.75", "") INIT RESULT("0.5", ""), 0);
-    assert_true(fabs(t.ev.v[2].cost_usd - 0.25) < 1e-9);
-    assert_true(fabs(t.ev.v[6].cost_usd - 0.5) < 1e-9);
-    assert_true(t.ev.v[10].cost_usd == 0);
+    run_text(&t, INIT RESULT("0.25", ",\"uuid\":\"a\"") RESULT("0.25", ",\"uuid\":\"a\""), 0);
+    assert_int_equal(tape_count(&t, AGENT_USAGE), 2);
+    assert_int_equal(tape_count(&t, AGENT_TURN_END), 1);
+    assert_int_equal(t.ev.v[2].scope, AGENT_SCOPE_TURN);
+    assert_int_equal(t.ev.v[2].in_tokens, 10);
+    assert_true(t.ev.v[2].cost_usd == 0);
+    assert_int_equal(t.ev.v[3].scope, AGENT_SCOPE_SESSION_TOTAL);
+    assert_string_equal(t.ev.v[3].id, AGENT_PROCESS_TOTAL);
+    assert_int_equal(t.ev.v[3].in_tokens, 0);
+    assert_true(fabs(t.ev.v[3].cost_usd - 0.25) < 1e-9);
     tape_release(&t);
-    /* one that begins in the middle does not know what went before */
-    run_text(&t, INIT RESULT("0.5", "") INIT RESULT("0.75", ""), TAPE_NO_EXIT);
     d = agent_dec_new(claude(), 100, NULL, NULL);
     assert_int_equal(agent_dec_offset(d), 100);
     assert_int_equal(agent_dec_turn_offset(d), 100);
     agent_dec_free(d);
-    tape_release(&t);
 }
 
 static void test_result_kinds(void **state)
@@ -422,7 +425,7 @@ int main(void)
         cmocka_unit_test(test_command_output),
         cmocka_unit_test(test_nul_in_plain_line),
         cmocka_unit_test(test_long_lines),
-        cmocka_unit_test(test_cost_growth),
+        cmocka_unit_test(test_cost_of_process),
         cmocka_unit_test(test_result_kinds),
         cmocka_unit_test(test_odd_fields),
         cmocka_unit_test(test_exits),

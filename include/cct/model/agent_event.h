@@ -16,6 +16,8 @@ enum agent_text_mode { AGENT_APPEND, AGENT_REPLACE };
 enum agent_tool_state { AGENT_TOOL_RUNNING, AGENT_TOOL_OK, AGENT_TOOL_FAILED, AGENT_TOOL_DENIED,
                         AGENT_TOOL_UNKNOWN };
 enum agent_level { AGENT_INFO, AGENT_WARN, AGENT_ERROR };
+/* Id of the totals of one process, which begin anew with the next: an EXIT ends them. */
+#define AGENT_PROCESS_TOTAL "process"
 enum agent_usage_scope { AGENT_SCOPE_CALL, AGENT_SCOPE_TURN, AGENT_SCOPE_SESSION_TOTAL };
 enum agent_outcome { AGENT_OK, AGENT_FAILED, AGENT_INTERRUPTED, AGENT_TRUNCATED };
 enum agent_error_class { AGENT_ERR_NONE, AGENT_ERR_AUTH, AGENT_ERR_RATE, AGENT_ERR_OVERLOAD,
@@ -33,7 +35,7 @@ enum agent_error_class { AGENT_ERR_NONE, AGENT_ERR_AUTH, AGENT_ERR_RATE, AGENT_E
  * - USAGE with scope SESSION_TOTAL carries what the CLI counted since its session began
  *   (id = agent_session_id): whoever adds up keeps the last one per session and adds what
  *   it grew by, so that a decoder that begins in the middle needs no memory. Fields that
- *   the source does not total are 0, the cost NaN.
+ *   the source does not total are 0, the cost NaN (model/usage_sum.h does it).
  *
  * One event. Strings are owned by the event (NULL = not given), foreign and not
  * yet cleaned for the screen: the model's edge does that (cct/text/clean.h). */

@@ -1,0 +1,253 @@
+/* The sums of a session: the same after a stop anywhere, over several processes, runs of
+ * the folder and readers, whether the agent counts what is new or all so far. */
+#include "../../src/jobs/session_priv.h"
+#include "../lib/jobsbed.h"
+
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define WAIT_MS 20000
+
+static char root[64];
+static int n_db;
+
+static int setup(void **state)
+{
+    (void)state;
+    str_copy(root, sizeof(root), "/tmp/cct-usage.XXXXXX");
+    return mkdtemp(root) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    char *cmd = xasprintf("rm -rf '%s'", root);
+    int rc = system(cmd);
+
+    (void)state;
+    free(cmd);
+    return rc;
+}
+
+/* --- on the net thread ------------------------------------------------------------- */
+
+struct work {
+    struct jobsbed *b;
+    uint64_t row;
+    int64_t epoch;
+    const char *text; /* to be fed */
+    int code;         /* and how its process ends; -2: it does not */
+    int64_t in, out;  /* wanted */
+    double cost;
+};
+
+static bool opened_flag;
+
+static void opened(struct session *s)
+{
+    (void)s;
+    __atomic_store_n(&opened_flag, true, __ATOMIC_SEQ_CST);
+}
+
+static bool is_open(void *ctx)
+{
+    (void)ctx;
+    return __atomic_load_n(&opened_flag, __ATOMIC_SEQ_CST);
+}
+
+static void do_open(void *ctx)
+{
+    struct work *w = ctx;
+
+    session_open(session_of(&w->b->j, w->row), w->epoch, opened);
+}
+
+static void do_feed(void *ctx)
+{
+    struct work *w = ctx;
+    struct session *s = session_of(&w->b->j, w->row);
+
+    session_out_feed(s, w->text, strlen(w->text));
+    if (w->code != -2)
+        session_out_exit(s, w->code);
+    session_out_flush(s);
+}
+
+static void open_run(struct work *w, int64_t epoch)
+{
+    w->epoch = epoch;
+    opened_flag = false;
+    jobsbed_run(w->b, do_open, w);
+    assert_true(jobsbed_wait(w->b, is_open, NULL, WAIT_MS));
+}
+
+static void feed(struct work *w, const char *text, int code)
+{
+    w->text = text;
+    w->code = code;
+    jobsbed_run(w->b, do_feed, w);
+}
+
+static bool has_sums(void *ctx)
+{
+    struct work *w = ctx;
+    const struct sandbox *r = model_sandbox(w->b->model, w->row);
+
+    return r && r->tokens_in == w->in && r->tokens_out == w->out &&
+           (isnan(w->cost) ? isnan(r->cost_usd) : fabs(r->cost_usd - w->cost) < 1e-9);
+}
+
+static void check(struct work *w, int64_t in, int64_t out, double cost)
+{
+    const struct sandbox *r;
+
+    w->in = in;
+    w->out = out;
+    w->cost = cost;
+    if (jobsbed_wait(w->b, has_sums, w, WAIT_MS))
+        return;
+    r = model_sandbox(w->b->model, w->row);
+    fail_msg("in %lld out %lld cost %f", (long long)r->tokens_in, (long long)r->tokens_out,
+             r->cost_usd);
+}
+
+static struct work bed(const char *tool)
+{
+    struct work w = {0};
+    char *dir = xasprintf("%s/db%d", root, ++n_db);
+
+    w.b = jobsbed_new(dir, "a", NULL);
+    w.row = jobsbed_row(w.b, tool, NULL);
+    free(dir);
+    return w;
+}
+
+/* Everything in memory is gone, the database is what it was. */
+static void restart(struct work *w)
+{
+    char *dir = xasprintf("%s/db%d", root, n_db);
+
+    jobsbed_free(w->b);
+    w->b = jobsbed_new(dir, "a", NULL);
+    jobsbed_load(w->b);
+    free(dir);
+}
+
+/* --- codex: totals of a thread over its processes ----------------------------------- */
+
+#define THREAD(id) "{\"type\":\"thread.started\",\"thread_id\":\"" id "\"}\n"
+#define TURN "{\"type\":\"turn.started\"}\n"
+#define SAYS                                                                               \
+    "{\"type\":\"item.completed\",\"item\":{\"id\":\"item_0\",\"type\":\"agent_message\"," \
+    "\"text\":\"hello\"}}\n"
+#define DONE(in, cached, out)                                      \
+    "{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":" in \
+    ",\"cached_input_tokens\":" cached ",\"output_tokens\":" out "}}\n"
+
+static void totals_of_a_thread(void **state)
+{
+    struct work w = bed("codex");
+    (void)state;
+
+    open_run(&w, 1);
+    feed(&w, THREAD("t1") TURN SAYS DONE("1148", "100", "6"), 0);
+    check(&w, 1148, 6, (double)NAN);
+    feed(&w, THREAD("t1") TURN SAYS, -2);
+    restart(&w); /* in the middle of the second turn */
+    open_run(&w, 1);
+    check(&w, 1148, 6, (double)NAN);
+    feed(&w, DONE("2370", "200", "20"), 0);
+    check(&w, 2370, 20, (double)NAN);
+    restart(&w); /* between two */
+    open_run(&w, 1);
+    check(&w, 2370, 20, (double)NAN);
+    feed(&w, THREAD("t1") TURN SAYS DONE("5036", "400", "41"), 0);
+    check(&w, 5036, 41, (double)NAN);
+    open_run(&w, 1); /* the same once more, as after a loss of the way */
+    check(&w, 5036, 41, (double)NAN);
+    /* the agent is started anew, goes on with its thread, then has another one */
+    open_run(&w, 2);
+    check(&w, 5036, 41, (double)NAN);
+    feed(&w, THREAD("t1") TURN DONE("5100", "400", "43"), 0);
+    check(&w, 5100, 43, (double)NAN);
+    feed(&w, THREAD("t2") TURN DONE("1000", "0", "5"), 0);
+    check(&w, 6100, 48, (double)NAN);
+    restart(&w);
+    open_run(&w, 2);
+    check(&w, 6100, 48, (double)NAN);
+    jobsbed_free(w.b);
+}
+
+/* What another instance stored while we were away is counted, and once. */
+static void another_reader(void **state)
+{
+    struct work a = bed("codex"), b;
+    char *dir = xasprintf("%s/db%d", root, n_db);
+    (void)state;
+
+    open_run(&a, 1);
+    feed(&a, THREAD("t1") TURN DONE("1000", "0", "5"), 0);
+    check(&a, 1000, 5, (double)NAN);
+    b = a;
+    b.b = jobsbed_new(dir, "b", NULL);
+    jobsbed_load(b.b);
+    open_run(&b, 1);
+    check(&b, 1000, 5, (double)NAN);
+    feed(&b, THREAD("t1") TURN DONE("3000", "0", "9"), 0);
+    check(&b, 3000, 9, (double)NAN);
+    open_run(&a, 1);
+    check(&a, 3000, 9, (double)NAN);
+    jobsbed_free(b.b);
+    jobsbed_free(a.b);
+    free(dir);
+}
+
+/* --- claude without figures of a turn: the cost of the process so far ---------------- */
+
+#define INIT "{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"s1\"}\n"
+#define RESULT(total)                                                               \
+    "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"total_cost_" \
+    "usd\":" total ",\"usage\":{\"input_tokens\":10,\"output_tokens\":2}}\n"
+
+static void cost_of_a_process(void **state)
+{
+    struct work w = bed("claude");
+    (void)state;
+
+    open_run(&w, 1);
+    feed(&w, INIT RESULT("0.25"), -2);
+    check(&w, 10, 2, 0.25);
+    restart(&w); /* the next turn is read by a decoder that saw the last one alone */
+    open_run(&w, 1);
+    feed(&w, INIT RESULT("0.75"), -2);
+    check(&w, 20, 4, 0.75);
+    feed(&w, INIT RESULT("1"), 0);
+    check(&w, 30, 6, 1.0);
+    open_run(&w, 2);
+    feed(&w, INIT RESULT("0.5"), -2);
+    check(&w, 40, 8, 1.5);
+    restart(&w);
+    open_run(&w, 2);
+    check(&w, 40, 8, 1.5);
+    jobsbed_free(w.b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(totals_of_a_thread),
+        cmocka_unit_test(another_reader),
+        cmocka_unit_test(cost_of_a_process),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
