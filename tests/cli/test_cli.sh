@@ -330,6 +330,29 @@ check "a damaged database is kept" sh -c "ls '$T/d2' | grep -q damaged"
 run "$c" --data-dir /etc/passwd/x ls
 check "an unusable data folder stops nothing" is 0
 check "an unusable data folder is told" err "/etc/passwd/x"
+# what was said: found, and written to files
+run "$c" search from-stdin
+check "search: what was said, with its sandbox" both is 0 out "box  you: run echo from-stdin"
+run "$c" search --json -- echo -from
+check "search: words that must not be there" both is 0 out '"text":"run echo one-42"'
+run "$c" search in:nowhere echo
+check "search: nothing found: 5" both is 5 err "nothing was said"
+run "$c" search 'one-4*' in:box -q
+check "search: begin of a word, in one sandbox" both is 0 lines out
+run "$c" export box
+check "export: Markdown" both is 0 out "## you"
+run "$c" export box "$T/box.jsonl"
+check "export: to a file" both is 0 err "$T/box.jsonl"
+run cat "$T/box.jsonl"
+check "export: JSON lines" both out '"type":"message"' out '"type":"sandbox"'
+check "export: private" sh -c "[ \"\$(stat -c %a '$T/box.jsonl')\" = 600 ]"
+run "$c" export box "$T/box.jsonl"
+check "export: a file that is there stays" both is 1 err "is there already"
+run "$c" export box "$T/box.pdf"
+check "export: unknown ending: 2" both is 2 err ".jsonl"
+run "$c" export box "$T/no/box.md"
+check "export: no such folder" both is 1 err "$T/no/box.md"
+
 run "$c" kill box --dry-run
 check "kill --dry-run" both is 0 out "$id"
 if command -v script > /dev/null && script -qec true /dev/null > /dev/null 2>&1; then

@@ -44,13 +44,11 @@ static struct st_reply *ok_wait(void)
 /* One event at `offset` of the run, without bytes. */
 static void put(uint64_t run, uint64_t offset, const char *json)
 {
-    struct st_append *a = xcalloc(1, sizeof(*a));
+    struct st_append a = {.run = run, .n_events = 1};
 
-    a->run = run;
-    a->events = xcalloc(1, sizeof(*a->events));
-    a->events[0] = (struct st_event){offset, 0, xstrdup(json), strlen(json)};
-    a->n_events = 1;
-    store_append(b.s, a, (struct st_to){NULL, 0});
+    a.events = xcalloc(1, sizeof(*a.events));
+    a.events[0] = (struct st_event){offset, 0, xstrdup(json), strlen(json)};
+    store_append(b.s, &a, (struct st_to){NULL, 0});
 }
 
 static void say(uint64_t run, uint64_t offset, const char *kind, const char *more,
