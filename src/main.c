@@ -3,6 +3,7 @@
 #include <cct/app.h>
 #include <cct/cli.h>
 #include <cct/keys.h>
+#include <cct/model/project.h>
 #include <cct/secrets/secret.h>
 #include <cct/text/width.h>
 #include <cct/ui/ui.h>
@@ -130,7 +131,7 @@ static int apply_flags(const struct cli *c, struct config *cfg, struct err *e)
     return rc;
 }
 
-static bool project_file_chose(const struct config *cfg)
+static enum option_source project_source(const struct config *cfg)
 {
     const char *section, *name, *help;
     enum option_source src;
@@ -138,28 +139,42 @@ static bool project_file_chose(const struct config *cfg)
 
     for (size_t i = 0; config_at(cfg, i, &section, &name, value, sizeof(value), &src, &help); i++)
         if (str_eq(section, "sandbox") && str_eq(name, "project"))
-            return src == OPT_PROJECT;
-    return false;
+            return src;
+    return OPT_DEFAULT;
 }
 
-/* A project's name becomes metadata in the cloud, so its alphabet is small. */
+/* --project, CC_TUI_PROJECT, the configuration (a .cc-tui before the user's file), else the
+ * one used last, which the database knows. */
+static const char *say_project(const struct cli *c, enum option_source *src)
+{
+    const char *env = getenv("CC_TUI_PROJECT");
+
+    *src = project_source(c->config);
+    if (*src < OPT_ENV && env && *env) {
+        *src = OPT_ENV;
+        return env;
+    }
+    return *c->config->o.project ? c->config->o.project : NULL;
+}
+
 static int choose_project(struct cli *c, struct files *f, struct err *e)
 {
-    c->project = c->config->o.project;
-    if (f->project && project_file_chose(c->config)) {
+    enum option_source src;
+
+    c->project = say_project(c, &src);
+    c->project_source = src;
+    if (c->project && !project_name_ok(c->project)) {
+        if (src >= OPT_ENV)
+            return err_set(e, ERR_INVALID, "the project is 1 to 64 of A-Z a-z 0-9 - _ . /, no / at "
+                           "its ends, not '%.70s'", c->project);
+        config_note(c->config, "sandbox.project: '%.70s' is no name (A-Z a-z 0-9 - _ . /); the "
+                    "project used last counts", c->project);
+        c->project = NULL;
+    }
+    if (f->project && c->project && src == OPT_PROJECT) {
         f->folder = xstrndup(f->project, (size_t)(strrchr(f->project, '/') - f->project));
         c->project_folder = f->folder;
     }
-    if (sandbox_name_ok(c->project))
-        return 0;
-    if (cli_has(c, CLI_PROJECT))
-        return err_set(e, ERR_INVALID, "'--project' is 1 to 64 of A-Z a-z 0-9 - _, not '%.70s'",
-                       c->project);
-    config_note(c->config,
-                "sandbox.project: '%.70s' is no name (A-Z a-z 0-9 - _); it is "
-                "'default' now",
-                c->project);
-    c->project = "default";
     return 0;
 }
 

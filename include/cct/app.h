@@ -21,7 +21,7 @@ struct app_opts {
     bool follow_all;       /* the screen: keep every session's stream; commands: only
                               what app_follow names */
     bool keys_only;        /* for stored keys alone: no service is asked */
-    const char *project;   /* current project, NULL = "default" */
+    const char *project;   /* current project, NULL = the one used last, else "default" */
     const char *project_folder; /* of the .cc-tui file that chose it, or NULL */
     struct secret *passphrase;  /* of the vault; taken by app_new; NULL = none */
     const char *data_dir, *config_dir, *state_dir, *runtime_dir; /* NULL = fs_place */
@@ -208,6 +208,30 @@ uint64_t app_key_rm(struct app *a, const char *provider, bool project);
 uint64_t app_key_trust(struct app *a);
 /* Seal everything anew: by that passphrase, NULL: by a key file. */
 uint64_t app_key_protect(struct app *a, struct secret *take);
+
+/* --- projects (cct/model/project.h) ------------------------------------------------ */
+
+/* What is known of them is in the model (model_project() is the current one). `project`: a
+ * name or an id. From a switch on, new sandboxes are of that project, its keys count, and it
+ * is the one used last; it is made when there is none. Refused while everything is killed. */
+struct project;
+struct project_choice;
+uint64_t app_project_switch(struct app *a, const char *project);
+/* Show the sandboxes of all projects, or of the current one (EV_VIEW). */
+void app_project_view(struct app *a, bool all);
+uint64_t app_project_add(struct app *a, const char *name);
+/* Keys, variables and presets stay with it; its sandboxes carry the new name. */
+uint64_t app_project_rename(struct app *a, const char *project, const char *name);
+/* With its keys, variables and presets; refused while sandboxes of it live. */
+uint64_t app_project_rm(struct app *a, const char *project);
+/* Prompt, skills and defaults of the current one: all of them. */
+uint64_t app_project_set(struct app *a, const struct project *settings);
+/* A variable of the current one's new sandboxes; value NULL: away, whatever it was. A secret
+ * one is sealed first, and goes to agents alone. */
+uint64_t app_project_var(struct app *a, const char *name, const char *value);
+uint64_t app_project_secret(struct app *a, const char *name, struct secret *take);
+/* Choices under a name, for the current project or for all (of_user); NULL: away. */
+uint64_t app_preset(struct app *a, const char *name, bool of_user, const struct project_choice *p);
 
 /* Tools that may be chosen, for forms and completion: name NULL ends. */
 struct app_tool {

@@ -216,7 +216,8 @@ struct cli {
     /* filled by main */
     struct config *config;
     const char *user_file, *project_file;
-    const char *project;                /* in force */
+    const char *project;                /* in force; NULL: the one used last */
+    int project_source;                 /* enum option_source of that */
     const char *project_folder;         /* of the .cc-tui that chose it, or NULL */
     const struct cli_host *host;
 };

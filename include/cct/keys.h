@@ -76,6 +76,8 @@ const struct st_key *keys_row(const struct st_keys *k, const char *project, cons
 
 extern const char *const key_providers[]; /* "e2b" first; ends with NULL */
 bool key_provider_ok(const char *provider);
+/* Provider whose key a variable of that name holds ("GH_TOKEN": "github"), or NULL. */
+const char *keys_variable_of(const char *name);
 /* First level at which one of `needs` (ends with NULL) has a key: where an agent's key
  * comes from. KEY_NONE with *missing "a or b" (new string; may be NULL). */
 enum key_source keys_provider_source(const struct keys_at *at, const char *const *needs,

@@ -274,7 +274,7 @@ void store_intent_add(struct store *s, bool account, const char *project, const 
 void store_intent_done(struct store *s, uint64_t id, struct st_to to);
 void store_intents(struct store *s, struct st_to to);
 
-/* Keys. The rows, the id of `project` (NULL: the one used last, else "default") and whether `folder` was trusted with
+/* Keys. The rows, the id of `project` (name or id; NULL: the one used last, else "default") and whether `folder` was trusted with
  * it (may be NULL); keys is NULL and got false when the revision is still `known`. */
 void store_keys(struct store *s, const char *project, const char *folder, int64_t known,
                 struct st_to to);
@@ -283,12 +283,13 @@ void store_project(struct store *s, const char *name, struct st_to to);
 /* ERR_CONFLICT when the new name is another project's. Its sandboxes and the kills that are
  * open carry the new name from then on. */
 void store_project_rename(struct store *s, const char *id, const char *name, struct st_to to);
-/* All of them; name NULL: the one used last is current, else "default". Nothing when the
- * revision is still `known` (-1: in any case). */
+/* All of them; `name`, or its id, is current; NULL: the one used last, else "default".
+ * Nothing when the revision is still `known` (-1: in any case). */
 void store_projects(struct store *s, const char *name, int64_t known, struct st_to to);
 /* Prompt, skills and defaults of the project p->id. FULL durable, like the others below. */
 void store_project_put(struct store *s, const struct project *p, struct st_to to);
-/* The project with its keys, variables and presets; its sandboxes keep the name. */
+/* The project with its keys, variables and presets; ERR_CONFLICT while sandboxes of it live,
+ * and ended ones keep its name. */
 void store_project_del(struct store *s, const char *id, struct st_to to);
 void store_project_used(struct store *s, const char *id, struct st_to to); /* now */
 /* A variable that is no secret; in the place of a secret one, too. Secret ones go by

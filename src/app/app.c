@@ -41,8 +41,8 @@ struct app *app_new(const struct app_opts *o, struct err *e)
 
     a->o = *o;
     a->model = model_new();
-    a->project = xstrdup(o->project && *o->project ? o->project : "default");
-    a->model->project = xstrdup(a->project);
+    a->asked = xstrdup(o->project && *o->project ? o->project : NULL);
+    a->model->project = xstrdup(a->asked);
     a->project_folder = xstrdup(o->project_folder);
     a->api = keys_api();
     a->ca_file = xstrdup(o->ca_file);
@@ -84,7 +84,7 @@ static struct jobs_opts job_opts(struct app *a)
     return (struct jobs_opts){.net = a->net,
                               .store = a->store,
                               .events = a->events,
-                              .project = a->project,
+                              .project = a->asked,
                               .owner = a->owner,
                               .follow_all = a->o.follow_all,
                               .readonly = a->o.readonly,
@@ -123,7 +123,8 @@ int app_start(struct app *a, struct err *e)
     if (!a->store)
         return e && e->code ? e->code : ERR_IO;
     /* whose rows may be shown, then the rows */
-    store_keys(a->store, a->project, a->project_folder, -1, (struct st_to){a->events, 0});
+    store_projects(a->store, a->asked, -1, (struct st_to){a->events, 0});
+    store_keys(a->store, a->asked, a->project_folder, -1, (struct st_to){a->events, 0});
     /* for the first picture; the net thread reads the rows for itself after this */
     store_sandboxes(a->store, (struct st_to){a->events, 0});
     store_log(a->store, KEPT_LINES, (struct st_to){a->events, 0});
@@ -175,7 +176,7 @@ void app_free(struct app *a)
     models_free(a->models);
     app_keys_release(a);
     ARR_RELEASE(&a->sinks);
-    free(a->project);
+    free(a->asked);
     free(a->data_dir);
     free(a->config_dir);
     free(a->state_dir);
@@ -207,6 +208,8 @@ static void show(struct app *a, struct msg *ev)
     if (a->observe)
         a->observe(a->observe_ctx, ev);
     model_apply(a->model, ev);
+    if (ev->type == EV_PROJECTS)
+        app_keys_at(a);
 }
 
 /* Rows of another place have their own time to be seen. */
@@ -257,12 +260,34 @@ static void log_loaded(struct app *a, struct st_reply *r)
     }
 }
 
+static void projects_loaded(struct app *a, struct st_reply *r)
+{
+    struct st_projects *p = r->projects;
+    struct ev_projects *ev = ev_new(EV_PROJECTS);
+
+    if (p) {
+        ev->v = p->v;
+        ev->n = p->n;
+        ev->current = p->current;
+        p->v = NULL;
+        p->n = 0;
+    } else { /* it cannot be read: no more than a name is known */
+        ev->v = xcalloc(1, sizeof(*ev->v));
+        ev->v[ev->n++].name = xstrdup(a->asked ? a->asked : "default");
+    }
+    ev->by_folder = a->project_folder != NULL;
+    show(a, &ev->m);
+    msg_free(&ev->m);
+}
+
 static bool take(struct app *a, struct msg *m)
 {
     if (m->type == ST_SANDBOXES)
         rows_loaded(a, (struct st_reply *)m);
     else if (m->type == ST_KEYS)
         app_keys_loaded(a, (struct st_reply *)m);
+    else if (m->type == ST_PROJECTS)
+        projects_loaded(a, (struct st_reply *)m);
     else if (m->type == ST_EVLOG)
         log_loaded(a, (struct st_reply *)m);
     else if (app_sink_take(a, m))

@@ -9,14 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void set_at(struct app *a)
+void app_keys_at(struct app *a)
 {
     a->at = (struct keys_at){.outside = &a->outside,
                              .stored = a->stored,
                              .api = a->api,
-                             .project = a->project,
+                             .project = a->model->project,
                              .lost = a->lost,
-                             .by_folder = a->project_folder != NULL};
+                             .by_folder = a->model->projects ? a->model->project_by_folder
+                                                              : a->project_folder != NULL};
 }
 
 /* Where 'cc-tui local env' was run for the SDK, the key is that of our own provider. */
@@ -41,7 +42,7 @@ void app_keys_look(struct app *a)
         keys_look_outside(&a->outside);
         know_own_provider(a);
     }
-    set_at(a);
+    app_keys_at(a);
 }
 
 void app_keys_release(struct app *a)
@@ -65,7 +66,7 @@ void app_keys_loaded(struct app *a, struct st_reply *r)
     st_keys_free(a->stored);
     a->stored = r->keys;
     r->keys = NULL;
-    set_at(a);
+    app_keys_at(a);
 }
 
 char *app_place(const struct app *a)

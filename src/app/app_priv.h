@@ -3,6 +3,7 @@
  *   app.c          life, drain
  *   app_create.c   the form's rules, tools; app_choices.c: model, repository, files
  *   app_keys.c     the order of keys as main sees it
+ *   app_projects.c projects
  *   app_actions.c  commands
  *   app_stream.c   bytes for `logs` and `watch`
  *   app_procs.c    processes, adoption */
@@ -20,7 +21,8 @@
 struct sink;
 struct app {
     struct app_opts o;
-    char *project, *data_dir, *config_dir, *state_dir, *runtime_dir, *ca_file;
+    char *asked;            /* project asked for; NULL: the one used last */
+    char *data_dir, *config_dir, *state_dir, *runtime_dir, *ca_file;
     char owner[64];
     struct model *model;
     struct mq *events;
@@ -62,6 +64,7 @@ bool app_sink_take(struct app *a, const struct msg *m);
 uint64_t app_sink_post(struct app *a, struct cmd *take, const struct sink *s);
 
 /* app_keys.c */
+void app_keys_at(struct app *a); /* the place in the order was changed */
 void app_keys_look(struct app *a);    /* at the start; reads the E2B CLI's file */
 void app_keys_release(struct app *a);
 void app_keys_loaded(struct app *a, struct st_reply *r);

@@ -148,6 +148,9 @@ static void free_cmd(struct msg *m)
 
     cmd_create_free(c->create);
     secret_free(c->key);
+    if (c->project)
+        project_release(c->project);
+    free(c->project);
     free(c->text);
     free(c->text2);
     free(c->ids);
@@ -195,10 +198,19 @@ static bool must_wait(const struct jobs *j, const struct cmd *c)
     case CMD_KEY_RM:
     case CMD_KEY_TRUST:
     case CMD_KEY_PROTECT:
-        return !core_keys_settled(j);
+    case CMD_PROJECT:
+    case CMD_PROJECT_ADD:
+    case CMD_PROJECT_RENAME:
+    case CMD_PROJECT_RM:
+    case CMD_PROJECT_SET:
+    case CMD_PROJECT_VAR:
+    case CMD_PROJECT_SECRET:
+    case CMD_PRESET:
+        return !core_keys_settled(j) || !core_projects_known(j);
     case CMD_CREATE: /* the agents' keys, too */
     case CMD_RESTART:
-        return !j->priv->rows_loaded || !j->priv->account_known || !core_keys_settled(j);
+        return !j->priv->rows_loaded || !j->priv->account_known || !core_keys_settled(j) ||
+               !core_projects_known(j);
     case CMD_FOLLOW:
     case CMD_LOAD_OLDER:
     case CMD_RENAME:
@@ -226,9 +238,11 @@ static void hold(struct jobs *j, struct cmd *c)
     kept->ids = c->ids;
     kept->n_ids = c->n_ids;
     c->ids = NULL;
+    kept->project = c->project;
     c->text = c->text2 = NULL;
     c->key = NULL;
     c->create = NULL;
+    c->project = NULL;
     *ARR_PUSH(&j->priv->held) = kept;
 }
 
@@ -281,6 +295,7 @@ static void on_enter(void *ctx)
     struct jobs *j = ctx;
 
     core_orders_load(j);
+    core_projects_start(j);
     core_keys_start(j); /* answered before the rows: whose they are is known by then */
     store_sandboxes(j->o.store, jobs_store(j, on_rows, j, j));
 }
@@ -344,6 +359,7 @@ static void on_stop(void *ctx)
     core_metrics_release(j);
     core_times_release(j);
     core_keys_release(j);
+    core_projects_release(j);
     core_account_release(j);
     core_rows_flush(j);
 }

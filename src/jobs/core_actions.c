@@ -191,7 +191,8 @@ static void do_agent(struct jobs *j, struct cmd *c, struct sandbox *row)
         core_done_err(j, c->m.req_id, row->id, ERR_NOTFOUND, "the tool \"%s\" is not known here",
                       row->tool ? row->tool : "?");
     } else {
-        env = core_keys_env(j, t, NULL, NULL, &missing, &e);
+        const struct core_env_q q = {.t = t, .project = row->project, .restart = true};
+        env = core_keys_env(j, &q, &missing, &e);
         if (!env) {
             jobs_done(j, c->m.req_id, &e, row->id);
             return;
@@ -549,8 +550,18 @@ void core_action(struct jobs *j, struct cmd *c)
     case CMD_KEY_RM:
     case CMD_KEY_TRUST:
     case CMD_KEY_PROTECT:
+    case CMD_PROJECT_SECRET:
     case CMD_STRETCHED:
         core_keys_cmd(j, c);
+        break;
+    case CMD_PROJECT:
+    case CMD_PROJECT_ADD:
+    case CMD_PROJECT_RENAME:
+    case CMD_PROJECT_RM:
+    case CMD_PROJECT_SET:
+    case CMD_PROJECT_VAR:
+    case CMD_PRESET:
+        core_projects_cmd(j, c);
         break;
     case CMD_TEMPLATES:
     case CMD_BUILDS:

@@ -4,6 +4,7 @@
 #include "core_priv.h"
 
 #include <cct/config/tools.h>
+#include <cct/model/project.h>
 #include <cct/util/clock.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -22,6 +23,9 @@ struct create {
     struct e2b *client;  /* of the call */
     char *mark;
     enum sb_step step;   /* at which it stands, or failed */
+    struct kv *vm_env;   /* of the sandbox: the project's variables, the user's; no key */
+    struct kv *env;      /* of the agent: keys, too */
+    struct core_repo_key repo_key;
     bool lost;           /* posted, but no answer */
     bool killing, deleting;
     int lists;           /* that did not show it */
@@ -65,6 +69,9 @@ static void name_step(const struct create *c, struct err *e)
 static void create_free(struct create *c)
 {
     cmd_create_free(c->q);
+    keys_env_free(c->vm_env);
+    keys_env_free(c->env);
+    core_repo_key_release(&c->repo_key);
     free(c->mark);
     free(c);
 }
@@ -203,10 +210,7 @@ static void on_provisioned(void *ctx, const struct err *e)
 
 static void provision(struct create *c, const struct e2b_sandbox *vm)
 {
-    const struct tool *t = tools_find(c->j->o.tools, c->q->tool);
     struct session *s = session_of(c->j, c->row);
-    char *missing = NULL;
-    struct core_repo_key key = {0};
     struct session_start q = {.tool = c->q->tool,
                               .command = c->q->command,
                               .vm = vm,
@@ -215,27 +219,15 @@ static void provision(struct create *c, const struct e2b_sandbox *vm)
                               .skills = c->q->skills,
                               .skills_len = c->q->skills_len,
                               .repo = c->q->repo,
-                              .branch = c->q->branch};
-    struct err e = {0};
-    struct kv *env = core_keys_env(c->j, t, c->q->model, c->q->env, &missing, &e);
+                              .branch = c->q->branch,
+                              .env = c->env,
+                              .repo_key = c->repo_key.key,
+                              .repo_key_name = c->repo_key.name};
 
-    if (!env || core_keys_repo(c->j, c->q->repo, c->q->env, &key, &e) != 0) {
-        c->step = STEP_ENV; /* the keys were there a moment ago */
-        keys_env_free(env);
-        free(missing);
-        failed_up(c, &e);
-        return;
-    }
     at_step(c, STEP_AGENT, "reaching the sandbox");
-    q.env = env;
-    q.repo_key = key.key;
-    q.repo_key_name = key.name;
     if (!c->q->when_ready)
         told_done(c, NULL);
     session_provision(s, &q, on_provisioned, c);
-    core_repo_key_release(&key);
-    keys_env_free(env);
-    free(missing);
 }
 
 /* --- the VM --------------------------------------------------------------------- */
@@ -329,25 +321,42 @@ static void on_created(void *ctx, const struct e2b_result *r)
     give_up(c, &e);
 }
 
-static void post(void *ctx)
+static void add_meta(struct kv *meta, size_t *n, const char *k, const char *v)
 {
-    struct create *c = ctx;
-    struct sandbox *row = jobs_row(c->j, c->row);
-    struct kv meta[] = {{(char[]){"cc-tui"}, (char[]){"1"}},
-                        {(char[]){"cc-tui-session"}, row->session},
-                        {(char[]){"cc-tui-mark"}, c->mark},
-                        {(char[]){"cc-tui-name"}, row->name},
-                        {(char[]){"cc-tui-tool"}, c->q->tool},
-                        {(char[]){"cc-tui-project"}, row->project},
-                        {NULL, NULL}};
+    if (v && *v)
+        meta[(*n)++] = (struct kv){(char *)(uintptr_t)k, (char *)(uintptr_t)v};
+}
+
+/* Values are [A-Za-z0-9_-] alone, and for life: the project's id tells what it is called
+ * later. */
+static void send_create(struct create *c, const struct sandbox *row)
+{
+    char *plain = project_meta_plain(row->project), *exact = project_meta_exact(row->project);
+    struct kv meta[9] = {{NULL, NULL}};
     struct e2b_create q = {.template_id = c->q->template_id,
                            .timeout_s = c->q->timeout_s,
                            .auto_pause = c->q->pause_at_end,
                            .meta = meta,
-                           /* the user's own variables are the sandbox's: a restarted agent
-                            * has them too. Keys go to the agent alone. */
-                           .env = c->q->env};
+                           .env = c->vm_env};
+    size_t n = 0;
 
+    add_meta(meta, &n, "cc-tui", "1");
+    add_meta(meta, &n, "cc-tui-session", row->session);
+    add_meta(meta, &n, "cc-tui-mark", c->mark);
+    add_meta(meta, &n, "cc-tui-name", row->name);
+    add_meta(meta, &n, "cc-tui-tool", c->q->tool);
+    add_meta(meta, &n, "cc-tui-project", plain);
+    add_meta(meta, &n, "cc-tui-project-id", core_project_id_of(c->j, row->project));
+    add_meta(meta, &n, "cc-tui-project-name", exact);
+    c->client = c->j->e2b;
+    c->call = e2b_create(c->client, &q, on_created, c);
+    free(plain);
+    free(exact);
+}
+
+static void post(void *ctx)
+{
+    struct create *c = ctx;
     struct err e = {0};
 
     c->timer = 0;
@@ -361,8 +370,7 @@ static void post(void *ctx)
         return;
     }
     at_step(c, STEP_VM, "asking for it, %d s", c->q->timeout_s);
-    c->client = c->j->e2b;
-    c->call = e2b_create(c->client, &q, on_created, c);
+    send_create(c, jobs_row(c->j, c->row));
 }
 
 /* Several of one kind go out a second apart: a service counts what is made at once. */
@@ -426,7 +434,7 @@ static void new_row(struct jobs *j, struct create *c)
     row->session = xasprintf("s-%s", id);
     row->name = c->q->name && *c->q->name ? xstrdup(c->q->name) : sandbox_new_name();
     row->tool = xstrdup(c->q->tool);
-    row->project = xstrdup(j->o.project ? j->o.project : "default");
+    row->project = xstrdup(jobs_project(j));
     row->account = xstrdup(j->priv->place);
     row->template_id = xstrdup(c->q->template_id);
     row->state = SB_CREATING;
@@ -438,24 +446,31 @@ static void new_row(struct jobs *j, struct create *c)
     core_row_insert(j, row, on_row, c);
 }
 
-/* A key that is there and cannot be used is met before anything is spent. */
-static bool key_refused(struct jobs *j, struct cmd *cmd, const struct tool *t)
+/* What sandbox and agent get, put together once: the project may be another one by the time
+ * that the VM is there. The sandbox has what is no secret, so that a restarted agent and a
+ * shell have it, too. A key that is there and cannot be used is met before anything is
+ * spent. NULL: told. */
+static struct create *with_env(struct jobs *j, struct cmd *cmd, const struct tool *t)
 {
+    const char *project = jobs_project(j);
+    struct create *c = xcalloc(1, sizeof(*c));
+    struct kv *vars = core_project_env(j, project, true, false, NULL);
     struct err e = {0};
     char *missing = NULL;
-    struct kv *env = core_keys_env(j, t, cmd->create->model, cmd->create->env, &missing, &e);
-    struct core_repo_key key = {0};
+    const struct core_env_q q = {.t = t, .model = cmd->create->model, .project = project,
+                                 .own = cmd->create->env};
 
-    if (env)
-        core_keys_repo(j, cmd->create->repo, cmd->create->env, &key, &e);
-    if (e.code) {
-        err_wrap(&e, "step %d of %d (%s)", (int)STEP_ENV, (int)STEP_LAST, sb_step_name(STEP_ENV));
-        jobs_done(j, cmd->m.req_id, &e, 0);
-    }
-    core_repo_key_release(&key);
+    c->j = j;
+    c->env = core_keys_env(j, &q, &missing, &e);
+    c->vm_env = core_env_join(vars, cmd->create->env);
+    keys_env_free(vars);
     free(missing);
-    keys_env_free(env);
-    return e.code != 0;
+    if (c->env && core_keys_repo(j, cmd->create->repo, cmd->create->env, &c->repo_key, &e) == 0)
+        return c;
+    err_wrap(&e, "step %d of %d (%s)", (int)STEP_ENV, (int)STEP_LAST, sb_step_name(STEP_ENV));
+    jobs_done(j, cmd->m.req_id, &e, 0);
+    create_free(c);
+    return NULL;
 }
 
 static bool refused(struct jobs *j, struct cmd *cmd, const struct tool *t)
@@ -474,19 +489,18 @@ static bool refused(struct jobs *j, struct cmd *cmd, const struct tool *t)
     else if (core_killall_busy(j))
         core_done_err(j, req, 0, ERR_CONFLICT, "nothing is made while everything is being killed");
     else
-        return key_refused(j, cmd, t);
+        return false;
     return true;
 }
 
 void core_create(struct jobs *j, struct cmd *cmd)
 {
     const struct tool *t = tools_find(j->o.tools, cmd->create->tool);
-    struct create *c;
+    struct create *c = refused(j, cmd, t) ? NULL : with_env(j, cmd, t);
 
-    if (refused(j, cmd, t))
+    if (!c)
         return;
-    c = xcalloc(1, sizeof(*c));
-    c->j = j;
+    core_project_ensure(j);
     c->q = cmd->create;
     c->req_id = cmd->m.req_id;
     cmd->create = NULL;

@@ -1,5 +1,5 @@
 /* The environment of a new sandbox: what its tool sets, the keys of the providers that it
- * needs, what the user gave; each stands above the one before. */
+ * needs, the project's variables, what the user gave; each stands above the one before. */
 #include "core_priv.h"
 
 #include <cct/config/tools.h>
@@ -51,32 +51,48 @@ static int add_keys(const struct keys_at *at, const struct secret *data_key,
     return 0;
 }
 
+static void put_all(struct kv **env, size_t *n, const struct kv *list)
+{
+    for (; list && list->k; list++)
+        env_put(env, n, list->k, strlen(list->k), list->v ? list->v : "");
+}
+
+struct kv *core_env_join(const struct kv *below, const struct kv *above)
+{
+    struct kv *env = xcalloc(1, sizeof(*env));
+    size_t n = 0;
+
+    put_all(&env, &n, below);
+    put_all(&env, &n, above);
+    return env;
+}
+
 struct kv *core_tool_env(const struct keys_at *at, const struct secret *data_key,
-                         const struct tool *t, const char *model, const struct kv *own,
+                         const struct core_env_q *q, const struct kv *vars,
                          char **missing, struct err *e)
 {
-    unsigned bits = tool_needs(t, model);
+    unsigned bits = tool_needs(q->t, q->model);
     struct kv *env = xcalloc(1, sizeof(*env));
     const char *needs[8] = {NULL};
     size_t n = 0, n_needs = 0;
 
-    for (size_t i = 0; t->env && t->env[i]; i++) {
-        const char *eq = strchr(t->env[i], '=');
+    for (size_t i = 0; q->t->env && q->t->env[i]; i++) {
+        const char *eq = strchr(q->t->env[i], '=');
         if (eq)
-            env_put(&env, &n, t->env[i], (size_t)(eq - t->env[i]), eq + 1);
+            env_put(&env, &n, q->t->env[i], (size_t)(eq - q->t->env[i]), eq + 1);
     }
     for (unsigned bit = 1; bit <= TOOL_GITHUB; bit <<= 1)
         if (bits & bit)
             needs[n_needs++] = tool_provider_name(bit);
     keys_provider_source(at, needs, missing);
     /* what the user gives with the sandbox stands above every level */
-    if (n_needs && !given_by(own, bits) && add_keys(at, data_key, needs, &env, &n, e) != 0) {
+    if (n_needs && !given_by(q->own, bits) && add_keys(at, data_key, needs, &env, &n, e) != 0) {
         keys_env_free(env);
         free(*missing);
         *missing = NULL;
         return NULL;
     }
-    for (size_t i = 0; own && own[i].k; i++)
-        env_put(&env, &n, own[i].k, strlen(own[i].k), own[i].v ? own[i].v : "");
+    put_all(&env, &n, vars);
+    put_all(&env, &n, q->own);
     return env;
 }

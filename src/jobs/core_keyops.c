@@ -17,6 +17,7 @@ struct keyop {
     enum cmd_type type;
     uint64_t req_id;
     char *provider;
+    char *name;          /* of a secret variable; the provider is ST_VARIABLE */
     bool project;        /* level */
     struct secret *key;  /* to be stored; the new passphrase of CMD_KEY_PROTECT */
     bool looking;        /* waits for the rows */
@@ -30,6 +31,8 @@ static void step(struct keyop *op);
 
 static const char *api_of(const struct keyop *op)
 {
+    if (op->name)
+        return op->name;
     return str_eq(op->provider, "e2b") ? op->k->api : "";
 }
 
@@ -49,6 +52,7 @@ static void op_free(struct keyop *op)
         op->k->stretch_for = NULL;
     secret_free(op->key);
     free(op->provider);
+    free(op->name);
     free(op->file_uid);
     free(op->old_uid);
     free(op);
@@ -89,6 +93,7 @@ static void end_told(struct keyop *op)
 {
     struct jobs *j = op->k->j;
 
+    core_projects_look(j); /* a variable, or the first row of a project */
     store_keys(j->o.store, NULL, NULL, op->k->stored->vault.revision,
                jobs_store(j, on_told, op, op));
 }
@@ -227,12 +232,12 @@ static void add(struct keyop *op)
     struct st_key row;
     struct err e = {0};
 
-    if (keys_api_check(api_of(op), &e) != 0) {
+    if (!op->name && keys_api_check(api_of(op), &e) != 0) {
         end(op, &e);
         return;
     }
     if (op->project && !k->stored->project) {
-        store_project(k->j->o.store, k->j->o.project ? k->j->o.project : "default",
+        store_project(k->j->o.store, jobs_project(k->j),
                       jobs_store(k->j, on_part, op, op));
         return;
     }
@@ -280,14 +285,14 @@ static void trust(struct keyop *op)
     struct keys *k = op->k;
     struct err e = {0};
 
-    if (!k->j->o.project_folder) {
+    if (!core_project_folder(k->j)) {
         err_set(&e, ERR_INVALID, "no .cc-tui of this folder chooses a project: there is nothing to "
                 "trust");
         end(op, &e);
     } else if (!k->stored->project) {
-        store_project(k->j->o.store, k->j->o.project, jobs_store(k->j, on_part, op, op));
+        store_project(k->j->o.store, jobs_project(k->j), jobs_store(k->j, on_part, op, op));
     } else {
-        store_project_folder(k->j->o.store, k->stored->project, k->j->o.project_folder,
+        store_project_folder(k->j->o.store, k->stored->project, core_project_folder(k->j),
                              jobs_store(k->j, on_change, op, op));
     }
 }
@@ -340,7 +345,7 @@ static void step(struct keyop *op)
         if (!e.code)
             err_set(&e, ERR_IO, "the stored keys cannot be read");
         end(op, &e);
-    } else if (op->type == CMD_KEY_ADD) {
+    } else if (op->type == CMD_KEY_ADD || op->type == CMD_PROJECT_SECRET) {
         add(op);
     } else if (op->type == CMD_KEY_RM) {
         remove_it(op);
@@ -354,17 +359,24 @@ static void step(struct keyop *op)
 void keyop_start(struct keys *k, struct cmd *c)
 {
     struct keyop *op;
+    struct err e = {0};
 
     if (k->j->o.readonly) {
         core_done_err(k->j, c->m.req_id, 0, ERR_PERM, "no key is changed: this cc-tui only reads");
+        return;
+    }
+    if (c->m.type == CMD_PROJECT_SECRET &&
+        core_variable_check(c->text2, secret_len(c->key), &e) != 0) {
+        jobs_done(k->j, c->m.req_id, &e, 0);
         return;
     }
     op = xcalloc(1, sizeof(*op));
     op->k = k;
     op->type = (enum cmd_type)c->m.type;
     op->req_id = c->m.req_id;
-    op->provider = xstrdup(c->text);
-    op->project = c->on;
+    op->provider = xstrdup(op->type == CMD_PROJECT_SECRET ? ST_VARIABLE : c->text);
+    op->name = op->type == CMD_PROJECT_SECRET ? xstrdup(c->text2) : NULL;
+    op->project = c->on || op->name;
     op->key = c->key;
     c->key = NULL;
     *ARR_PUSH(&k->ops) = op;

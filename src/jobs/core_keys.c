@@ -32,9 +32,9 @@ struct keys_at core_keys_at(const struct jobs *j)
     return (struct keys_at){.outside = j->o.outside,
                             .stored = k ? k->stored : NULL,
                             .api = k ? k->api : NULL,
-                            .project = j->o.project ? j->o.project : "default",
+                            .project = jobs_project(j),
                             .lost = k ? k->lost : NULL,
-                            .by_folder = j->o.project_folder != NULL};
+                            .by_folder = core_project_folder(j) != NULL};
 }
 
 /* --- stretching ------------------------------------------------------------------ */
@@ -248,7 +248,7 @@ static void take_rows(struct keys *k, struct st_reply *r)
     if (first)
         say_protection(k);
     else /* main shows and checks by the same rows */
-        store_keys(k->j->o.store, k->j->o.project, k->j->o.project_folder, -1,
+        store_keys(k->j->o.store, core_project_ref(k->j), core_project_folder(k->j), -1,
                    (struct st_to){k->j->o.events, 0});
 }
 
@@ -279,7 +279,7 @@ void keys_look(struct keys *k, bool anew)
 
     net_timer_cancel(j->o.net, k->timer);
     k->timer = 0;
-    store_keys(j->o.store, j->o.project ? j->o.project : "default", j->o.project_folder,
+    store_keys(j->o.store, core_project_ref(j), core_project_folder(j),
                anew || !k->stored ? -1 : k->stored->vault.revision,
                jobs_store(j, on_rows, k, k));
 }
@@ -289,6 +289,7 @@ static void look_later(void *ctx)
     struct keys *k = ctx;
 
     k->timer = 0;
+    core_projects_look(k->j);
     keys_look(k, false);
 }
 
@@ -314,15 +315,42 @@ struct secret *core_keys_open(struct jobs *j, const struct st_key *row, struct e
 
 /* --- what agents get -------------------------------------------------------------------- */
 
-struct kv *core_keys_env(struct jobs *j, const struct tool *t, const char *model,
-                         const struct kv *own, char **missing, struct err *e)
+const struct st_key *core_keys_row(struct jobs *j, const char *project, const char *provider,
+                                   const char *api)
 {
-    struct keys_at at = core_keys_at(j);
-    struct keys *k = j->priv->keys;
-    struct kv *env = core_tool_env(&at, k->data_key, t, model, own, missing, e);
+    return keys_row(j->priv->keys->stored, project, provider, api);
+}
 
+/* Another project's sandbox was made with the keys of that one. */
+static void at_project(struct jobs *j, struct keys_at *at, struct st_keys *view,
+                       const char *project)
+{
+    const struct project *p = core_project(j, project);
+
+    *at = core_keys_at(j);
+    if (str_eq(project, at->project) || !at->stored)
+        return;
+    *view = *at->stored;
+    view->project = p ? p->id : NULL;
+    at->stored = view;
+    at->project = project;
+    at->by_folder = false;
+}
+
+struct kv *core_keys_env(struct jobs *j, const struct core_env_q *q, char **missing, struct err *e)
+{
+    struct keys *k = j->priv->keys;
+    struct keys_at at;
+    struct st_keys view;
+    struct kv *vars = core_project_env(j, q->project, !q->restart, true, e), *env;
+
+    if (!vars)
+        return NULL;
+    at_project(j, &at, &view, q->project);
+    env = core_tool_env(&at, k->data_key, q, vars, missing, e);
+    keys_env_free(vars);
     if (!env && !k->data_key && k->locked.code && e->code == ERR_AUTH)
-        err_set(e, ERR_AUTH, "the stored key for %s cannot be used: %s", t->label, k->locked.text);
+        err_set(e, ERR_AUTH, "the stored key for %s cannot be used: %s", q->t->label, k->locked.text);
     return env;
 }
 

@@ -29,7 +29,7 @@ bool killall_in_scope(const struct sandbox *row, bool account, const char *proje
 
 const char *killall_project(const struct jobs *j)
 {
-    return j->o.project ? j->o.project : "default";
+    return jobs_project(j);
 }
 
 int killall_wait_ms(const struct jobs *j)

@@ -122,6 +122,15 @@ static bool is_target(const struct killall *k, const char *id)
     return false;
 }
 
+static bool of_project(const struct killall *k, const struct e2b_sandbox *v)
+{
+    char *project = core_project_of_meta(k->j, v->meta);
+    bool is = kv_get(v->meta, "cc-tui-session") && str_eq(project, killall_project(k->j));
+
+    free(project);
+    return is;
+}
+
 /* In the scope and up, but nobody was asked about them: named, and left alone. */
 static void find_newcomers(struct killall *k, const struct e2b_result *r)
 {
@@ -130,8 +139,7 @@ static void find_newcomers(struct killall *k, const struct e2b_result *r)
         const struct sandbox *row = core_kill_row(k->j, v->sandbox_id, NULL);
         struct kill_target *t;
 
-        if (!k->account && (!kv_get(v->meta, "cc-tui-session") ||
-                            !str_eq(kv_get(v->meta, "cc-tui-project"), killall_project(k->j))))
+        if (!k->account && !of_project(k, v))
             continue;
         if (is_target(k, v->sandbox_id) || (row && row->protect))
             continue;

@@ -148,6 +148,9 @@ static void one_changed(struct jobs *j, const struct change *c, bool suspicious)
     if (!row->account)
         row->account = xstrdup(j->priv->place);
     if (c->is_new) {
+        char *project = core_project_of_meta(j, row->meta); /* as it is called now */
+        core_row_set(&row->project, project);
+        free(project);
         core_row_insert(j, row, NULL, NULL);
         return;
     }

@@ -5,6 +5,7 @@
  *   core_account.c   the account in use; link state
  *   core_choice.c    which key is in force, and what follows when that changes
  *   core_keys.c      stored keys: read, opened; core_keyops.c changes them
+ *   core_projects.c  projects: the current one, its variables, changes
  *   core_local.c     finding and starting the embedded provider
  *   core_poll.c      the list: when it is asked for
  *   core_listed.c    what a list changes
@@ -40,6 +41,7 @@ struct killall;
 struct lister;
 struct mailing;
 struct looks;
+struct projects;
 struct metrics;
 struct local;
 struct prockill;
@@ -91,6 +93,7 @@ struct jobs_priv {
     struct key_found key;       /* in force, or meant; without the key itself */
     bool chosen;                /* the order was asked once */
     struct keys *keys;
+    struct projects *projects;
     ARR(struct e2b *) old;      /* clients of earlier addresses, until their calls ended */
     uint64_t old_timer;
     struct local *local;
@@ -174,9 +177,20 @@ bool core_keys_settled(const struct jobs *j); /* read, and no Argon2 runs for th
 struct keys_at core_keys_at(const struct jobs *j);
 /* The plain key of a row; NULL with *e, which names level and last four. */
 struct secret *core_keys_open(struct jobs *j, const struct st_key *row, struct err *e);
+const struct st_key *core_keys_row(struct jobs *j, const char *project, const char *provider,
+                                   const char *api);
+/* Whose environment. `restart`: the sandbox has the variables that are no secret since it was
+ * made, and keeps those. */
+struct core_env_q {
+    const struct tool *t;
+    const char *model;    /* NULL: the tool's own */
+    const char *project;  /* the sandbox's */
+    bool restart;
+    const struct kv *own; /* given with the sandbox */
+};
 /* Environment of an agent, see core_tool_env(). */
-struct kv *core_keys_env(struct jobs *j, const struct tool *t, const char *model,
-                         const struct kv *own, char **missing, struct err *e);
+struct kv *core_keys_env(struct jobs *j, const struct core_env_q *q, char **missing,
+                         struct err *e);
 
 /* GitHub's key for a checkout; none for other places, and none may be set. */
 struct core_repo_key {
@@ -187,6 +201,29 @@ struct core_repo_key {
 int core_keys_repo(struct jobs *j, const char *repo, const struct kv *own, struct core_repo_key *k,
                    struct err *e);
 void core_repo_key_release(struct core_repo_key *k);
+
+/* --- core_projects.c ------------------------------------------------------------ */
+void core_projects_start(struct jobs *j);
+void core_projects_release(struct jobs *j);
+void core_projects_cmd(struct jobs *j, struct cmd *c);
+void core_projects_look(struct jobs *j); /* read the list, if it has changed */
+bool core_projects_known(const struct jobs *j);
+const char *jobs_project(const struct jobs *j);      /* name of the current one */
+const char *core_project_id(const struct jobs *j);   /* NULL: it has no row yet */
+const char *core_project_id_of(const struct jobs *j, const char *name);
+const char *core_project_ref(const struct jobs *j);  /* for calls of the store */
+const char *core_project_folder(const struct jobs *j); /* of the .cc-tui that chose it */
+/* NULL: the current one. Borrowed until the next turn of the loop. */
+const struct project *core_project(const struct jobs *j, const char *name_or_id);
+/* The current one gets its row: it is used. */
+void core_project_ensure(struct jobs *j);
+/* Name of the project that a sandbox says it is of, as it is called now; new string or NULL. */
+char *core_project_of_meta(const struct jobs *j, const struct kv *meta);
+/* Variables of a project, `plain` and `secrets` alike or only one kind; ends with k NULL, for
+ * keys_env_free(). NULL with *e: a secret one cannot be opened. */
+struct kv *core_project_env(struct jobs *j, const char *project, bool plain, bool secrets,
+                            struct err *e);
+int core_variable_check(const char *name, size_t len, struct err *e);
 
 /* --- core_local.c --------------------------------------------------------------- */
 /* Find it, else start it when allowed; core_account_local() gets the outcome. */
@@ -258,12 +295,13 @@ void core_time_listed(struct jobs *j);
 void core_times_release(struct jobs *j);
 
 /* --- core_env.c ----------------------------------------------------------------- */
-/* Tool's own variables, then the provider keys it needs for that model (NULL: its own), then
- * the user's. *missing: the
+/* Tool's own variables, then the provider keys it needs for that model, the project's
+ * variables, the user's. *missing: the
  * providers none of which has a key, or NULL. NULL with *e when there is a key that cannot
  * be used. */
+struct kv *core_env_join(const struct kv *below, const struct kv *above);
 struct kv *core_tool_env(const struct keys_at *at, const struct secret *data_key,
-                         const struct tool *t, const char *model, const struct kv *own,
+                         const struct core_env_q *q, const struct kv *vars,
                          char **missing, struct err *e);
 
 /* --- core_create.c -------------------------------------------------------------- */

@@ -112,10 +112,12 @@ static void own(struct jobs *j, struct sandbox *row, const char *name, const cha
 static void disown(struct jobs *j, struct sandbox *row)
 {
     const char *name = kv_get(row->meta, "cc-tui-name");
+    char *project = core_project_of_meta(j, row->meta);
 
     row->foreign = true;
     row->adopted = false;
-    core_row_set(&row->project, kv_get(row->meta, "cc-tui-project"));
+    core_row_set(&row->project, project);
+    free(project);
     core_row_set(&row->name, name ? name : row->sandbox_id);
     change_session(j, row, NULL);
 }
@@ -168,7 +170,8 @@ static void store_it(struct adoption *a)
     next.adopted = !a->undo;
     proc_session_name(session, sizeof(session), a->pid, a->ident);
     if (a->undo) {
-        core_row_set(&next.project, kv_get(row->meta, "cc-tui-project"));
+        free(next.project);
+        next.project = core_project_of_meta(a->j, row->meta);
         core_row_set(&next.session, NULL);
         core_row_set(&next.tool, kv_get(row->meta, "cc-tui-tool"));
         core_row_set(&next.name, name ? name : row->sandbox_id);
@@ -282,9 +285,9 @@ static int check(const struct jobs *j, const struct sandbox *row, const struct c
         return err_set(e, ERR_CONFLICT, "\"%s\" is gone: there is nothing to adopt", row->name);
     if (c->text && !sandbox_name_ok(c->text))
         return err_set(e, ERR_INVALID, "a name has 1 to 64 of the characters A-Z a-z 0-9 _ -");
-    if (c->text2 && !sandbox_name_ok(c->text2))
+    if (c->text2 && !project_name_ok(c->text2))
         return err_set(e, ERR_INVALID, "a project's name has 1 to 64 of the characters A-Z a-z "
-                                       "0-9 _ -");
+                                       "0-9 _ - . /, no / at its ends");
     if (c->text && name_taken(j, row, c->text))
         return err_set(e, ERR_CONFLICT, "the name \"%s\" is in use", c->text);
     return 0;
@@ -316,9 +319,8 @@ void adopt_start(struct jobs *j, const struct cmd *c)
     a->ident = c->id;
     a->name = xstrdup(c->text);
     a->project = xstrdup(c->text2        ? c->text2
-                         : row->adopted  ? row->project
-                         : j->o.project ? j->o.project
-                                        : "default");
+                         : row->adopted ? row->project
+                                        : jobs_project(j));
     if (!a->pid) {
         store_it(a);
     } else if (reach_ask(&a->reach, j, a->row, GIVE_UP_MS, on_reached, a, &e)) {

@@ -79,6 +79,11 @@ static const char *of_variable(const char *name, size_t len)
     return NULL;
 }
 
+const char *keys_variable_of(const char *name)
+{
+    return of_variable(name, strlen(name));
+}
+
 /* `NAME=` or `NAME:` in front, the name in capitals. False: it is another provider's. */
 static bool drop_name(struct piece *t, const char *provider, struct err *e)
 {

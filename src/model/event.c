@@ -110,6 +110,15 @@ static void free_hits(struct msg *m)
     free(ev);
 }
 
+static void free_projects(struct msg *m)
+{
+    struct ev_projects *ev = (struct ev_projects *)m;
+    for (size_t i = 0; i < ev->n; i++)
+        project_release(&ev->v[i]);
+    free(ev->v);
+    free(ev);
+}
+
 void *ev_new(enum ev_type t)
 {
     static const struct {
@@ -127,6 +136,8 @@ void *ev_new(enum ev_type t)
         [EV_PROCS] = {sizeof(struct ev_procs), free_procs},
         [EV_BROADCAST] = {sizeof(struct ev_broadcast), free_broadcast},
         [EV_HITS] = {sizeof(struct ev_hits), free_hits},
+        [EV_PROJECTS] = {sizeof(struct ev_projects), free_projects},
+        [EV_VIEW] = {sizeof(struct ev_view), NULL},
     };
     if (t < EV_SANDBOXES || (size_t)t >= sizeof(kinds) / sizeof(kinds[0]))
         BUG("no such event: %d", (int)t);

@@ -47,6 +47,14 @@ static void broadcast_release(struct broadcast *b)
     for (size_t i = 0; i < b->n; i++)
         receipt_release(&b->v[i]);
     free(b->v);
+    memset(b, 0, sizeof(*b));
+}
+
+static void free_projects(struct project *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        project_release(&v[i]);
+    free(v);
 }
 
 void model_free(struct model *m)
@@ -68,6 +76,7 @@ void model_free(struct model *m)
     free(m->link_text);
     free(m->account);
     free(m->project);
+    free_projects(m->projects, m->n_projects);
     if (m->kill)
         msg_free(&m->kill->m);
     if (m->hits)
@@ -281,6 +290,30 @@ static void apply_procs(struct model *m, struct ev_procs *ev)
     m->procs_rev++;
 }
 
+static void apply_projects(struct model *m, struct ev_projects *ev)
+{
+    free_projects(m->projects, m->n_projects);
+    m->projects = ev->v;
+    m->n_projects = ev->n;
+    m->project_at = ev->current;
+    m->project_by_folder = ev->by_folder;
+    ev->v = NULL;
+    ev->n = 0;
+    if (ev->current < m->n_projects) {
+        free(m->project);
+        m->project = xstrdup(m->projects[ev->current].name);
+    }
+    m->projects_rev++;
+    m->sandboxes_rev++; /* other ones may be in view */
+}
+
+static void apply_view(struct model *m, const struct ev_view *ev)
+{
+    m->all_projects = ev->all;
+    m->projects_rev++;
+    m->sandboxes_rev++;
+}
+
 /* The event's memory becomes the model's: it is large and only the newest counts. */
 static void apply_hits(struct model *m, struct ev_hits *ev)
 {
@@ -344,6 +377,12 @@ void model_apply(struct model *m, struct msg *ev)
     case EV_HITS:
         apply_hits(m, (struct ev_hits *)e);
         break;
+    case EV_PROJECTS:
+        apply_projects(m, (struct ev_projects *)e);
+        break;
+    case EV_VIEW:
+        apply_view(m, (struct ev_view *)e);
+        break;
     case EV_LOADED:
         m->loaded = true;
         m->sandboxes_rev++;
@@ -354,6 +393,28 @@ void model_apply(struct model *m, struct msg *ev)
     m->rev++;
 }
 
+const struct project *model_project(const struct model *m)
+{
+    return m->project_at < m->n_projects ? &m->projects[m->project_at] : NULL;
+}
+
+bool model_in_view(const struct model *m, const struct sandbox *s)
+{
+    return m->all_projects || s->foreign || !m->project || !s->project || !*s->project ||
+           str_eq(s->project, m->project);
+}
+
+size_t model_elsewhere(const struct model *m)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < m->n_sandboxes; i++) {
+        const struct sandbox *s = &m->sandboxes[i];
+        bool live = s->state != SB_KILLED && (s->state != SB_ERROR || s->vm_up);
+        n += live && !model_in_view(m, s);
+    }
+    return n;
+}
+
 void model_counts(const struct model *m, size_t by_state[SB_STATE_COUNT], size_t *asks,
                   size_t *working, size_t *idle)
 {
@@ -361,6 +422,8 @@ void model_counts(const struct model *m, size_t by_state[SB_STATE_COUNT], size_t
     *asks = *working = *idle = 0;
     for (size_t i = 0; i < m->n_sandboxes; i++) {
         const struct sandbox *s = &m->sandboxes[i];
+        if (!model_in_view(m, s))
+            continue;
         by_state[s->state]++;
         if (s->state != SB_RUNNING)
             continue;
@@ -379,6 +442,7 @@ double model_usd_per_hour(const struct model *m)
 {
     double sum = 0;
     for (size_t i = 0; i < m->n_sandboxes; i++)
-        sum += sandbox_usd_per_hour(&m->sandboxes[i]);
+        if (model_in_view(m, &m->sandboxes[i]))
+            sum += sandbox_usd_per_hour(&m->sandboxes[i]);
     return sum;
 }

@@ -1,6 +1,8 @@
 /* Projects as plain data. */
 #include <cct/model/project.h>
 
+#include <cct/util/buf.h>
+#include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <ctype.h>
 #include <stdlib.h>
@@ -89,14 +91,98 @@ void project_copy(struct project *dst, const struct project *src)
     }
 }
 
+/* Parts between slashes: none empty, none that a path would take for another folder. */
+static bool parts_ok(const char *name)
+{
+    for (const char *p = name;; p++) {
+        size_t n = strcspn(p, "/");
+        if (n == 0 || strspn(p, ".") == n)
+            return false;
+        p += n;
+        if (!*p)
+            return true;
+    }
+}
+
 bool project_name_ok(const char *name)
 {
     size_t n = name ? strlen(name) : 0;
 
-    if (n == 0 || n > NAME_MAX_BYTES || name[0] == '/' || name[n - 1] == '/')
+    if (n == 0 || n > NAME_MAX_BYTES || name[0] == '-')
         return false;
     for (size_t i = 0; i < n; i++)
         if (!isalnum((unsigned char)name[i]) && !strchr("-_./", name[i]))
             return false;
-    return true;
+    return parts_ok(name);
+}
+
+/* --- in metadata ------------------------------------------------------------------- */
+
+static bool is_plain(char c)
+{
+    return isalnum((unsigned char)c) || c == '-' || c == '_';
+}
+
+char *project_meta_plain(const char *name)
+{
+    char *copy = xstrdup(name);
+
+    for (char *p = copy; p && *p; p++)
+        if (!is_plain(*p))
+            *p = '-';
+    return copy;
+}
+
+char *project_meta_exact(const char *name)
+{
+    struct buf b = BUF_INIT;
+    bool plain = true;
+
+    for (const char *p = name; p && *p; p++) {
+        plain = plain && is_plain(*p);
+        if (*p == '_' || *p == '.' || *p == '/')
+            buf_addf(&b, "_%c", *p == '_' ? '_' : *p == '.' ? 'd' : 's');
+        else
+            buf_addc(&b, *p);
+    }
+    if (!plain)
+        return buf_detach(&b, NULL);
+    buf_release(&b);
+    return NULL;
+}
+
+/* NULL when it was not written by the above. */
+static char *decode(const char *exact)
+{
+    struct buf b = BUF_INIT;
+    bool ok = true;
+    char *name;
+
+    for (const char *p = exact; *p && ok; p++) {
+        if (*p != '_')
+            buf_addc(&b, *p);
+        else if (p[1] == '_' || p[1] == 'd' || p[1] == 's')
+            buf_addc(&b, *++p == '_' ? '_' : *p == 'd' ? '.' : '/');
+        else
+            ok = false;
+    }
+    name = buf_detach(&b, NULL);
+    if (ok && project_name_ok(name))
+        return name;
+    free(name);
+    return NULL;
+}
+
+char *project_of_meta(const char *plain, const char *exact)
+{
+    char *name = exact ? decode(exact) : NULL;
+    char *short_form = name ? project_meta_plain(name) : NULL;
+
+    /* both speak of the same, or the exact one is no word of ours */
+    if (name && plain && !str_eq(short_form, plain)) {
+        free(name);
+        name = NULL;
+    }
+    free(short_form);
+    return name ? name : xstrdup(plain);
 }

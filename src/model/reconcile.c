@@ -1,6 +1,7 @@
 /* The provider's list against our records. */
 #include <cct/model/reconcile.h>
 
+#include <cct/model/project.h>
 #include <cct/util/arr.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -64,7 +65,8 @@ static void fill_new(struct sandbox *s, const struct listed *l)
     const char *name = kv_get(l->meta, "cc-tui-name");
     s->name = xstrdup(name ? name : l->sandbox_id);
     s->tool = xstrdup(kv_get(l->meta, "cc-tui-tool"));
-    s->project = xstrdup(kv_get(l->meta, "cc-tui-project"));
+    s->project = project_of_meta(kv_get(l->meta, "cc-tui-project"),
+                                 kv_get(l->meta, "cc-tui-project-name"));
     s->mark = xstrdup(kv_get(l->meta, "cc-tui-mark"));
     s->agent = session ? AG_UNKNOWN : AG_NONE;
     s->state = SB_RUNNING;

@@ -179,7 +179,7 @@ st_op_fn st_op_keys, st_op_project, st_op_project_folder, st_op_vault_put, st_op
 /* store_projects.c */
 st_op_fn st_op_projects, st_op_project_rename, st_op_project_put, st_op_project_del,
     st_op_project_used, st_op_project_var, st_op_project_var_del, st_op_preset;
-/* Id of the project of that name (NULL: used last), left NULL when there is none. */
+/* Id of the project of that id or name (NULL: used last), left NULL when there is none. */
 int st_project_of(struct store *s, const char *name, char **uid, struct err *e);
 int st_projects_changed(struct store *s, struct err *e); /* the number that tells grows */
 /* store_runs.c */

@@ -220,6 +220,8 @@ static size_t find_current(struct list *l, const char *name)
     if (!name && l->v.n && l->v.v[0].used_at)
         return 0;
     name = name ? name : NO_PROJECT;
+    if (by_id(l, name))
+        return (size_t)(by_id(l, name) - l->v.v);
     for (size_t i = 0; i < l->v.n; i++)
         if (str_eq(l->v.v[i].name, name))
             return i;
@@ -259,7 +261,9 @@ int st_op_projects(struct store *s, const struct st_req *q, struct st_reply *r)
 int st_project_of(struct store *s, const char *name, char **uid, struct err *e)
 {
     sqlite3_stmt *q =
-        name ? st_query(s, e, "SELECT uid FROM projects WHERE name=?", "t", name)
+        name ? st_query(s, e,
+                        "SELECT uid FROM projects WHERE uid=?1 OR name=?1 ORDER BY uid<>?1", "t",
+                        name)
              : st_query(s, e,
                         "SELECT uid FROM projects WHERE usedAt>0 OR name='" NO_PROJECT "'"
                         " ORDER BY usedAt DESC, name LIMIT 1", "");
@@ -340,7 +344,18 @@ int st_op_project_put(struct store *s, const struct st_req *q, struct st_reply *
 
 int st_op_project_del(struct store *s, const struct st_req *q, struct st_reply *r)
 {
-    int rc = st_run(s, &r->err, "DELETE FROM projects WHERE uid=?", "t", q->s1);
+    int64_t live;
+    int rc = st_number(s, &r->err, 0, &live,
+                       "SELECT count(*) FROM sandboxes WHERE isForeign<>1 AND project="
+                       "(SELECT name FROM projects WHERE uid=?) AND (state IN ('creating',"
+                       " 'running', 'paused') OR (state='error' AND vmUp))", "t", q->s1);
+
+    if (rc == 0 && live)
+        return err_set(&r->err, ERR_CONFLICT, "%lld sandbox%s of the project still there: end "
+                       "them first (cc-tui kill --all --project NAME)", (long long)live,
+                       live == 1 ? " is" : "es are");
+    if (rc == 0)
+        rc = st_run(s, &r->err, "DELETE FROM projects WHERE uid=?", "t", q->s1);
 
     if (rc == 0 && sqlite3_changes(s->db) == 0)
         return no_such(&r->err);

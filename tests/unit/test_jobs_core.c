@@ -209,6 +209,9 @@ static void test_env(void **state)
                        {NULL, NULL}};
     struct keys_outside out = {0};
     struct keys_at at = {.outside = &out, .api = "https://api.e2b.app", .project = "default"};
+    struct kv vars[] = {{(char *)"MINE", (char *)"project's"}, {(char *)"ALL", (char *)"a"},
+                        {(char *)"IS_SANDBOX", (char *)"2"}, {NULL, NULL}};
+    struct core_env_q q = {.t = tools_find(all, "claude"), .own = own};
     struct err e = {0};
     char *missing;
     struct kv *env;
@@ -217,15 +220,18 @@ static void test_env(void **state)
     unsetenv("CLAUDE_CODE_OAUTH_TOKEN");
     setenv("ANTHROPIC_API_KEY", "sk-ant-0123456789", 1);
     keys_take_env();
-    env = core_tool_env(&at, NULL, tools_find(all, "claude"), NULL, own, &missing, &e);
+    env = core_tool_env(&at, NULL, &q, vars, &missing, &e);
     assert_null(missing);
     assert_string_equal(value(env, "ANTHROPIC_API_KEY"), "sk-ant-0123456789");
     assert_string_equal(value(env, "IS_SANDBOX"), "0"); /* the user has the last word */
     assert_string_equal(value(env, "MINE"), "x");
+    assert_string_equal(value(env, "ALL"), "a");
     keys_env_free(env);
     keys_take_env();
-    env = core_tool_env(&at, NULL, tools_find(all, "claude"), NULL, NULL, &missing, &e);
+    q.own = NULL;
+    env = core_tool_env(&at, NULL, &q, vars, &missing, &e);
     assert_non_null(missing);
+    assert_string_equal(value(env, "IS_SANDBOX"), "2"); /* above what the tool sets */
     free(missing);
     keys_env_free(env);
     tools_free(all);

@@ -283,6 +283,12 @@ static void test_remove(void **state)
     store_project_var(b.s, acme, "A", "1", storebox_to(&b));
     check(0);
     store_project_del(b.s, acme, storebox_to(&b));
+    check(ERR_CONFLICT);
+    struct sandbox ended = {.id = row, .sandbox_id = LIT("i1"), .session = LIT("s"),
+                            .project = LIT("acme"), .created_at = 5, .state = SB_KILLED};
+    store_put_sandbox(b.s, &ended, storebox_to(&b));
+    check(0);
+    store_project_del(b.s, acme, storebox_to(&b));
     check(0);
     store_project_del(b.s, acme, storebox_to(&b));
     check(ERR_NOTFOUND);

@@ -26,7 +26,7 @@
     X(at_end, "sandbox", "at_end", ENUM, "kill", "kill pause", "",                             \
       "what happens when the time is up")                                                      \
     X(tool, "sandbox", "tool", STR, "", "", "", "tool of a new sandbox; empty = last used")    \
-    X(project, "sandbox", "project", STR, "default", "", "", "current project")                \
+    X(project, "sandbox", "project", STR, "", "", "", "current project; empty: the one used last") \
     X(kill_all_confirm, "sandbox", "kill_all_confirm", ENUM, "count", "always count never",    \
       "", "always = type the number, count = y below ten, never = at once")                    \
     X(kill_all_grace, "sandbox", "kill_all_grace", INT, "0", "0", "10",                        \

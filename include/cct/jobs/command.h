@@ -50,9 +50,19 @@ enum cmd_type {
     CMD_SYSTEM_LOGS,    /* sandbox, on: follow */
     CMD_BROADCAST,      /* ids, text, n: enum send_how */
     CMD_EXPORT,         /* sandbox, n: enum export_format, text: file or NULL: EV_CHUNK */
-    CMD_SEARCH          /* text: words, sandbox or 0, n: how many, id: older than that one or 0,
+    CMD_SEARCH,         /* text: words, sandbox or 0, n: how many, id: older than that one or 0,
                            on: all must be in the index first. EV_HITS, EV_DONE */
+    /* projects by name or id */
+    CMD_PROJECT,        /* text: current from now on; made when there is none */
+    CMD_PROJECT_ADD,    /* text */
+    CMD_PROJECT_RENAME, /* text, text2: its new name */
+    CMD_PROJECT_RM,     /* text */
+    CMD_PROJECT_SET,    /* project: prompt, skills and defaults of the current one */
+    CMD_PROJECT_VAR,    /* text: name, text2: value, or NULL: away */
+    CMD_PROJECT_SECRET, /* text2: name, key: its value */
+    CMD_PRESET          /* text: name, on: the user's, project: its defaults; NULL: away */
 };
+struct project;
 struct secret;
 struct cmd_create {
     char *tool, *template_id, *name, *prompt, *command; /* NULL = none, default */
@@ -77,6 +87,7 @@ struct cmd {
     struct cmd_create *create;
     uint64_t *ids;
     size_t n_ids;
+    struct project *project;
 };
 /* Zeroed, with its free function set. */
 struct cmd *cmd_new(enum cmd_type t, uint64_t req_id);

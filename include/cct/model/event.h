@@ -5,6 +5,7 @@
 #define CCT_MODEL_EVENT_H
 
 #include <cct/model/process.h>
+#include <cct/model/project.h>
 #include <cct/model/sandbox.h>
 #include <cct/util/err.h>
 #include <cct/util/mq.h>
@@ -20,7 +21,9 @@ enum ev_type {
     EV_LOADED,        /* stored state was read: first rows are complete */
     EV_PROCS,         /* processes of one sandbox: struct ev_procs */
     EV_BROADCAST,     /* a message to several was committed: struct ev_broadcast */
-    EV_HITS           /* what a search found: struct ev_hits */
+    EV_HITS,          /* what a search found: struct ev_hits */
+    EV_PROJECTS,      /* projects and which is current: struct ev_projects */
+    EV_VIEW           /* sandboxes of the project, or of all: struct ev_view */
 };
 
 struct ev_sandboxes {
@@ -140,6 +143,18 @@ struct ev_hits {
     bool more;     /* there are older ones */
     struct found *v;
     size_t n;
+};
+
+/* Replaces what was known. */
+struct ev_projects {
+    struct msg m;
+    struct project *v;
+    size_t n, current;
+    bool by_folder; /* a .cc-tui file chose it */
+};
+struct ev_view {
+    struct msg m;
+    bool all;
 };
 
 /* New, zeroed event with its free function set. */

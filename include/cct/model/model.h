@@ -28,7 +28,12 @@ struct model {
     bool local, unsafe;
     struct server_clock clock;
     int64_t listed_at, total_running;
-    char *project;             /* current project */
+    char *project;             /* current project's name; NULL until it is known */
+    struct project *projects;
+    size_t n_projects, project_at; /* place of the current one */
+    bool project_by_folder;    /* a .cc-tui file chose it */
+    bool all_projects;         /* shown are the sandboxes of all, else of the current one */
+    uint64_t projects_rev;
     /* events pane: ring, oldest first */
     struct model_event *events;
     size_t n_events;
@@ -55,12 +60,18 @@ const struct procs *model_procs(const struct model *m, uint64_t sandbox);
 /* NULL: it was not heard of, or is one of the oldest. */
 const struct message *model_message(const struct model *m, uint64_t id);
 const struct broadcast *model_broadcast(const struct model *m, uint64_t req_id);
-/* Count of rows by state and by what the agents do. */
+/* The current project with all that is known of it; NULL until it was read. */
+const struct project *model_project(const struct model *m);
+/* Shown in the present view: of the current project, of none, or not made by cc-tui. */
+bool model_in_view(const struct model *m, const struct sandbox *s);
+/* How many that may still bill are of other projects, out of view. */
+size_t model_elsewhere(const struct model *m);
+/* Count of rows in view by state and by what the agents do. */
 void model_counts(const struct model *m, size_t by_state[SB_STATE_COUNT], size_t *asks,
                   size_t *working, size_t *idle);
 /* The list cannot be had: rows are what was seen last. */
 bool model_is_stale(const struct model *m);
-/* USD per hour of everything that runs. */
+/* USD per hour of everything in view that runs. */
 double model_usd_per_hour(const struct model *m);
 
 #endif

@@ -47,7 +47,16 @@ void project_release(struct project *p);
 void project_copy(struct project *dst, const struct project *src);
 void project_choice_release(struct project_choice *c);
 void project_choice_copy(struct project_choice *dst, const struct project_choice *src);
-/* 1..64 of letters, digits, - _ . and /, neither beginning nor ending with a slash. */
+/* What the metadata of a sandbox says of its project; values there are [A-Za-z0-9_-] alone.
+ * A name of those characters is said as it is. Another one is said twice: with - in their
+ * place ("cc-tui-project", for people and older programs), and exactly
+ * ("cc-tui-project-name": _d for a dot, _s for a slash, __ for _). New strings. */
+char *project_meta_plain(const char *name);
+char *project_meta_exact(const char *name); /* NULL: the plain one is exact */
+/* The name back, from the two (either may be NULL); NULL when they say none. */
+char *project_of_meta(const char *plain, const char *exact);
+/* 1..64 of letters, digits, - _ . and /, no - first; between slashes neither nothing nor
+ * dots alone. */
 bool project_name_ok(const char *name);
 
 #endif

@@ -11,6 +11,7 @@
 #define LIM_MESSAGE_BYTES (64u << 10)   /* one chat message */
 #define LIM_RECEIVERS 1000u             /* of one message */
 #define LIM_NAME_BYTES 128u             /* a sandbox's name */
+#define LIM_VARIABLE_BYTES (32 << 10)   /* value of a project's variable */
 #define LIM_TIMEOUT_MAX_S 86400         /* longest sandbox timeout asked for */
 #define LIM_QUEUE_BYTES (8u << 20)      /* payload waiting in one queue lane */
 #define LIM_MARKS_PER_CELL 4u           /* combining marks kept on one cell */
