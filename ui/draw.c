@@ -232,6 +232,8 @@ static void draw_hints(struct ui *ui, int y)
     }
     struct buf b = BUF_INIT;
     bool help = scope != SCOPE_INPUT && scope != SCOPE_FORM && scope != SCOPE_DIALOG;
+    if (help && model_ask(ui->model, ui->selected))
+        add_hint(ui, &b, ACT_ANSWER, ui->canvas.w - 9);
     for (size_t i = 0; i < n; i++)
         add_hint(ui, &b, v[i], ui->canvas.w - (help ? 9 : 0));
     if (help)

@@ -143,19 +143,30 @@ void ui_await_new(struct ui *ui)
 
 /* --- actions that count everywhere ---------------------------------------------- */
 
+/* Who has waited longer, or was made before. */
+static bool asked_before(const struct sandbox *a, const struct sandbox *b)
+{
+    return a->agent_since != b->agent_since ? a->agent_since < b->agent_since : a->id < b->id;
+}
+
+/* The oldest one first, then in the order in which they asked, around the end. */
 static const struct sandbox *asking_after(const struct ui *ui, int step)
 {
     const struct model *m = ui->model;
-    int n = (int)m->n_sandboxes, at = 0;
-    for (int i = 0; i < n; i++)
-        if (m->sandboxes[i].id == ui->selected)
-            at = i;
-    for (int k = 1; k <= n; k++) {
-        const struct sandbox *s = &m->sandboxes[((at + step * k) % n + n) % n];
-        if (s->agent == AG_ASKS && s->state == SB_RUNNING)
-            return s;
+    const struct sandbox *at = model_sandbox(m, ui->selected), *best = NULL, *end = NULL;
+    if (at && (at->agent != AG_ASKS || at->state != SB_RUNNING))
+        at = NULL;
+    for (size_t i = 0; i < m->n_sandboxes; i++) {
+        const struct sandbox *s = &m->sandboxes[i];
+        if (s->agent != AG_ASKS || s->state != SB_RUNNING || !model_in_view(m, s))
+            continue;
+        if (!end || asked_before(s, end) == (step > 0))
+            end = s;
+        if (at && s != at && asked_before(at, s) == (step > 0) &&
+            (!best || asked_before(s, best) == (step > 0)))
+            best = s;
     }
-    return NULL;
+    return best ? best : end;
 }
 
 static int go_asking(struct ui *ui, int step)
@@ -257,6 +268,8 @@ static int with_selected(struct ui *ui, enum action a)
         return UI_HANDLED | UI_REDRAW;
     if (a == ACT_KILL)
         overlay_kill_one(ui, s->id);
+    else if (a == ACT_ANSWER)
+        overlay_answer(ui, s->id);
     else if (a == ACT_INTERRUPT)
         interrupt(ui, s);
     else if (a == ACT_PROCESSES)
@@ -270,7 +283,7 @@ static int with_selected(struct ui *ui, enum action a)
 
 bool ui_changes_things(enum action a)
 {
-    return a == ACT_NEW || a == ACT_NEW_PROMPT || a == ACT_INPUT || a == ACT_INTERRUPT ||
+    return a == ACT_NEW || a == ACT_NEW_PROMPT || a == ACT_INPUT || a == ACT_ANSWER || a == ACT_INTERRUPT ||
            a == ACT_KILL || a == ACT_KILL_ALL || a == ACT_SET_TIME || a == ACT_PAUSE ||
            a == ACT_RESUME || a == ACT_PROTECT || a == ACT_RENAME || a == ACT_FORGET ||
            a == ACT_ADOPT || a == ACT_PROC_END;
@@ -356,6 +369,7 @@ static int global_action(struct ui *ui, enum action a, key_code k)
         undo(ui);
         break;
     case ACT_KILL:
+    case ACT_ANSWER:
     case ACT_INTERRUPT:
     case ACT_INPUT:
     case ACT_PROCESSES:

@@ -69,13 +69,15 @@ struct app_create {
     const char *model;       /* NULL = the tool's, or its own default */
     const char *repo, *branch;      /* cct/model/repo.h; or NULL */
     const char *system_prompt;      /* text; NULL = none */
+    const char *ask;         /* "yes": permission questions come to the user; "no"; NULL = the
+                                tool's policy */
     const char *const *skills;      /* folders and files here, cct/jobs/skills.h; or NULL */
     int copies;              /* 0 = 1; see app_create_copies() */
 };
 enum { APP_COPIES_MAX = 20 };
 /* What is wrong with it, before anything is spent: 0, or ERR_INVALID / ERR_AUTH ... with the
  * field's name in *field: "name", "tool", "key", "model", "template", "timeout", "env",
- * "env_file", "repo", "branch", "prompt", "system_prompt", "skills", "copies". Reads the
+ * "env_file", "repo", "branch", "prompt", "system_prompt", "skills", "copies", "ask". Reads the
  * files it names. */
 int app_check_create(struct app *a, const struct app_create *c, const char **field,
                      struct err *e);
@@ -98,6 +100,12 @@ uint64_t app_broadcast(struct app *a, const uint64_t *ids, size_t n, const char 
 uint64_t app_message_cancel(struct app *a, uint64_t message);
 /* Resend one that failed or is unconfirmed. */
 uint64_t app_message_retry(struct app *a, uint64_t message);
+/* Answer an agent's question (struct question's id; NULL: its oldest that waits): the place
+ * of a choice from 0 on, or -1 and text. EV_DONE when the answer lies in the sandbox;
+ * ERR_CONFLICT: another answer was first, or the agent did not wait; ERR_INVALID: this is
+ * no answer to it. What is open is in the model for followed sandboxes. */
+uint64_t app_answer(struct app *a, uint64_t sandbox, const char *question, int choice,
+                    const char *text);
 uint64_t app_interrupt(struct app *a, uint64_t sandbox);
 /* Start the agent again in a live VM (CLI's own resume where it has one). */
 uint64_t app_restart_agent(struct app *a, uint64_t sandbox);
@@ -238,6 +246,7 @@ struct app_tool {
     const char *name, *label, *template_id;
     bool local_only;
     bool takes_model, takes_prompt, takes_skills;
+    bool can_ask, asks;    /* permission questions: at all, when nothing else is said */
     char *missing_key; /* provider whose key is missing, or NULL */
 };
 const struct app_tool *app_tools(struct app *a);

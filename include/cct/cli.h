@@ -71,7 +71,9 @@ int cli_exit_of(int err_code);
     X(COPIES, "copies", 0, "N", "as many with the same prompt, called NAME-1 to NAME-N")       \
     X(SYSTEM_PROMPT, "system-prompt", 0, "TEXT|@FILE|-", "what the agent is told first")       \
     X(SKILL, "skill", 0, "PATH",                                                               \
-      "skill for the agent: a folder with SKILL.md, or a .md file; may be repeated")
+      "skill for the agent: a folder with SKILL.md, or a .md file; may be repeated")   \
+    X(QUESTION, "question", 0, "ID", "this question, not the oldest")                          \
+    X(ASK, "ask", 0, "yes|no", "permission questions of the agent come to you, or never")
 
 enum cli_flag {
 #define CLI_FLAG_ENUM(id, name, sh, value, help) CLI_##id,
@@ -79,6 +81,7 @@ enum cli_flag {
 #undef CLI_FLAG_ENUM
         CLI_FLAG_COUNT
 };
+_Static_assert(CLI_FLAG_COUNT <= 64, "a set of flags is one number");
 #define CLI_BIT(id) (UINT64_C(1) << CLI_##id)
 /* Flags up to BENCH_FRAMES may stand with every command. */
 #define CLI_GLOBAL ((CLI_BIT(BENCH_FRAMES) << 1) - 1)
@@ -92,7 +95,7 @@ enum cli_flag {
       CLI_BIT(TOOL) | CLI_BIT(TEMPLATE) | CLI_BIT(TIMEOUT) | CLI_BIT(NAME) | CLI_BIT(ENV) |    \
           CLI_BIT(PROMPT) | CLI_BIT(MODEL) | CLI_BIT(REPO) | CLI_BIT(BRANCH) |                 \
           CLI_BIT(ENV_FILE) | CLI_BIT(COPIES) | CLI_BIT(SYSTEM_PROMPT) | CLI_BIT(SKILL) |      \
-          CLI_BIT(DRY_RUN),                                                                    \
+          CLI_BIT(ASK) | CLI_BIT(DRY_RUN),                                                                    \
       "create a sandbox with an agent in it; prints its id")                                   \
     X(SEND, cli_send, "send", "", "SANDBOX TEXT|- | SANDBOX... -- TEXT|-", 1, -1,              \
       CLI_BIT(WAIT) | CLI_BIT(NOW) | CLI_BIT(ALL) | CLI_BIT(DRY_RUN),                          \
@@ -104,6 +107,9 @@ enum cli_flag {
       "print a transcript as Markdown, or write FILE by its ending: .md, .txt, .jsonl")        \
     X(SEARCH, cli_search, "search", "find", "WORDS...", 1, -1, CLI_BIT(ALL),                   \
       "find what was ever said, newest first: words, \"a phrase\", -without, in:NAME")         \
+    X(ANSWER, cli_answer, "answer", "", "[SANDBOX [NUMBER|TEXT|-]]", 0, 2,                  \
+      CLI_BIT(QUESTION) | CLI_BIT(DRY_RUN),                                                    \
+      "list what agents ask you, or answer: by the number of a choice or in your own words")   \
     X(INTERRUPT, cli_interrupt, "interrupt", "int", "SANDBOX", 1, 1, CLI_BIT(DRY_RUN),         \
       "interrupt the agent's turn")                                                            \
     X(RESTART, cli_restart, "restart", "", "SANDBOX", 1, 1, CLI_BIT(DRY_RUN),                  \

@@ -46,7 +46,8 @@ enum st_type {
                           in the index; more_before: there are older ones */
     ST_RUNS,           /* runs of a sandbox, oldest first */
     ST_OK,
-    ST_PROJECTS        /* projects; NULL and got false: they are as before */
+    ST_PROJECTS,       /* projects; NULL and got false: they are as before */
+    ST_ANSWERS         /* answers to questions */
 };
 
 struct store_run {
@@ -79,6 +80,18 @@ struct st_hit {
     char *text;            /* a part of it, cleaned; each match stands between \x02 and \x03 */
 };
 void st_hit_release(struct st_hit *h);
+/* A question: the place of its event. */
+struct st_ask {
+    uint64_t run, offset;
+    uint32_t index;
+};
+struct st_answer {
+    uint64_t offset;
+    uint32_t index;
+    int choice;        /* -1: text alone */
+    char *text;
+    int64_t created_at, sent_at; /* 0: it is not in the sandbox yet */
+};
 struct st_log {
     int64_t time_ms;
     int level;
@@ -161,6 +174,8 @@ struct st_reply {
     struct st_intent *intents;
     size_t n_intents;
     struct st_keys *keys;
+    struct st_answer *answers;
+    size_t n_answers;
     struct st_hit *hits;
     size_t n_hits;
     struct store_run *runs;
@@ -261,6 +276,13 @@ void store_message_unclaim(struct store *s, uint64_t sandbox, const char *owner)
  * (claimed) cannot be cancelled. FULL durable before the answer. */
 void store_message_state(struct store *s, uint64_t id, enum msg_state from, enum msg_state to_state,
                          const char *error, struct st_to to);
+
+/* Answers to an agent's questions, FULL durable. add: got = it is ours; else somebody was
+ * faster. The answer to add and sent has the one in force. */
+void store_answer_add(struct store *s, const struct st_ask *a, int choice, const char *text,
+                      struct st_to to);
+void store_answer_sent(struct store *s, const struct st_ask *a, struct st_to to);
+void store_answers(struct store *s, uint64_t run, struct st_to to); /* all of a run */
 
 /* Job leases for several instances: name, owner (unique per process), ttl. */
 void store_lease(struct store *s, const char *name, const char *owner, int ttl_ms,

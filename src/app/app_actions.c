@@ -98,6 +98,18 @@ uint64_t app_message_retry(struct app *a, uint64_t message)
     return on_message(a, CMD_MESSAGE_RETRY, message);
 }
 
+uint64_t app_answer(struct app *a, uint64_t sandbox, const char *question, int choice,
+                    const char *text)
+{
+    struct cmd *c = app_cmd(a, CMD_ANSWER);
+
+    c->sandbox = sandbox;
+    c->text2 = question ? xstrdup(question) : NULL;
+    c->n = choice;
+    c->text = text ? xstrdup(text) : NULL;
+    return app_post(a, c);
+}
+
 uint64_t app_interrupt(struct app *a, uint64_t sandbox)
 {
     return on_sandbox(a, CMD_INTERRUPT, sandbox);

@@ -110,6 +110,16 @@ static int check_repo(const struct app_create *c, const char **field, struct err
     return repo_branch_check(c->branch, e);
 }
 
+static int check_ask(const char *ask, const struct tool *t, struct err *e)
+{
+    if (!str_eq(ask, "yes") && !str_eq(ask, "no"))
+        return err_set(e, ERR_INVALID, "asking is yes or no, not \"%.60s\"", ask);
+    if (str_eq(ask, "yes") && !t->ask_argv)
+        return err_set(e, ERR_INVALID, "%s cannot ask for permissions; choose another tool, or "
+                       "give it an ask_command in tools.conf", t->label);
+    return 0;
+}
+
 static int check_prompt(const char *prompt, const struct tool *t, struct err *e)
 {
     size_t len = strlen(prompt);
@@ -159,6 +169,11 @@ int app_check_choices(const struct app_create *c, const struct tool *t, const ch
         rc = check_word("template", c->template_id, e);
     if (rc == 0)
         rc = check_repo(c, field, e);
+    if (rc)
+        return rc;
+    *field = "ask";
+    if (c->ask && *c->ask)
+        rc = check_ask(c->ask, t, e);
     if (rc)
         return rc;
     *field = "system_prompt";
@@ -225,6 +240,7 @@ int app_take_choices(const struct app_create *c, struct cmd_create *q, struct er
     q->repo = word(c->repo);
     q->branch = word(c->branch);
     q->system_prompt = word(c->system_prompt);
+    q->ask = word(c->ask);
     if (c->env_file && *c->env_file && !(file = read_env(c->env_file, e)))
         return e->code;
     q->env = join_env(file, c->env);

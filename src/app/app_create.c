@@ -274,6 +274,8 @@ const struct app_tool *app_tools(struct app *a)
                                                      .label = t->label,
                                                      .template_id = t->template_id,
                                                      .local_only = t->local_only,
+                                                     .can_ask = t->ask_argv != NULL,
+                                                     .asks = t->asks,
                                                      .takes_model = t->model_flag != NULL,
                                                      .takes_prompt = t->prompt_flag || t->prompt_file,
                                                      .takes_skills = t->skills_dir != NULL,

@@ -74,7 +74,10 @@ static void put_item(struct out *o, const struct item *it)
             putchar('\n');
         break;
     case ITEM_ASK:
-        put_block(o, "?", it->title ? it->title : it->text);
+        if (it->state && it->input && *it->input)
+            put_block(o, "  answered:", it->input);
+        else if (!it->state)
+            put_block(o, "?", it->title ? it->title : it->text);
         break;
     case ITEM_TURN_END:
         if (it->text && *it->text)

@@ -87,6 +87,7 @@ static int take_choices(const struct cli *c, struct app_create *n, struct err *e
     int64_t copies = 1;
 
     n->model = value(c, CLI_MODEL);
+    n->ask = value(c, CLI_ASK);
     n->repo = value(c, CLI_REPO);
     n->branch = value(c, CLI_BRANCH);
     n->env_file = value(c, CLI_ENV_FILE);

@@ -129,6 +129,7 @@ const struct tool_row tool_rows[] = {
      .adapter = "claude",
      .template_id = "demo",
      .command = "demo-agent",
+     .ask_command = "demo-agent --permission-prompt-tool stdio",
      .local_only = true},
 };
 const size_t tool_n_rows = COUNT(tool_rows);

@@ -180,6 +180,7 @@ void cmd_create_free(struct cmd_create *c)
     free(c->repo);
     free(c->branch);
     free(c->system_prompt);
+    free(c->ask);
     free(c->skills);
     free(c);
 }

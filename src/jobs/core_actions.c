@@ -465,6 +465,25 @@ static bool looks_only(enum cmd_type t)
     return reads_only(t) || (t >= CMD_PROCS && t <= CMD_PROC_WATCH);
 }
 
+/* --- questions ------------------------------------------------------------------ */
+
+static void do_answer(struct jobs *j, struct cmd *c, struct sandbox *row)
+{
+    struct session *s = row->foreign ? NULL : session_of(j, row->id);
+
+    if (!s)
+        core_done_err(j, c->m.req_id, row->id, ERR_UNSUPPORTED, "\"%s\" has no agent of cc-tui",
+                      name_of(row));
+    else if (row->state == SB_PAUSED)
+        core_done_err(j, c->m.req_id, row->id, ERR_CONFLICT, "\"%s\" is paused: resume it first",
+                      name_of(row));
+    else if (!core_row_live(row))
+        core_done_err(j, c->m.req_id, row->id, ERR_CONFLICT, "\"%s\" is gone: its agent asks "
+                      "nothing any more", name_of(row));
+    else
+        session_answer(s, c->m.req_id, c->text2, (int)c->n, c->text);
+}
+
 static bool needs_account(enum cmd_type t)
 {
     return t == CMD_KILL || t == CMD_TIMEOUT || t == CMD_PAUSE || t == CMD_RESUME ||
@@ -475,7 +494,7 @@ static bool needs_account(enum cmd_type t)
 static bool stores(enum cmd_type t)
 {
     return t == CMD_SEND || t == CMD_RENAME || t == CMD_PROTECT || t == CMD_FORGET ||
-           t == CMD_RESTART || t == CMD_ADOPT || t == CMD_UNADOPT;
+           t == CMD_RESTART || t == CMD_ADOPT || t == CMD_UNADOPT || t == CMD_ANSWER;
 }
 
 static void on_sandbox(struct jobs *j, struct cmd *c)
@@ -498,6 +517,8 @@ static void on_sandbox(struct jobs *j, struct cmd *c)
         do_view(j, c, row);
     else if (t == CMD_SEND)
         do_send(j, c, row);
+    else if (t == CMD_ANSWER)
+        do_answer(j, c, row);
     else if (t == CMD_INTERRUPT || t == CMD_RESTART)
         do_agent(j, c, row);
     else if (t == CMD_KILL)

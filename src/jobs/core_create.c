@@ -216,6 +216,7 @@ static void provision(struct create *c, const struct e2b_sandbox *vm)
                               .vm = vm,
                               .model = c->q->model,
                               .system_prompt = c->q->system_prompt,
+                              .ask = c->q->ask,
                               .skills = c->q->skills,
                               .skills_len = c->q->skills_len,
                               .repo = c->q->repo,

@@ -64,6 +64,7 @@ void session_free(struct session *s)
     session_show_release(s);
     session_logs_release(s);
     session_turn_release(s);
+    session_ask_release(s);
     jobs_store_forget(s->j, s);
     jobs_store_forget(s->j, &s->out);
     jobs_store_forget(s->j, &s->sh);

@@ -224,6 +224,7 @@ static void on_tail_start(void *ctx, int pid)
     if (s->out.agent == AG_UNKNOWN || s->out.agent == AG_STARTING || s->out.agent == AG_NONE ||
         s->out.agent == AG_EXITED || s->out.agent == AG_FAILED)
         s->out.agent = AG_IDLE; /* it lives and said nothing yet */
+    session_ask_ready(s);
     session_agent(s, s->out.agent);
     session_provision_alive(s);
     session_life(s);

@@ -62,6 +62,7 @@ void session_look_finish(struct session *s)
         free(text);
     }
     session_relay_ended(s);
+    session_ask_over(s);
     session_logs_go(s);
     if (s->prov)
         session_provision_go(s);

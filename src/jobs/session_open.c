@@ -170,6 +170,7 @@ static void on_raw(void *ctx, struct st_reply *r)
         return;
     }
     if (!n) { /* raw bytes that retention removed: the decoder begins where they end */
+        session_ask_forget(s);
         agent_dec_free(o->dec);
         o->dec = agent_dec_new(s->ad, o->run.stored, session_out_event, s);
         o->open_at = o->run.stored;

@@ -44,6 +44,7 @@ static void drop_pending(struct session *s)
 void session_out_close(struct session *s)
 {
     drop_pending(s);
+    session_ask_forget(s);
     agent_dec_free(s->out.dec);
     s->out.dec = NULL;
     s->out.open = s->out.caught_up = false;
@@ -293,10 +294,12 @@ static void follow_state(struct session *s, const struct agent_event *ev)
         free(o->agent_session);
         o->agent_session = xstrdup(ev->id);
     }
-    if (!transcribe_agent_state(ev, &a))
-        return;
-    if (ev->kind == AGENT_EXIT && s->ad->mode == AGENT_ONE_RUN)
+    if (transcribe_agent_state(ev, &a) && ev->kind == AGENT_EXIT &&
+        s->ad->mode == AGENT_ONE_RUN)
         a = AG_IDLE;
+    a = session_ask_state(s, a);
+    if (a == o->agent)
+        return;
     if (!o->caught_up || o->feeding_again) {
         o->agent = a; /* history: the row learns where it ends */
         session_out_row(s);
@@ -324,6 +327,7 @@ void session_out_event(void *ctx, const struct agent_event *from)
     ev.raw_line += s->out.line_base;
     if (ev.kind == AGENT_TURN_BEGIN)
         s->out.turn_line = ev.raw_line - 1;
+    session_ask_event(s, &ev);
     if (s->out.feeding_again) {
         follow_state(s, &ev);
         if (ev.kind == AGENT_USER_ECHO)
@@ -343,6 +347,7 @@ void session_out_event(void *ctx, const struct agent_event *from)
     if (!noise)
         show_event(s, &ev, key);
     session_relay_turn(s, &ev);
+    session_ask_settle(s);
 }
 
 void session_out_echo(struct session *s, uint64_t at, const char *text, const char *key)

@@ -14,6 +14,7 @@
  *   session_open.c       the store's run, its last turn once more, its usage
  *   session_out.c        raw bytes -> decoder -> store, row, items
  *   session_relay.c      queue -> inbox -> delivered
+ *   session_ask.c        questions of the agent -> answers in the inbox
  *   session_interrupt.c  the tool's own request, then SIGINT
  *   session_turn.c       whose turn it is: echoes, waiters for an answer
  *   session_show.c       the transcript for the screen
@@ -91,6 +92,8 @@ struct session_cli {
     bool driver;
     const char *model_flag, *prompt_flag; /* of the tool, for the files of those names */
     const char *model;                    /* when none was chosen; or NULL */
+    char *const *ask_argv; /* in argv's place while the file `ask` says yes; or NULL */
+    bool asks;             /* when there is no such file */
 };
 void session_cli_script(struct buf *out, const struct session_cli *c);
 /* 13 digits, '-', id; characters that the folder's names do not allow become '_'. */
@@ -209,6 +212,33 @@ struct relay {
     bool hurry_asked;
     char int_id[24];
 };
+struct session_ask {  /* an open question */
+    struct session *s;
+    struct st_ask at;
+    char *id, *tool, *title, *input, *choices; /* as the agent has them */
+    bool words;
+    int64_t since;
+    bool answered, ours, adding; /* ours: given here */
+    int choice;
+    char *text;
+    int64_t sent_at;  /* in the inbox, 0 = not yet */
+    int attempt, wakes;
+    uint64_t call, timer;
+};
+struct ask_request {  /* somebody answers */
+    uint64_t req_id;
+    char *id, *text;  /* id NULL: the oldest */
+    int choice;
+    bool committed;
+    struct st_ask at; /* once it is */
+};
+struct asks {
+    ARR(struct session_ask *) v; /* oldest first */
+    ARR(struct ask_request) requests;
+    uint64_t timer, reach;
+    bool known; /* what is in v is all there is, and what was answered */
+    bool dirty;
+};
 struct waiter { /* send --wait */
     uint64_t message, req_id;
     char *text; /* of the message, once known */
@@ -230,7 +260,7 @@ struct reader { /* logs */
     uint64_t timer;
     struct session *s;
 };
-enum { PROVISION_FILES = 10 };
+enum { PROVISION_FILES = 11 };
 struct secret_kv {
     char *k;
     struct secret *v;
@@ -245,7 +275,7 @@ struct provision {
     uint64_t req_id, timer, starts;
     session_fn fn;
     void *ctx;
-    char *command, *model, *system_prompt, *skills;
+    char *command, *model, *system_prompt, *skills, *ask;
     size_t skills_len;
     char *repo, *branch, *repo_key_name;
     struct secret *repo_key;
@@ -278,6 +308,7 @@ struct session {
     struct follow fo;
     struct out out;
     struct relay re;
+    struct asks asks;
     ARR(struct waiter) waiters;
     ARR(char *) echoes; /* whose messages are being looked up */
     char echo_key[80];
@@ -428,6 +459,17 @@ void session_relay_input(struct session *s, enum session_input how, const char *
 /* --- session_interrupt.c --------------------------------------------------------- */
 void session_interrupt_done(struct session *s, const struct err *e); /* err NULL: it worked */
 void session_hurry_go(struct session *s); /* the queue waits for the agent */
+
+/* --- session_ask.c --------------------------------------------------------------- */
+void session_ask_release(struct session *s);
+void session_ask_forget(struct session *s); /* the decoder begins anew */
+void session_ask_event(struct session *s, const struct agent_event *ev);
+void session_ask_settle(struct session *s); /* ... has had all its effects */
+/* A working agent asks while a question waits for the user, and the other way round. */
+enum sb_agent session_ask_state(const struct session *s, enum sb_agent a);
+void session_ask_ready(struct session *s); /* at the live end */
+void session_ask_over(struct session *s);  /* the CLI is gone, all was read */
+void session_ask_stop(struct session *s, const char *why); /* NULL: for a moment */
 
 /* --- session_turn.c -------------------------------------------------------------- */
 void session_turn_release(struct session *s);

@@ -55,6 +55,7 @@ static void provision_free(struct session *s)
     free(p->command);
     free(p->model);
     free(p->system_prompt);
+    free(p->ask);
     free(p->skills);
     free(p->repo);
     free(p->branch);
@@ -301,6 +302,7 @@ static void take_choices(struct provision *p, const struct session_start *q)
     p->command = xstrdup(q->command);
     p->model = chosen(q->model);
     p->system_prompt = chosen(q->system_prompt);
+    p->ask = chosen(q->ask);
     p->repo = chosen(q->repo);
     p->branch = chosen(q->branch);
     p->repo_key = secret_dup((struct secret *)(uintptr_t)q->repo_key);

@@ -458,6 +458,9 @@ void session_relay_stop(struct session *s, bool gone, const char *why)
     err_set(&e, ERR_CONFLICT, "%s", why ? why : "the connection to the sandbox was lost");
     if (re->interrupting)
         session_interrupt_done(s, &e);
+    session_ask_stop(s, why);
+    if (gone)
+        session_ask_over(s);
     let_go(s);
     if (re->step != RE_SENT || gone)
         free_slot(s);

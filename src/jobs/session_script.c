@@ -323,6 +323,13 @@ void session_cli_script(struct buf *out, const struct session_cli *c)
                   "if { read -r w <\"$dir/" SESSION_WORKDIR "\"; } 2>/dev/null; then "
                   "cd \"$w\" || exit 1; fi\n");
     add_choices(out, c);
+    if (c->ask_argv && !c->command) {
+        buf_addf(out, "{ read -r a <\"$dir/" SESSION_ASK "\"; } 2>/dev/null || a=%s\n",
+                 c->asks ? "yes" : "no");
+        buf_adds(out, "if [ \"$a\" = yes ]; then exec");
+        add_words(out, c->ask_argv, c->resume, c->resume_id);
+        buf_adds(out, "; fi\n");
+    }
     buf_adds(out, "exec");
     if (c->command) {
         buf_adds(out, " sh -c");

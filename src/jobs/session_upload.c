@@ -134,6 +134,8 @@ static void upload_choices(struct session *s)
 
     if (p->model)
         upload_line(s, SESSION_MODEL, p->model);
+    if (p->ask)
+        upload_line(s, SESSION_ASK, p->ask);
     if (p->system_prompt)
         upload(s, SESSION_SYSTEM_PROMPT, p->system_prompt, strlen(p->system_prompt));
     if (p->skills)
@@ -162,7 +164,9 @@ struct session_cli session_cli_of(const struct session *s, const char *resume_id
                                     .resume_id = resume_id,
                                     .model_flag = t->model_flag,
                                     .model = t->model,
-                                    .prompt_flag = t->prompt_flag}
+                                    .prompt_flag = t->prompt_flag,
+                                    .ask_argv = t->ask_argv,
+                                    .asks = t->asks}
              : (struct session_cli){.resume_id = resume_id};
 }
 

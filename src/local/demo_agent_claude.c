@@ -159,9 +159,12 @@ static void bad_line(const char *line, const char *why)
     exit(1);
 }
 
+/* Said once more, as everything that is taken in. */
 static void answered(struct demo *d, const struct cJSON *j)
 {
     const struct cJSON *r = json_get(j, "response");
+    struct buf b = BUF_INIT;
+    char *line;
 
     if (!str_eq(json_str(r, "request_id", ""), d->asked) || !*d->asked)
         return;
@@ -169,6 +172,10 @@ static void answered(struct demo *d, const struct cJSON *j)
     d->answer = json_get(r, "response") ? json_text(json_get(r, "response"))
                                         : xstrdup("{\"behavior\":\"deny\"}");
     d->asked[0] = '\0';
+    line = json_text(j);
+    buf_adds(&b, line);
+    demo_out_emit(&d->out, &b);
+    free(line);
 }
 
 static void control(struct demo *d, const struct cJSON *j)

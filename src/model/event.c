@@ -119,6 +119,15 @@ static void free_projects(struct msg *m)
     free(ev);
 }
 
+static void free_asks(struct msg *m)
+{
+    struct ev_asks *ev = (struct ev_asks *)m;
+    for (size_t i = 0; i < ev->n; i++)
+        question_release(&ev->v[i]);
+    free(ev->v);
+    free(ev);
+}
+
 void *ev_new(enum ev_type t)
 {
     static const struct {
@@ -138,6 +147,7 @@ void *ev_new(enum ev_type t)
         [EV_HITS] = {sizeof(struct ev_hits), free_hits},
         [EV_PROJECTS] = {sizeof(struct ev_projects), free_projects},
         [EV_VIEW] = {sizeof(struct ev_view), NULL},
+        [EV_ASKS] = {sizeof(struct ev_asks), free_asks},
     };
     if (t < EV_SANDBOXES || (size_t)t >= sizeof(kinds) / sizeof(kinds[0]))
         BUG("no such event: %d", (int)t);

@@ -17,6 +17,7 @@ struct model_priv {
     struct map *index;       /* sandbox id -> position + 1 in sandboxes */
     struct map *transcripts; /* sandbox id -> struct transcript */
     struct map *procs;       /* sandbox id -> struct procs */
+    struct map *asks;        /* sandbox ids whose questions are known */
 };
 
 struct model *model_new(void)
@@ -26,6 +27,7 @@ struct model *model_new(void)
     m->priv->index = map_new();
     m->priv->transcripts = map_new();
     m->priv->procs = map_new();
+    m->priv->asks = map_new();
     m->total_running = -1;
     return m;
 }
@@ -72,7 +74,10 @@ void model_free(struct model *m)
     free(m->broadcasts);
     free(m->sandboxes);
     free(m->events);
+    for (size_t i = 0; i < m->n_asks; i++)
+        question_release(&m->asks[i]);
     free(m->messages);
+    free(m->asks);
     free(m->link_text);
     free(m->account);
     free(m->project);
@@ -84,6 +89,7 @@ void model_free(struct model *m)
     map_free(m->priv->index, NULL);
     map_free(m->priv->transcripts, free_transcript);
     map_free(m->priv->procs, free_procs);
+    map_free(m->priv->asks, NULL);
     free(m->priv);
     free(m);
 }
@@ -125,6 +131,25 @@ const struct broadcast *model_broadcast(const struct model *m, uint64_t req_id)
     return NULL;
 }
 
+const struct question *model_ask(const struct model *m, uint64_t sandbox)
+{
+    const struct question *answered = NULL;
+    for (size_t i = 0; i < m->n_asks; i++) {
+        if (m->asks[i].sandbox != sandbox)
+            continue;
+        if (!m->asks[i].answer)
+            return &m->asks[i];
+        if (!answered)
+            answered = &m->asks[i];
+    }
+    return answered;
+}
+
+bool model_asks_known(const struct model *m, uint64_t sandbox)
+{
+    return map_get_id(m->priv->asks, sandbox) != NULL;
+}
+
 static void reindex(struct model *m)
 {
     map_free(m->priv->index, NULL);
@@ -151,6 +176,19 @@ static void put_sandbox(struct model *m, struct sandbox *s)
     memset(s, 0, sizeof(*s));
 }
 
+static void drop_asks(struct model *m, uint64_t sandbox)
+{
+    size_t keep = 0;
+    for (size_t i = 0; i < m->n_asks; i++) {
+        if (m->asks[i].sandbox == sandbox)
+            question_release(&m->asks[i]);
+        else
+            m->asks[keep++] = m->asks[i];
+    }
+    m->n_asks = keep;
+    map_del_id(m->priv->asks, sandbox);
+}
+
 static bool in_event(const struct ev_sandboxes *ev, uint64_t id)
 {
     for (size_t i = 0; i < ev->n; i++)
@@ -174,6 +212,7 @@ static void drop_missing(struct model *m, const struct ev_sandboxes *ev)
         struct procs *p = map_del_id(m->priv->procs, m->sandboxes[i].id);
         if (p)
             free_procs(p);
+        drop_asks(m, m->sandboxes[i].id);
         sandbox_release(&m->sandboxes[i]);
     }
     if (keep != m->n_sandboxes) {
@@ -314,6 +353,25 @@ static void apply_view(struct model *m, const struct ev_view *ev)
     m->sandboxes_rev++;
 }
 
+static void apply_asks(struct model *m, struct ev_asks *ev)
+{
+    static char known;
+    drop_asks(m, ev->sandbox);
+    map_put_id(m->priv->asks, ev->sandbox, &known);
+    if (ev->n)
+        m->asks = xrealloc(m->asks, (m->n_asks + ev->n) * sizeof(*m->asks));
+    for (size_t i = 0; i < ev->n; i++) {
+        size_t at = m->n_asks++;
+        while (at > 0 && m->asks[at - 1].since > ev->v[i].since) {
+            m->asks[at] = m->asks[at - 1];
+            at--;
+        }
+        m->asks[at] = ev->v[i];
+    }
+    ev->n = 0;
+    m->asks_rev++;
+}
+
 /* The event's memory becomes the model's: it is large and only the newest counts. */
 static void apply_hits(struct model *m, struct ev_hits *ev)
 {
@@ -382,6 +440,9 @@ void model_apply(struct model *m, struct msg *ev)
         break;
     case EV_VIEW:
         apply_view(m, (struct ev_view *)e);
+        break;
+    case EV_ASKS:
+        apply_asks(m, (struct ev_asks *)e);
         break;
     case EV_LOADED:
         m->loaded = true;

@@ -2,6 +2,7 @@
  * cleaner here, once. */
 #include <cct/model/transcribe.h>
 
+#include <cct/model/question.h>
 #include <cct/text/clean.h>
 #include <cct/util/arr.h>
 #include <cct/util/str.h>
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LAST_LINE_CELLS = 200, TITLE_CELLS = 240 };
+enum { LAST_LINE_CELLS = 200, TITLE_CELLS = 240, DETAIL_LINES = 12 };
 
 static void set_text(struct item *it, const char *s)
 {
@@ -121,6 +122,39 @@ static void add_exit(const struct agent_event *e, const char *who, struct ev_ite
     free(how);
 }
 
+/* The dialog shows the rest. */
+static void cut_lines(char *text)
+{
+    size_t n = 0;
+    for (char *p = text; p && *p; p++)
+        if (*p == '\n' && ++n == DETAIL_LINES) {
+            *p = 0;
+            return;
+        }
+}
+
+/* An end brings the answer alone, in `input`: what was asked is kept. */
+static void add_ask(const struct agent_event *e, const char *who, struct ev_items *out)
+{
+    struct item *it = add_item(out, e, ITEM_ASK, ITEM_PUT);
+    it->state = e->final;
+    if (e->final) {
+        it->input = clean_text_dup(e->text ? e->text : "", e->text ? strlen(e->text) : 0);
+        return;
+    }
+    char **choices = question_choices(e->choices);
+    char *line = question_choices_line(choices);
+    char *detail = question_detail(e->name, e->title, e->input);
+    cut_lines(detail);
+    it->who = clean_line_dup(e->name ? e->name : who, 64);
+    it->title = question_line(e->name, e->title);
+    it->text = xasprintf("%s%s%s", detail ? detail : "", detail && *line ? "\n" : "", line);
+    it->text_len = strlen(it->text);
+    free(detail);
+    free(line);
+    question_choices_free(choices);
+}
+
 void transcribe(const struct agent_event *e, const char *who, struct ev_items *out)
 {
     switch (e->kind) {
@@ -142,13 +176,9 @@ void transcribe(const struct agent_event *e, const char *who, struct ev_items *o
             it->id = xasprintf("echo-%llu-%u", (unsigned long long)e->offset, e->index);
         break;
     }
-    case AGENT_ASK: {
-        struct item *it = add_item(out, e, ITEM_ASK, ITEM_PUT);
-        it->who = clean_line_dup(e->name ? e->name : who, 64);
-        it->title = clean_line_dup(e->title ? e->title : "", TITLE_CELLS);
-        set_text(it, e->input ? e->input : "");
+    case AGENT_ASK:
+        add_ask(e, who, out);
         break;
-    }
     case AGENT_NOTICE:
         add_notice(e, out);
         break;
@@ -187,7 +217,7 @@ bool transcribe_agent_state(const struct agent_event *e, enum sb_agent *agent)
             a = AG_WORKING;
         break;
     case AGENT_ASK:
-        a = AG_ASKS;
+        a = !e->final ? AG_ASKS : a == AG_ASKS ? AG_WORKING : a;
         break;
     case AGENT_TURN_END:
         a = AG_IDLE;
@@ -225,6 +255,19 @@ static char *tail_line(const char *s)
     return NULL;
 }
 
+static char *ask_line(const struct agent_event *e)
+{
+    char **choices = question_choices(e->choices);
+    char *what = question_choices_line(choices), *question = question_line(e->name, e->title);
+    char *text = xasprintf("%s%s%s", question, *what ? " " : "", what);
+    char *line = clean_line_dup(text, LAST_LINE_CELLS);
+    free(text);
+    free(question);
+    free(what);
+    question_choices_free(choices);
+    return line;
+}
+
 char *transcribe_last_line(const struct agent_event *e)
 {
     switch (e->kind) {
@@ -239,7 +282,7 @@ char *transcribe_last_line(const struct agent_event *e)
             return clean_line_dup(e->title, LAST_LINE_CELLS);
         return NULL;
     case AGENT_ASK:
-        return clean_line_dup(e->title ? e->title : e->name, LAST_LINE_CELLS);
+        return e->final ? NULL : ask_line(e);
     case AGENT_NOTICE:
         return e->text ? tail_line(e->text) : NULL;
     case AGENT_TURN_END:

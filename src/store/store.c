@@ -47,6 +47,9 @@ static const struct {
     [OP_MESSAGE_CLAIM] = {HOW_WRITE, ST_MESSAGE, st_op_message_claim},
     [OP_MESSAGE_UNCLAIM] = {HOW_WRITE, ST_OK, st_op_message_unclaim},
     [OP_MESSAGE_STATE] = {HOW_FULL, ST_MESSAGE, st_op_message_state},
+    [OP_ANSWER_ADD] = {HOW_FULL, ST_ANSWERS, st_op_answer_add},
+    [OP_ANSWER_SENT] = {HOW_WRITE, ST_ANSWERS, st_op_answer_sent},
+    [OP_ANSWERS] = {HOW_READ, ST_ANSWERS, st_op_answers},
     [OP_LEASE] = {HOW_WRITE, ST_LEASE, st_op_lease},
     [OP_LEASE_DROP] = {HOW_WRITE, ST_OK, st_op_lease_drop},
     [OP_INTENT_ADD] = {HOW_FULL, ST_INTENTS, st_op_intent_add},
@@ -85,6 +88,8 @@ static void free_lists(struct st_reply *r)
         message_release(&r->messages[i]);
     for (size_t i = 0; i < r->n_log; i++)
         free(r->log[i].text);
+    for (size_t i = 0; i < r->n_answers; i++)
+        free(r->answers[i].text);
     for (size_t i = 0; i < r->n_hits; i++)
         st_hit_release(&r->hits[i]);
     for (size_t i = 0; i < r->n_intents; i++) {
@@ -105,6 +110,7 @@ static void free_reply(struct msg *m)
     free(r->messages);
     free(r->log);
     free(r->intents);
+    free(r->answers);
     free(r->hits);
     free(r->runs);
     st_keys_free(r->keys);

@@ -209,6 +209,33 @@ void store_message_state(struct store *s, uint64_t id, enum msg_state from,
     post(s, q);
 }
 
+static struct st_req *on_answer(enum st_op op, const struct st_ask *a, struct st_to to)
+{
+    struct st_req *q = request(op, to, a->run);
+    q->offset = a->offset;
+    q->n1 = a->index;
+    return q;
+}
+
+void store_answer_add(struct store *s, const struct st_ask *a, int choice, const char *text,
+                      struct st_to to)
+{
+    struct st_req *q = on_answer(OP_ANSWER_ADD, a, to);
+    q->n2 = choice;
+    q->s1 = xstrdup(text);
+    post(s, q);
+}
+
+void store_answer_sent(struct store *s, const struct st_ask *a, struct st_to to)
+{
+    post(s, on_answer(OP_ANSWER_SENT, a, to));
+}
+
+void store_answers(struct store *s, uint64_t run, struct st_to to)
+{
+    post(s, request(OP_ANSWERS, to, run));
+}
+
 void store_lease(struct store *s, const char *name, const char *owner, int ttl_ms,
                  struct st_to to)
 {

@@ -27,6 +27,9 @@ enum st_op {
     OP_MESSAGE_CLAIM,
     OP_MESSAGE_UNCLAIM,
     OP_MESSAGE_STATE,
+    OP_ANSWER_ADD,
+    OP_ANSWER_SENT,
+    OP_ANSWERS,
     OP_LEASE,
     OP_LEASE_DROP,
     OP_INTENT_ADD,
@@ -173,6 +176,8 @@ st_op_fn st_op_message_add, st_op_messages_add, st_op_messages, st_op_message_cl
     st_op_message_unclaim, st_op_message_state;
 st_op_fn st_op_lease, st_op_lease_drop, st_op_intent_add, st_op_intent_done, st_op_intents;
 st_op_fn st_op_log_add, st_op_log;
+/* store_answers.c */
+st_op_fn st_op_answer_add, st_op_answer_sent, st_op_answers;
 /* store_keys.c */
 st_op_fn st_op_keys, st_op_project, st_op_project_folder, st_op_vault_put, st_op_key_put,
     st_op_key_del;

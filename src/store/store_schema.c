@@ -130,9 +130,17 @@ static const char projects[] =
     "CREATE TABLE counters(name TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;"
     "INSERT INTO counters(name, n) VALUES('projects', 1);";
 
+/* What was answered to an agent's question, which is an event of the run. */
+static const char answers[] =
+    "CREATE TABLE answers("
+    " run INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE,"
+    " offset INTEGER NOT NULL, idx INTEGER NOT NULL, choice INTEGER NOT NULL, text TEXT,"
+    " createdAt INTEGER NOT NULL, sentAt INTEGER NOT NULL DEFAULT 0,"
+    " PRIMARY KEY(run, offset, idx)) WITHOUT ROWID;";
+
 /* A step has a part for each topic. */
 static const char *const steps[STORE_SCHEMA][STORE_STEP_PARTS + 1] = {
-    {first}, {keys}, {urgent, search, projects}};
+    {first}, {keys}, {urgent, search, projects, answers}};
 
 const char *const *store_step(int64_t version)
 {
@@ -144,4 +152,4 @@ const char *const store_tables[] = {
     "agentEvents",    "events",          "leases",      "killIntents",
     "projects",       "vault",           "apiKeys",     "projectProviderKeys",
     "projectFolders", "searchDocs",      "searchQueue", "projectVariables",
-    "presets",        "counters",        NULL};
+    "presets",        "counters",        "answers",     NULL};

@@ -117,6 +117,13 @@ FAKE_ID(kill)
 FAKE_ID(pause)
 FAKE_ID(forget)
 
+uint64_t app_answer(struct app *a, uint64_t sandbox, const char *question, int choice,
+                    const char *text)
+{
+    return fake_called(a, "answer %d %s %d %s", (int)sandbox, question ? question : "-", choice,
+                       text ? text : "-");
+}
+
 uint64_t app_set_timeout(struct app *a, uint64_t sandbox, int s)
 {
     return fake_called(a, "set_timeout %d %d", (int)sandbox, s);

@@ -551,6 +551,7 @@ static void provision(void *ctx)
                               .vm = &c->vm,
                               .model = c->q->model,
                               .system_prompt = c->q->system_prompt,
+                              .ask = c->q->ask,
                               .skills = c->q->skills,
                               .skills_len = c->q->skills_len,
                               .repo = c->q->repo,

@@ -41,7 +41,7 @@ void jobsbed_load(struct jobsbed *b);
 struct jobsbed_start {
     const char *tool, *command, *prompt;
     const struct kv *env;
-    const char *model, *system_prompt, *skills, *repo, *branch;
+    const char *model, *system_prompt, *skills, *repo, *branch, *ask;
     size_t skills_len;
 };
 uint64_t jobsbed_create(struct jobsbed *b, const struct jobsbed_start *q, struct err *e);

@@ -7,6 +7,7 @@
 #include <cct/util/clock.h>
 #include <cct/util/thread.h>
 #include <cct/util/utf8.h>
+#include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -208,6 +209,68 @@ static void text_lines(struct script *s, char *line)
         free(e.text);
         script_post(s, ev);
     }
+}
+
+/* asks ID [since AGO_S [words] QID QUESTION [// DETAIL] [| CHOICE]...]: all that is open; a
+ * line without a question: nothing is. One more by "and" instead of "asks". */
+static void asks_line(struct script *s, char *line, bool more)
+{
+    struct ev_asks *ev = ev_new(EV_ASKS);
+    struct question *q;
+    char *part, *labels = NULL, *detail;
+    ev->sandbox = (uint64_t)strtoll(word(&line), NULL, 10);
+    const struct model *m = s->app->model;
+    for (size_t i = 0; more && i < m->n_asks; i++)
+        if (m->asks[i].sandbox == ev->sandbox) {
+            ev->v = xrealloc(ev->v, (ev->n + 1) * sizeof(*ev->v));
+            question_copy(&ev->v[ev->n++], &m->asks[i]);
+        }
+    if (*line) {
+        ev->v = xrealloc(ev->v, (ev->n + 1) * sizeof(*ev->v));
+        q = memset(&ev->v[ev->n++], 0, sizeof(*q));
+        q->sandbox = ev->sandbox;
+        q->since = s->now - strtoll(word(&line), NULL, 10) * 1000;
+        q->words = !strncmp(line, "words ", 6);
+        if (q->words)
+            word(&line);
+        q->id = xstrdup(word(&line));
+        for (part = strstr(line, " | "); part; part = strstr(part + 1, " | ")) {
+            char *next = xasprintf("%s%s%s", labels ? labels : "", labels ? "\n" : "", part + 3);
+            next[strlen(next) - strlen(part + 3) + strcspn(part + 3, "|")] = 0;
+            free(labels);
+            labels = str_trim(next);
+        }
+        line[strcspn(line, "|")] = 0;
+        detail = strstr(line, " // ");
+        if (detail) {
+            *detail = 0;
+            q->detail = xstrdup(str_trim(detail + 4));
+            for (char *p = q->detail; *p; p++)
+                *p = *p == '\\' ? '\n' : *p;
+        }
+        q->question = xstrdup(str_trim(line));
+        q->choices = question_choices(labels);
+        free(labels);
+    }
+    script_post(s, ev);
+}
+
+/* answered ID QID TEXT */
+static void answered_line(struct script *s, char *line)
+{
+    struct ev_asks *ev = ev_new(EV_ASKS);
+    const struct model *m = s->app->model;
+    ev->sandbox = (uint64_t)strtoll(word(&line), NULL, 10);
+    const char *id = word(&line);
+    for (size_t i = 0; i < m->n_asks; i++) {
+        if (m->asks[i].sandbox != ev->sandbox)
+            continue;
+        ev->v = xrealloc(ev->v, (ev->n + 1) * sizeof(*ev->v));
+        question_copy(&ev->v[ev->n++], &m->asks[i]);
+        if (!strcmp(m->asks[i].id, id))
+            ev->v[ev->n - 1].answer = xstrdup(line);
+    }
+    script_post(s, ev);
 }
 
 #define HIDING "E2B key ****4f2a (environment) at https://api.self.example, hides " \
@@ -510,6 +573,10 @@ static bool feed_line(struct script *s, const char *w, char *rest, const char *w
         event_line(s, rest);
     else if (!strcmp(w, "hits"))
         hits_line(s, rest);
+    else if (!strcmp(w, "asks") || !strcmp(w, "and"))
+        asks_line(s, rest, !strcmp(w, "and"));
+    else if (!strcmp(w, "answered"))
+        answered_line(s, rest);
     else if (!strcmp(w, "procs"))
         procs_line(s, rest);
     else if (!strcmp(w, "message"))

@@ -32,6 +32,8 @@ void script_release(struct script *s);
  *   procs ID asking|listed|cannot none|live|lost|paused|ended WATCHED [WHY, or
  *       PID COMMAND | PID COMMAND ...; even pids have a folder]
  *   hits whole|part NAME WHO TEXT | ... (of the newest search; <match> in the text)
+ *   asks ID [AGO_S [words] QUESTION_ID QUESTION [// DETAIL with \ for LF] [ | CHOICE]...]   all
+ *       its questions; and ID ...: one more     answered ID QUESTION_ID TEXT
  *   kill PHASE N_PROJECT N_ACCOUNT KILLED ALREADY FAILED ALIVE
  *       [unverified | grace | account]
  *   keys j "typed" Enter <pasted>     drawn after each;   ahead K y   typed ahead: not drawn

@@ -665,7 +665,7 @@ static void test_last_line(void **state)
     e.output = LIT("a\nlast");
     check_line(&e, "last");
     e = EVENT(AGENT_ASK, 1, .name = LIT("Bash"));
-    check_line(&e, "Bash");
+    check_line(&e, "use Bash?");
     e = EVENT(AGENT_TURN_END, 1, .text = LIT("answer"), .outcome = AGENT_OK);
     check_line(&e, NULL);
     e = EVENT(AGENT_USAGE, 1);

@@ -7,7 +7,7 @@
 #include <cct/util/map.h>
 
 /* One row on the screen. */
-enum row_part { ROW_HEAD, ROW_TEXT, ROW_FOLD, ROW_BLANK };
+enum row_part { ROW_HEAD, ROW_TEXT, ROW_FOLD, ROW_BLANK, ROW_ANSWER };
 struct row {
     enum row_part part;
     uint32_t from, to; /* bytes of the item's text */

@@ -101,6 +101,12 @@ void rows_make(const struct item *it, const struct row_style *st, bool folded, s
     }
     if (own_head(it, st))
         add_row(out, ROW_HEAD, 0, 0, 0);
+    if (it->kind == ITEM_ASK) {
+        if (it->text_len && !it->state)
+            add_text_rows(it, st, out);
+        add_row(out, ROW_ANSWER, 0, 0, base_indent(it, st));
+        return;
+    }
     if (rows_foldable(it) && folded)
         add_row(out, ROW_FOLD, 0, 0, base_indent(it, st));
     else if (it->text_len > 0 || !out->n)
@@ -295,6 +301,15 @@ void rows_draw(struct canvas *c, int y, int x, const struct item *it, const stru
         size_t n = count_lines(it);
         canvas_textf(c, y, x + r->indent, -1, ROLE_HINT, "[%zu line%s folded - Enter to open]",
                      n, n == 1 ? "" : "s");
+        return;
+    }
+    if (r->part == ROW_ANSWER) {
+        if (it->state)
+            canvas_textf(c, y, x + r->indent, -1, ROLE_HINT, "%s%s",
+                         it->input && *it->input ? "answered: " : "closed without an answer",
+                         it->input ? it->input : "");
+        else
+            canvas_text(c, y, x + r->indent, -1, ROLE_ASKS, "waits for you   a: answer here");
         return;
     }
     size_t from = r->from, skipped = 0;

@@ -50,6 +50,7 @@ enum cmd_type {
     CMD_SYSTEM_LOGS,    /* sandbox, on: follow */
     CMD_BROADCAST,      /* ids, text, n: enum send_how */
     CMD_EXPORT,         /* sandbox, n: enum export_format, text: file or NULL: EV_CHUNK */
+    CMD_ANSWER,         /* sandbox, text2: question or NULL, n: choice or -1, text */
     CMD_SEARCH,         /* text: words, sandbox or 0, n: how many, id: older than that one or 0,
                            on: all must be in the index first. EV_HITS, EV_DONE */
     /* projects by name or id */
@@ -72,6 +73,7 @@ struct cmd_create {
     char *model;         /* NULL = the tool's, or its own default */
     char *repo, *branch; /* to check out before the agent starts; branch NULL = its default */
     char *system_prompt; /* text, or NULL */
+    char *ask;           /* "yes", "no", or NULL: the tool's policy */
     char *skills;        /* a tar archive of skills_len bytes, or NULL */
     size_t skills_len;
     bool in_turn;        /* one of several: they are made a second apart where a service

@@ -28,6 +28,7 @@ struct session_start {
     const struct e2b_sandbox *vm;
     const char *model;         /* or NULL */
     const char *system_prompt; /* text, or NULL */
+    const char *ask;           /* "yes", "no", or NULL: the tool's policy */
     const char *skills;        /* a tar archive, or NULL */
     size_t skills_len;
     const char *repo, *branch; /* cct/model/repo.h; or NULL */
@@ -58,6 +59,10 @@ void session_woke(struct session *s);
 void session_relay(struct session *s);
 /* Report the end of the turn that answers message `id` to req_id (send --wait). */
 void session_wait_turn(struct session *s, uint64_t message, uint64_t req_id);
+/* Answer a question (struct question's id; NULL: the oldest that waits) by the place of a
+ * choice from 0 on, or -1 and text. EV_DONE when the answer lies in the sandbox. */
+void session_answer(struct session *s, uint64_t req_id, const char *id, int choice,
+                    const char *text);
 void session_interrupt(struct session *s, uint64_t req_id);
 /* Message `id` was put in front of the queue: a turn that keeps it waiting is interrupted,
  * once, as soon as the agent is known to be in one. */

@@ -60,6 +60,7 @@
  * them too. One line each, absent when nothing was chosen. */
 #define SESSION_MODEL "model"
 #define SESSION_WORKDIR "workdir" /* below home: where the CLI runs, else home itself */
+#define SESSION_ASK "ask" /* "yes": permission questions go to the user; "no" */
 #define SESSION_SYSTEM_PROMPT "system-prompt.md"
 #define SESSION_SKILLS "skills.tar" /* until it is unpacked */
 

@@ -4,6 +4,7 @@
 #ifndef CCT_MODEL_EVENT_H
 #define CCT_MODEL_EVENT_H
 
+#include <cct/model/question.h>
 #include <cct/model/process.h>
 #include <cct/model/project.h>
 #include <cct/model/sandbox.h>
@@ -23,7 +24,8 @@ enum ev_type {
     EV_BROADCAST,     /* a message to several was committed: struct ev_broadcast */
     EV_HITS,          /* what a search found: struct ev_hits */
     EV_PROJECTS,      /* projects and which is current: struct ev_projects */
-    EV_VIEW           /* sandboxes of the project, or of all: struct ev_view */
+    EV_VIEW,          /* sandboxes of the project, or of all: struct ev_view */
+    EV_ASKS           /* open questions of one sandbox: struct ev_asks */
 };
 
 struct ev_sandboxes {
@@ -155,6 +157,15 @@ struct ev_projects {
 struct ev_view {
     struct msg m;
     bool all;
+};
+
+/* All questions of the sandbox that are open; replaces. Comes when they change, and once
+ * when they are known. */
+struct ev_asks {
+    struct msg m;
+    uint64_t sandbox;
+    struct question *v; /* oldest first */
+    size_t n;
 };
 
 /* New, zeroed event with its free function set. */

@@ -21,6 +21,7 @@ struct model {
     size_t n_sandboxes;
     uint64_t rev;              /* grows with any change */
     uint64_t sandboxes_rev, events_rev, link_rev, kill_rev, messages_rev, procs_rev, hits_rev;
+    uint64_t asks_rev;
     bool loaded;               /* stored state arrived */
     /* link and account */
     enum link_state link;
@@ -42,6 +43,9 @@ struct model {
     size_t n_messages;
     struct broadcast *broadcasts; /* the newest, oldest first */
     size_t n_broadcasts;
+    /* questions of all agents, oldest first */
+    struct question *asks;
+    size_t n_asks;
     struct ev_kill *kill;      /* newest kill-all state, or NULL */
     struct ev_hits *hits;      /* newest answer to a search, or NULL */
     struct model_priv *priv;
@@ -60,6 +64,11 @@ const struct procs *model_procs(const struct model *m, uint64_t sandbox);
 /* NULL: it was not heard of, or is one of the oldest. */
 const struct message *model_message(const struct model *m, uint64_t id);
 const struct broadcast *model_broadcast(const struct model *m, uint64_t req_id);
+/* The oldest open question of a sandbox, one that waits for the user before others; NULL:
+ * none is known. */
+const struct question *model_ask(const struct model *m, uint64_t sandbox);
+/* Whether its questions are known, that none is open too. */
+bool model_asks_known(const struct model *m, uint64_t sandbox);
 /* The current project with all that is known of it; NULL until it was read. */
 const struct project *model_project(const struct model *m);
 /* Shown in the present view: of the current project, of none, or not made by cc-tui. */

@@ -46,6 +46,7 @@ enum key_scope { SCOPE_NAV, SCOPE_LIST, SCOPE_OUTPUT, SCOPE_PROCS, SCOPE_INPUT, 
     X(NEW, "new", SCOPE_LIST, "n", "new", "new sandbox")                                        \
     X(NEW_PROMPT, "new-prompt", SCOPE_LIST, "N", "", "new sandbox, prompt field first")         \
     X(INPUT, "input", SCOPE_NAV, "i", "type", "type to the agent")                             \
+    X(ANSWER, "answer", SCOPE_NAV, "a", "answer", "answer the agent's question")               \
     X(INTERRUPT, "interrupt", SCOPE_NAV, "X", "", "interrupt the agent")                       \
     X(KILL, "kill", SCOPE_NAV, "D F9", "kill", "kill the sandbox (asks)")                      \
     X(KILL_ALL, "kill-all", SCOPE_NAV, "K", "kill all", "kill all sandboxes (asks)")           \

@@ -68,6 +68,7 @@ void overlay_create(struct ui *ui, bool prompt_first);
 void overlay_kill_one(struct ui *ui, uint64_t sandbox);
 void overlay_kill_all(struct ui *ui);
 void overlay_details(struct ui *ui, uint64_t sandbox);
+void overlay_answer(struct ui *ui, uint64_t sandbox); /* its oldest question */
 void overlay_time(struct ui *ui, uint64_t sandbox);
 void overlay_rename(struct ui *ui, uint64_t sandbox);
 struct proc;
