@@ -378,7 +378,7 @@ run "$c" local stop
 check "local stop with sandboxes wants --yes: 2" both is 2 err "--yes"
 run "$c" --readonly local stop --yes
 check "local stop with --readonly: 2" is 2
-run "$c" send slow --dry-run x
+run "$c" logs slow --dry-run
 check "what knows no --dry-run refuses it: 2" is 2
 run "$c" kill --all --dry-run --json
 check "kill --all --dry-run" both is 0 out '"dryRun":true'
