@@ -2,63 +2,63 @@
 # Run suites and count. Arguments: suite names (unit golden fuzz cli e2e sdk) or
 # one test like unit/test_buf. Every test program prints TAP ("ok N - name",
 # "not ok N - name", "ok N - name # SKIP why"); the sum is the last line.
-# B = build folder.
+# B = build folder, J = programs at a time (they mostly wait).
 set -u
 cd "$(dirname "$0")/.."
 export B CMOCKA_MESSAGE_OUTPUT=TAP
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0}"
 export TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=0:exitcode=66}"
 out=$B/test-output
-mkdir -p "$out"
-: > "$out/all.tap"
-bad_programs=0
 
-run_one() { # name, command...
-    name=$1; shift
-    log=$out/$(echo "$name" | tr / _).log
-    began=$(date +%s)
-    "$@" > "$log" 2>&1 </dev/null
-    rc=$?
+judge() { # name, log, status, seconds: what is said of it
     # cmocka says "not ok N # SKIP name" for a test that was left out
-    grep -E '^[[:space:]]*(not )?ok [0-9]+' "$log" |
-        sed -E 's/^([[:space:]]*)not (ok [0-9]+.*# SKIP)/\1\2/' > "$log.tap"
-    cat "$log.tap" >> "$out/all.tap"
-    n=$(grep -cE '^[[:space:]]*ok ' "$log.tap"); f=$(grep -cE '^[[:space:]]*not ok ' "$log.tap")
-    plan=$(sed -nE 's/^[[:space:]]*1\.\.([0-9]+).*/\1/p' "$log" | awk '{ s += $1 } END { print s + 0 }')
-    if [ "$rc" -ne 0 ] && [ "$f" -eq 0 ] || [ "$((n + f))" -ne "$plan" ] || [ "$plan" -eq 0 ]; then
-        bad_programs=$((bad_programs + 1))
-        echo "FAIL $name: ended with status $rc after $((n + f)) of $plan checks; see $log"
-        tail -n 25 "$log" | sed 's/^/    /'
+    grep -E '^[[:space:]]*(not )?ok [0-9]+' "$2" |
+        sed -E 's/^([[:space:]]*)not (ok [0-9]+.*# SKIP)/\1\2/' > "$2.tap"
+    n=$(grep -cE '^[[:space:]]*ok ' "$2.tap"); f=$(grep -cE '^[[:space:]]*not ok ' "$2.tap")
+    plan=$(sed -nE 's/^[[:space:]]*1\.\.([0-9]+).*/\1/p' "$2" | awk '{ s += $1 } END { print s + 0 }')
+    if [ "$3" -ne 0 ] && [ "$f" -eq 0 ] || [ "$((n + f))" -ne "$plan" ] || [ "$plan" -eq 0 ]; then
+        echo "not ok - $1 ended with status $3" >> "$2.tap"
+        echo "FAIL $1: ended with status $3 after $((n + f)) of $plan checks; see $2"
+        tail -n 25 "$2" | sed 's/^/    /'
     elif [ "$f" -ne 0 ]; then
-        echo "FAIL $name: $f of $((n + f)); see $log"
-        grep -vE '^[[:space:]]*ok ' "$log" | tail -n 40 | sed 's/^/    /'
+        echo "FAIL $1: $f of $((n + f)); see $2"
+        grep -vE '^[[:space:]]*ok ' "$2" | tail -n 40 | sed 's/^/    /'
     else
-        took=$(($(date +%s) - began))
-        [ "$took" -lt 5 ] && echo "ok   $name ($n)" || echo "ok   $name ($n) $took s"
+        [ "$4" -lt 5 ] && echo "ok   $1 ($n)" || echo "ok   $1 ($n) $4 s"
     fi
 }
+if [ "$1" = --one ]; then
+    log=$out/$(echo "$2" | tr / _).log
+    began=$(date +%s)
+    case $2 in
+    *.sh | *.mjs) "tests/$2" ;;
+    *) "$B/tests/$2" ;;
+    esac > "$log" 2>&1 < /dev/null
+    said=$(judge "$2" "$log" $? $(($(date +%s) - began)))
+    echo "$said"
+    exit 0
+fi
 
-for suite in "$@"; do
-    case $suite in
-    */*) case $suite in
-         *.sh|*.mjs) run_one "$suite" "tests/$suite" ;;
-         *) run_one "$suite" "$B/tests/$suite" ;;
-         esac ;;
-    *)  for src in tests/$suite/test_*.c tests/$suite/fuzz_*.c; do
-            [ -f "$src" ] || continue
-            name=${src#tests/}; name=${name%.c}
-            run_one "$name" "$B/tests/$name"
-        done
-        for sh in tests/$suite/test_*.sh; do
-            [ -f "$sh" ] && run_one "${sh#tests/}" "$sh"
-        done ;;
-    esac
-done
+programs() {
+    for suite in "$@"; do
+        case $suite in
+        */*) echo "$suite" ;;
+        *)  for src in tests/$suite/test_*.c tests/$suite/fuzz_*.c tests/$suite/test_*.sh; do
+                [ -f "$src" ] || continue
+                src=${src#tests/}
+                echo "${src%.c}"
+            done ;;
+        esac
+    done
+}
+rm -rf "$out"
+mkdir -p "$out"
+programs "$@" | xargs -r -P "${J:-2}" -n 1 "$0" --one
+cat "$out"/*.tap 2> /dev/null > "$out/all.tap"
 
 pass=$(grep -E '^[[:space:]]*ok ' "$out/all.tap" | grep -vc '# SKIP')
 skip=$(grep -cE '^[[:space:]]*ok .*# SKIP' "$out/all.tap")
 fail=$(grep -cE '^[[:space:]]*not ok ' "$out/all.tap")
-fail=$((fail + bad_programs))
 [ "$skip" -gt 0 ] && grep -E '# SKIP' "$out/all.tap" | sed 's/^/skipped: /'
 echo "$pass passed, $fail failed, $skip skipped"
 [ "$fail" -eq 0 ]
