@@ -8,6 +8,7 @@
 
 #define MAX_CALLS 1024 /* calls remembered; the oldest goes */
 #define TITLE_BYTES 200
+#define SMALL_OUTPUT 4096 /* up to here each change of a tool's output is shown at once */
 
 static void call_clear(struct agent_call *t)
 {
@@ -71,6 +72,25 @@ void agent_calls_close(struct agent_calls *c, struct agent_dec *d)
         c->v.v[i].state = AGENT_TOOL_UNKNOWN;
         agent_call_emit(d, &c->v.v[i], &ev);
     }
+}
+
+bool agent_call_news(struct agent_call *t, const char *output, const char *title)
+{
+    size_t len = output ? strlen(output) : 0;
+    bool first = title && !t->titled;
+
+    t->skipped += len;
+    if (title)
+        t->titled = true;
+    if (t->state != AGENT_TOOL_RUNNING)
+        return false;
+    if (!first && (!len || (len == t->shown && len <= SMALL_OUTPUT)))
+        return false;
+    if (!first && len > SMALL_OUTPUT && len < t->shown + t->shown / 4 && t->skipped < 8 * len)
+        return false;
+    t->shown = len;
+    t->skipped = 0;
+    return true;
 }
 
 char *agent_calls_line(const char *s)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_IDS 4096 /* of one turn; beyond it the oldest is forgotten */
+#define MAX_IDS 1024 /* beyond it the oldest is forgotten */
 
 /* No JSON: shown as it is, but half an object at the end is only said to be one. */
 static void plain_line(struct agent_dec *d, const char *s, size_t len)
@@ -122,18 +122,42 @@ void agent_line_notice(struct agent_dec *d, enum agent_level level, const char *
     agent_dec_emit(d, &ev);
 }
 
+static size_t id_at(const struct agent_ids *ids, const char *id)
+{
+    size_t i = ids->v.n;
+
+    while (i > 0 && !str_eq(ids->v.v[i - 1], id))
+        i--;
+    return i; /* place + 1 */
+}
+
+bool agent_ids_has(const struct agent_ids *ids, const char *id)
+{
+    return id && id_at(ids, id) > 0;
+}
+
 bool agent_ids_add(struct agent_ids *ids, const char *id)
 {
     if (!id)
         return true;
-    for (size_t i = ids->v.n; i > 0; i--)
-        if (strcmp(ids->v.v[i - 1], id) == 0)
-            return false;
+    if (id_at(ids, id))
+        return false;
     if (ids->v.n == MAX_IDS) {
         free(ids->v.v[0]);
         ARR_REMOVE(&ids->v, 0);
     }
     *ARR_PUSH(&ids->v) = xstrdup(id);
+    return true;
+}
+
+bool agent_ids_remove(struct agent_ids *ids, const char *id)
+{
+    size_t i = id ? id_at(ids, id) : 0;
+
+    if (!i)
+        return false;
+    free(ids->v.v[i - 1]);
+    ARR_REMOVE(&ids->v, i - 1);
     return true;
 }
 

@@ -6,7 +6,8 @@
 #include <cct/util/arr.h>
 #include <cct/util/json.h>
 
-extern const struct agent_adapter agent_claude, agent_codex, agent_opencode, agent_pi,
+extern const struct agent_adapter agent_claude, agent_codex, agent_opencode,
+    agent_opencode_serve, agent_pi,
     agent_pi_json, agent_gemini, agent_qwen, agent_shell;
 
 /* --- agent.c --------------------------------------------------------------------- */
@@ -55,6 +56,9 @@ struct agent_ids {
 };
 /* True when it is new there. NULL is always new. */
 bool agent_ids_add(struct agent_ids *ids, const char *id);
+bool agent_ids_has(const struct agent_ids *ids, const char *id);
+/* True when it was there. */
+bool agent_ids_remove(struct agent_ids *ids, const char *id);
 void agent_ids_clear(struct agent_ids *ids);
 
 /* --- agent_calls.c: tools that were called --------------------------------------- */
@@ -62,7 +66,8 @@ void agent_ids_clear(struct agent_ids *ids);
 struct agent_call {
     char *id, *name, *parent;
     enum agent_tool_state state;
-    size_t shown, skipped; /* for adapters: bytes of output let out, and held back since */
+    size_t shown, skipped; /* bytes of output let out, and held back since */
+    bool titled;
 };
 struct agent_calls {
     ARR(struct agent_call) v;
@@ -74,6 +79,10 @@ struct agent_call *agent_calls_at(struct agent_calls *c, const char *id);
 void agent_call_set(struct agent_call *t, const char *name, const char *parent);
 /* Let ev out as an event about t. */
 void agent_call_emit(struct agent_dec *d, const struct agent_call *t, struct agent_event *ev);
+/* Is a running call's output, which is said whole each time, worth an event (or its title,
+ * for the first time)? Letting all out would be the square of it: a big one waits until it
+ * has grown by a quarter, or until eight times its size went by (a window that moves). */
+bool agent_call_news(struct agent_call *t, const char *output, const char *title);
 /* What still runs will not be heard of again. */
 void agent_calls_close(struct agent_calls *c, struct agent_dec *d);
 /* One line that says what a tool does; new string or NULL. */

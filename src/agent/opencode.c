@@ -1,30 +1,19 @@
 /* OpenCode, `opencode run --format json`: one process per turn. A tool is heard of when it
  * has ended, text when it is whole; there is no event for the end of a turn, the process
  * ends. While it tries again after an error it prints nothing. */
-#include "agent_priv.h"
+#include "opencode_priv.h"
 
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct opencode {
-    struct agent_calls calls;
-    struct agent_ids counted; /* steps whose usage went out */
-    char *session;
-    char *error;
-    int http_status;
-    enum agent_error_class cls;
-    char *reason; /* of the last step's end */
-    bool aborted;
-};
-
 static void *opencode_new(void)
 {
     return xcalloc(1, sizeof(struct opencode));
 }
 
-static void reset_turn(struct opencode *o)
+void opencode_reset_turn(struct opencode *o)
 {
     agent_calls_release(&o->calls);
     agent_ids_clear(&o->counted);
@@ -40,7 +29,7 @@ static void opencode_free(void *state)
 {
     struct opencode *o = state;
 
-    reset_turn(o);
+    opencode_reset_turn(o);
     free(o->session);
     free(o);
 }
@@ -62,7 +51,7 @@ static void on_session(struct opencode *o, struct agent_dec *d, const struct cJS
         agent_dec_skip(d);
     }
     if (agent_line_begin_turn(d))
-        reset_turn(o);
+        opencode_reset_turn(o);
 }
 
 static void on_text(struct agent_dec *d, const struct cJSON *part, enum agent_kind kind)
@@ -76,46 +65,55 @@ static void on_text(struct agent_dec *d, const struct cJSON *part, enum agent_ki
     agent_dec_emit(d, &ev);
 }
 
-static void on_tool(struct opencode *o, struct agent_dec *d, const struct cJSON *part)
+void opencode_tool(struct opencode *o, struct agent_dec *d, const struct cJSON *part,
+                   const char *parent)
 {
     const struct cJSON *st = json_get(part, "state"), *input = json_get(st, "input");
     const char *id = json_str(part, "callID", json_str(part, "id", NULL));
     const char *error = json_str(st, "error", NULL), *title = json_str(st, "title", NULL);
+    const char *status = json_str(st, "status", "");
     int64_t code = json_i64(json_get(st, "metadata"), "exit", -1);
     struct agent_event ev = AGENT_EVENT(AGENT_TOOL);
     struct agent_call *t;
-    bool denied;
+    bool denied, running = str_eq(status, "running") || str_eq(status, "pending");
 
     if (!id)
         return;
     t = agent_calls_at(&o->calls, id);
-    agent_call_set(t, json_str(part, "tool", NULL), NULL);
+    agent_call_set(t, json_str(part, "tool", NULL), parent);
     ev.exit_code = code >= 0 && code <= 0xffff ? (int)code : -1;
     denied = error &&
              (strstr(error, "rejected permission") || strstr(error, "a rule which prevents"));
-    if (str_eq(json_str(st, "status", NULL), "error"))
+    if (str_eq(status, "error"))
         t->state = denied ? AGENT_TOOL_DENIED : AGENT_TOOL_FAILED;
-    else /* a command that failed is completed too */
+    else if (!running) /* a command that failed is completed too */
         t->state = ev.exit_code > 0 ? AGENT_TOOL_FAILED : AGENT_TOOL_OK;
     ev.title = agent_calls_title(input, title && *title ? title : NULL);
     ev.input = input ? json_text(input) : NULL;
     ev.output = (char *)json_str(st, "output", error);
-    agent_call_emit(d, t, &ev);
+    if (running)
+        ev.output = (char *)json_str(json_get(st, "metadata"), "output", NULL);
+    if (!running || agent_call_news(t, ev.output, ev.title))
+        agent_call_emit(d, t, &ev);
     free(ev.title);
     free(ev.input);
 }
 
-static void on_step_finish(struct opencode *o, struct agent_dec *d, const struct cJSON *part)
+void opencode_step_finish(struct opencode *o, struct agent_dec *d, const struct cJSON *part,
+                          const char *parent)
 {
     const struct cJSON *tokens = json_get(part, "tokens"), *cache = json_get(tokens, "cache");
     struct agent_event ev = AGENT_EVENT(AGENT_USAGE);
     int64_t total = agent_line_count(tokens, "total"), thought;
 
-    free(o->reason);
-    o->reason = xstrdup(json_str(part, "reason", NULL));
+    if (!parent) {
+        free(o->reason);
+        o->reason = xstrdup(json_str(part, "reason", NULL));
+    }
     if (!agent_ids_add(&o->counted, json_str(part, "id", NULL)))
         return;
     ev.scope = AGENT_SCOPE_CALL;
+    ev.parent = (char *)parent;
     ev.in_tokens = agent_line_count(tokens, "input");
     ev.cache_read = agent_line_count(cache, "read");
     ev.cache_write = agent_line_count(cache, "write");
@@ -129,10 +127,9 @@ static void on_step_finish(struct opencode *o, struct agent_dec *d, const struct
     agent_dec_emit(d, &ev);
 }
 
-/* Kept for the end of the process, which ends the turn: there may be several. */
-static void on_error(struct opencode *o, const struct cJSON *j)
+void opencode_error(struct opencode *o, const struct cJSON *e)
 {
-    const struct cJSON *e = json_get(j, "error"), *data = json_get(e, "data");
+    const struct cJSON *data = json_get(e, "data");
     const char *name = json_str(e, "name", "");
     const char *text = json_str(data, "message", json_str(e, "message", name));
 
@@ -164,11 +161,11 @@ static void opencode_line(void *state, struct agent_dec *d, const char *s, size_
         else if (str_eq(type, "reasoning"))
             on_text(d, part, AGENT_THINKING);
         else if (str_eq(type, "tool_use"))
-            on_tool(o, d, part);
+            opencode_tool(o, d, part, NULL);
         else if (str_eq(type, "step_finish"))
-            on_step_finish(o, d, part);
+            opencode_step_finish(o, d, part, NULL);
         else if (str_eq(type, "error"))
-            on_error(o, j);
+            opencode_error(o, json_get(j, "error"));
     }
     json_free(j);
 }
@@ -180,7 +177,7 @@ static bool finished(const struct opencode *o)
     return o->reason && !str_eq(o->reason, "tool-calls");
 }
 
-static void end_turn(struct opencode *o, struct agent_dec *d)
+void opencode_end_turn(struct opencode *o, struct agent_dec *d)
 {
     struct agent_event ev = AGENT_EVENT(AGENT_TURN_END);
 
@@ -209,9 +206,9 @@ static void opencode_end(void *state, struct agent_dec *d, int code, int sig,
     agent_dec_place_exit(d);
     agent_calls_close(&o->calls, d);
     if (agent_dec_busy(d) && !sig && (o->error || (code == 0 && finished(o))))
-        end_turn(o, d);
+        opencode_end_turn(o, d);
     agent_end_error(d, code, sig, stderr_tail, o->error, o->http_status);
-    reset_turn(o);
+    opencode_reset_turn(o);
 }
 
 const struct agent_adapter agent_opencode = {

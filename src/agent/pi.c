@@ -15,8 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SMALL_OUTPUT 4096 /* up to here each change of a tool's output is shown at once */
-
 static void *pi_new(void)
 {
     return xcalloc(1, sizeof(struct pi));
@@ -192,21 +190,6 @@ static void on_tool_start(struct pi *p, struct agent_dec *d, const struct cJSON 
     free(ev.input);
 }
 
-/* Each update repeats the whole output, so that letting all of them out would be the square
- * of it: a big one waits until it has grown by a quarter, or until eight times its size
- * went by (the tool shows a window that moves). */
-static bool worth_showing(struct agent_call *t, size_t len)
-{
-    t->skipped += len;
-    if (t->state != AGENT_TOOL_RUNNING || !len || (len == t->shown && len < SMALL_OUTPUT))
-        return false;
-    if (len > SMALL_OUTPUT && len < t->shown + t->shown / 4 && t->skipped < 8 * len)
-        return false;
-    t->shown = len;
-    t->skipped = 0;
-    return true;
-}
-
 static void on_tool_update(struct pi *p, struct agent_dec *d, const struct cJSON *j)
 {
     const char *id = json_str(j, "toolCallId", NULL);
@@ -218,7 +201,7 @@ static void on_tool_update(struct pi *p, struct agent_dec *d, const struct cJSON
     t = agent_calls_at(&p->calls, id);
     agent_call_set(t, json_str(j, "toolName", NULL), NULL);
     ev.output = agent_calls_text(json_path(j, "partialResult.content"));
-    if (worth_showing(t, strlen(ev.output)))
+    if (agent_call_news(t, ev.output, NULL))
         agent_call_emit(d, t, &ev);
     free(ev.output);
 }
