@@ -156,6 +156,27 @@ _Static_assert(CLI_FLAG_COUNT <= 64, "a set of flags is one number");
       "let this folder's .cc-tui choose its project's keys")                                   \
     X(KEYS_PROTECT, cli_keys_protect, "keys protect", "", "passphrase|file", 1, 1, CLI_NONE,   \
       "seal the stored keys anew, by a passphrase or by a key file")                           \
+    X(PROJECTS_LS, cli_projects_ls, "projects ls", "", "", 0, 0, CLI_NONE,                     \
+      "list projects, and which is current by what")                                           \
+    X(PROJECTS_SHOW, cli_projects_show, "projects show", "", "[PROJECT]", 0, 1, CLI_NONE,      \
+      "print settings, variables, presets and keys of the current project, or of one")         \
+    X(PROJECTS_ADD, cli_projects_add, "projects add", "", "PROJECT", 1, 1, CLI_NONE,           \
+      "make a project; the first sandbox or key of one makes it, too")                         \
+    X(PROJECTS_USE, cli_projects_use, "projects use", "", "PROJECT", 1, 1, CLI_NONE,           \
+      "make it current where no flag, variable or .cc-tui says another one")                   \
+    X(PROJECTS_RENAME, cli_projects_rename, "projects rename", "", "PROJECT NEW", 2, 2,        \
+      CLI_NONE, "give it another name; keys, variables, presets and sandboxes go along")       \
+    X(PROJECTS_RM, cli_projects_rm, "projects rm", "", "PROJECT", 1, 1, CLI_NONE,              \
+      "remove it with its keys, variables and presets; not while sandboxes of it live")        \
+    X(PROJECTS_SET, cli_projects_set, "projects set", "", "PROJECT SETTING=VALUE...", 2, -1,   \
+      CLI_NONE,                                                                                \
+      "tool, model, template, repo, branch, timeout, at_end of its new sandboxes; prompt "     \
+      "(TEXT, @FILE or -) and skill (a path) of its agents; empty takes one away")             \
+    X(PROJECTS_ENV, cli_projects_env, "projects env", "", "PROJECT NAME=VALUE...", 2, -1,      \
+      CLI_BIT(UNDO), "variables of its new sandboxes; --undo NAME... takes them away")         \
+    X(PROJECTS_SECRET, cli_projects_secret, "projects secret", "", "PROJECT NAME", 2, -1,      \
+      CLI_BIT(COMMAND) | CLI_BIT(UNDO),                                                        \
+      "a secret variable for its agents, sealed like a key; asks for it, or reads stdin")      \
     X(CONFIG_SHOW, cli_config_show, "config show", "", "", 0, 0, CLI_NONE,                     \
       "print every option, its value and where it came from")                                  \
     X(CONFIG_CHECK, cli_config_check, "config check", "", "", 0, 0, CLI_NONE,                  \

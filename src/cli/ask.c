@@ -203,6 +203,29 @@ struct secret *cli_secret_command(const char *command, struct err *e)
     return s;
 }
 
+struct secret *cli_secret_from(const struct cli *c, const char *prompt, struct err *e)
+{
+    if (cli_has(c, CLI_COMMAND))
+        return cli_secret_command(c->value[CLI_COMMAND], e);
+    if (!isatty(STDIN_FILENO))
+        return cli_secret_read(STDIN_FILENO, e);
+    if (cli_can_ask(c))
+        return cli_secret_prompt(prompt, e);
+    err_set(e, ERR_INVALID, "it cannot be asked for here; give it on stdin or by --command");
+    return NULL;
+}
+
+/* Out of our own argument memory, which /proc shows. */
+int cli_refuse_secret_argument(struct cli *c, int first, const char *how)
+{
+    for (int i = first; i < c->n_args; i++)
+        secret_wipe((char *)(uintptr_t)c->args[i], strlen(c->args[i]));
+    return cli_usage("a key is never given as an argument: every user of this machine can read "
+                     "arguments, and your shell keeps them. Take it out of the shell's history, "
+                     "better make a new key; then run 'cc-tui %s' and paste it when "
+                     "asked, or give it on stdin or by --command", how);
+}
+
 /* --- passphrases --------------------------------------------------------------------- */
 
 /* Without the line's end; an empty one protects nothing. */

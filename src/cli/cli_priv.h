@@ -45,6 +45,10 @@ struct secret *cli_secret_prompt(const char *prompt, struct err *e);
 struct secret *cli_secret_read(int fd, struct err *e);
 /* What a shell command prints. */
 struct secret *cli_secret_command(const char *command, struct err *e);
+/* A secret from --command, else from stdin or, where that is a terminal, asked for. */
+struct secret *cli_secret_from(const struct cli *c, const char *prompt, struct err *e);
+/* Arguments from `first` on may hold one: they are wiped, and it is said what to do. */
+int cli_refuse_secret_argument(struct cli *c, int first, const char *how);
 /* A new passphrase: from --passphrase-fd (with the one in force on a line in front of it:
  * *old), else asked for twice. */
 struct secret *cli_new_passphrase(const struct cli *c, struct secret **old, struct err *e);

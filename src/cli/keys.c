@@ -127,7 +127,8 @@ static void ls_json(const struct keys_at *at, const struct key_found *k, const s
     jw_bool(&w, "memoryLocked", secrets_memory_locked());
     jw_arr(&w, "stored");
     for (size_t i = 0; at->stored && i < at->stored->n; i++)
-        row_json(&w, at, &at->stored->v[i]);
+        if (!str_eq(at->stored->v[i].provider, ST_VARIABLE))
+            row_json(&w, at, &at->stored->v[i]);
     jw_end(&w);
     jw_end(&w);
     puts(buf_str(&b));
@@ -150,7 +151,8 @@ static void ls_text(const struct cli *c, const struct keys_at *at, const struct 
     if (e->code)
         fprintf(stderr, "cc-tui: %s\n", e->text);
     for (size_t i = 0; at->stored && i < at->stored->n; i++)
-        row_text(at, &at->stored->v[i]);
+        if (!str_eq(at->stored->v[i].provider, ST_VARIABLE)) /* 'projects show' has those */
+            row_text(at, &at->stored->v[i]);
     cli_say(c, "%s", kept);
     if (!secrets_memory_locked())
         cli_say(c, "keys cannot be locked in memory and may reach swap: raise RLIMIT_MEMLOCK "
@@ -186,34 +188,12 @@ int cli_keys_ls(struct cli *c)
 
 /* --- add --------------------------------------------------------------------------- */
 
-/* Out of our own argument memory, which /proc shows. */
-static int refuse_argument(struct cli *c)
-{
-    for (int i = 1; i < c->n_args; i++)
-        secret_wipe((char *)(uintptr_t)c->args[i], strlen(c->args[i]));
-    return cli_usage("a key is never given as an argument: every user of this machine can read "
-                     "arguments, and your shell keeps them. Take it out of the shell's history, "
-                     "better make a new key; then run 'cc-tui keys add %s' and paste it when "
-                     "asked, or give it on stdin or by --command", c->args[0]);
-}
-
 static struct secret *get_key(const struct cli *c, struct err *e)
 {
-    struct secret *raw, *key;
-    char *prompt;
+    char *prompt = xasprintf("key of %s (not shown): ", c->args[0]);
+    struct secret *raw = cli_secret_from(c, prompt, e), *key;
 
-    if (cli_has(c, CLI_COMMAND)) {
-        raw = cli_secret_command(c->value[CLI_COMMAND], e);
-    } else if (!isatty(STDIN_FILENO)) {
-        raw = cli_secret_read(STDIN_FILENO, e);
-    } else if (!cli_can_ask(c)) {
-        err_set(e, ERR_INVALID, "the key cannot be asked for here; give it on stdin or by --command");
-        return NULL;
-    } else {
-        prompt = xasprintf("key of %s (not shown): ", c->args[0]);
-        raw = cli_secret_prompt(prompt, e);
-        free(prompt);
-    }
+    free(prompt);
     if (!raw)
         return NULL;
     key = keys_clean(secret_value(raw), secret_len(raw), c->args[0], e);
@@ -282,6 +262,15 @@ static int change(struct cli *c, struct secret *take, const char *did)
     if (status == CLI_OK)
         say_force(c, &a);
     cli_app_close(&a);
+    return status;
+}
+
+static int refuse_argument(struct cli *c)
+{
+    char *how = xasprintf("keys add %s", c->args[0]);
+    int status = cli_refuse_secret_argument(c, 1, how);
+
+    free(how);
     return status;
 }
 

@@ -1,0 +1,565 @@
+/* cc-tui projects: which there are and which is current, their settings, variables and
+ * presets. */
+#include "cli_priv.h"
+
+#include <cct/config/options.h>
+#include <cct/keys.h>
+#include <cct/model/project.h>
+#include <cct/util/buf.h>
+#include <cct/util/clock.h>
+#include <cct/util/fs.h>
+#include <cct/util/json.h>
+#include <cct/util/limits.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* --- what is there ------------------------------------------------------------------ */
+
+static size_t live_of(const struct model *m, const char *project)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < m->n_sandboxes; i++)
+        n += cli_is_up(&m->sandboxes[i]) && str_eq(m->sandboxes[i].project, project);
+    return n;
+}
+
+static size_t keys_of(const struct keys_at *at, const char *id)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; id && at && at->stored && i < at->stored->n; i++)
+        n += str_eq(at->stored->v[i].project, id) &&
+             !str_eq(at->stored->v[i].provider, ST_VARIABLE);
+    return n;
+}
+
+/* Why this one is current. */
+static const char *chosen_by(const struct cli *c, const struct project *p)
+{
+    static const char *const by[] = {[OPT_USER] = "configuration", [OPT_PROJECT] = ".cc-tui",
+                                     [OPT_ENV] = "variable", [OPT_FLAG] = "flag"};
+
+    return c->project ? by[c->project_source] : p->used_at ? "used last" : "default";
+}
+
+static void ls_row(struct cli_table *t, const struct cli *c, const struct model *m,
+                   const struct keys_at *at, size_t i)
+{
+    const struct project *p = &m->projects[i];
+    char when[32] = "-";
+
+    if (p->used_at)
+        clock_format_rfc3339(when, sizeof(when), p->used_at);
+    cli_table_add(t, xstrdup(p->name));
+    cli_table_add(t, xstrdup(i == m->project_at ? chosen_by(c, p) : "-"));
+    cli_table_add(t, xasprintf("%zu", live_of(m, p->name)));
+    cli_table_add(t, xasprintf("%zu", keys_of(at, p->id)));
+    cli_table_add(t, xasprintf("%zu", p->n_vars));
+    cli_table_add(t, xasprintf("%.10s", when));
+}
+
+static void choice_json(struct jw *w, const struct project_choice *d)
+{
+    jw_str(w, "tool", d->tool);
+    jw_str(w, "model", d->model);
+    jw_str(w, "template", d->template_id);
+    jw_str(w, "repo", d->repo);
+    jw_str(w, "branch", d->branch);
+    if (d->prompt)
+        jw_str(w, "prompt", d->prompt);
+    if (d->timeout_s)
+        jw_i64(w, "timeout", d->timeout_s);
+    if (d->copies)
+        jw_i64(w, "copies", d->copies);
+    if (d->at_end_known)
+        jw_str(w, "atEnd", d->pause_at_end ? "pause" : "kill");
+}
+
+static void parts_json(struct jw *w, const struct project *p)
+{
+    jw_arr(w, "variables");
+    for (size_t i = 0; i < p->n_vars; i++) {
+        jw_obj(w, NULL);
+        jw_str(w, "name", p->vars[i].name);
+        jw_bool(w, "secret", p->vars[i].secret);
+        if (p->vars[i].secret)
+            jw_str(w, "last4", p->vars[i].last4);
+        else
+            jw_str(w, "value", p->vars[i].value);
+        jw_end(w);
+    }
+    jw_end(w);
+    jw_arr(w, "presets");
+    for (size_t i = 0; i < p->n_presets; i++) {
+        jw_obj(w, NULL);
+        jw_str(w, "name", p->presets[i].name);
+        jw_str(w, "level", p->presets[i].of_user ? "user" : "project");
+        choice_json(w, &p->presets[i].c);
+        jw_end(w);
+    }
+    jw_end(w);
+}
+
+static void project_json(struct jw *w, const struct cli *c, const struct model *m,
+                         const struct keys_at *at, size_t i, bool all)
+{
+    const struct project *p = &m->projects[i];
+    char when[32];
+
+    jw_obj(w, NULL);
+    jw_str(w, "name", p->name);
+    jw_str(w, "id", p->id);
+    jw_bool(w, "current", i == m->project_at);
+    if (i == m->project_at)
+        jw_str(w, "chosenBy", chosen_by(c, p));
+    jw_i64(w, "sandboxes", (int64_t)live_of(m, p->name));
+    jw_i64(w, "keys", (int64_t)keys_of(at, p->id));
+    if (p->used_at)
+        clock_format_rfc3339(when, sizeof(when), p->used_at);
+    jw_str(w, "usedAt", p->used_at ? when : NULL);
+    if (all) {
+        jw_str(w, "prompt", p->prompt);
+        jw_arr(w, "skills");
+        for (size_t s = 0; p->skills && p->skills[s]; s++)
+            jw_str(w, NULL, p->skills[s]);
+        jw_end(w);
+        jw_obj(w, "defaults");
+        choice_json(w, &p->defaults);
+        jw_end(w);
+        parts_json(w, p);
+    }
+    jw_end(w);
+}
+
+static int open_at(struct cli_app *a, struct cli *c, const char *project, bool change,
+                   struct err *e)
+{
+    int rc;
+
+    if (project) {
+        c->project = project;
+        c->project_source = OPT_FLAG;
+        c->project_folder = NULL; /* named here: no folder's word */
+    }
+    rc = cli_app_open_keys(a, c, false, e);
+    if (rc == 0 && change)
+        rc = app_go_online(a->app, e);
+    return rc;
+}
+
+int cli_projects_ls(struct cli *c)
+{
+    struct cli_table t = {.columns = 6,
+                          .heads = {"PROJECT", "CURRENT BY", "SANDBOXES", "KEYS", "VARIABLES",
+                                    "USED"}};
+    struct buf b = BUF_INIT;
+    struct cli_app a;
+    struct err e = {0};
+    struct jw w;
+
+    if (open_at(&a, c, NULL, false, &e) != 0)
+        return cli_fail(&e);
+    const struct model *m = app_model(a.app);
+    const struct keys_at *at = app_keys(a.app);
+    if (cli_json(c)) {
+        jw_init(&w, &b);
+        jw_arr(&w, NULL);
+        for (size_t i = 0; i < m->n_projects; i++)
+            project_json(&w, c, m, at, i, false);
+        jw_end(&w);
+        puts(buf_str(&b));
+        buf_release(&b);
+    } else if (cli_has(c, CLI_QUIET)) {
+        for (size_t i = 0; i < m->n_projects; i++)
+            puts(m->projects[i].name);
+    } else {
+        for (size_t i = 0; i < m->n_projects; i++)
+            ls_row(&t, c, m, at, i);
+        cli_table_print(&t);
+    }
+    cli_app_close(&a);
+    return CLI_OK;
+}
+
+/* --- show --------------------------------------------------------------------------- */
+
+static void choice_text(const char *lead, const struct project_choice *d)
+{
+    const struct {
+        const char *name, *value;
+    } t[] = {{"tool", d->tool}, {"model", d->model},   {"template", d->template_id},
+             {"repo", d->repo}, {"branch", d->branch}, {"prompt", d->prompt}};
+
+    for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++)
+        if (t[i].value)
+            printf("%s%s = %s\n", lead, t[i].name, t[i].value);
+    if (d->timeout_s)
+        printf("%stimeout = %d\n", lead, d->timeout_s);
+    if (d->at_end_known)
+        printf("%sat_end = %s\n", lead, d->pause_at_end ? "pause" : "kill");
+    if (d->copies)
+        printf("%scopies = %d\n", lead, d->copies);
+}
+
+static void keys_text(const struct keys_at *at, const struct project *p)
+{
+    char mask[16];
+
+    for (size_t i = 0; p->id && at && at->stored && i < at->stored->n; i++) {
+        const struct st_key *k = &at->stored->v[i];
+        if (!str_eq(k->project, p->id) || str_eq(k->provider, ST_VARIABLE))
+            continue;
+        key_row_mask(k, mask);
+        printf("key %s %s\n", k->provider, mask);
+    }
+}
+
+static void show_text(const struct cli *c, const struct model *m, const struct keys_at *at)
+{
+    const struct project *p = model_project(m);
+
+    printf("project %s (%s)%s\n", p->name, chosen_by(c, p),
+           p->id ? "" : ": nothing is stored of it yet");
+    keys_text(at, p);
+    for (size_t i = 0; i < p->n_vars; i++)
+        if (p->vars[i].secret)
+            printf("variable %s (secret, ****%s)\n", p->vars[i].name, p->vars[i].last4);
+        else
+            printf("variable %s=%s\n", p->vars[i].name, p->vars[i].value ? p->vars[i].value : "");
+    choice_text("", &p->defaults);
+    if (p->prompt)
+        printf("prompt = %s\n", p->prompt);
+    for (size_t s = 0; p->skills && p->skills[s]; s++)
+        printf("skill = %s\n", p->skills[s]);
+    for (size_t i = 0; i < p->n_presets; i++) {
+        printf("preset %s (%s)\n", p->presets[i].name, p->presets[i].of_user ? "user" : "project");
+        choice_text("    ", &p->presets[i].c);
+    }
+}
+
+int cli_projects_show(struct cli *c)
+{
+    struct buf b = BUF_INIT;
+    struct cli_app a;
+    struct err e = {0};
+    struct jw w;
+
+    if (open_at(&a, c, c->n_args ? c->args[0] : NULL, false, &e) != 0)
+        return cli_fail(&e);
+    const struct model *m = app_model(a.app);
+    if (cli_json(c)) {
+        jw_init(&w, &b);
+        project_json(&w, c, m, app_keys(a.app), m->project_at, true);
+        puts(buf_str(&b));
+        buf_release(&b);
+    } else if (cli_has(c, CLI_QUIET)) {
+        puts(m->project);
+    } else {
+        show_text(c, m, app_keys(a.app));
+    }
+    cli_app_close(&a);
+    return CLI_OK;
+}
+
+/* --- changes ---------------------------------------------------------------------------- */
+
+static int refused(const struct cli *c)
+{
+    return cli_has(c, CLI_READONLY) ? cli_usage("'projects' changes nothing with --readonly") : 0;
+}
+
+static int finish(struct cli_app *a, const struct cli *c, uint64_t req, const char *done)
+{
+    struct err e = {0};
+    int status = cli_app_wait(a, req, &e) == 0 ? CLI_OK : cli_app_fail(a, &e);
+
+    if (status == CLI_OK && cli_json(c))
+        printf("{\"done\":true}\n");
+    else if (status == CLI_OK)
+        cli_say(c, "%s", done);
+    cli_app_close(a);
+    return status;
+}
+
+int cli_projects_add(struct cli *c)
+{
+    struct cli_app a;
+    struct err e = {0};
+
+    if (refused(c))
+        return CLI_USAGE;
+    if (open_at(&a, c, NULL, true, &e) != 0)
+        return cli_fail(&e);
+    return finish(&a, c, app_project_add(a.app, c->args[0]), "made");
+}
+
+int cli_projects_rename(struct cli *c)
+{
+    struct cli_app a;
+    struct err e = {0};
+
+    if (refused(c))
+        return CLI_USAGE;
+    if (open_at(&a, c, NULL, true, &e) != 0)
+        return cli_fail(&e);
+    return finish(&a, c, app_project_rename(a.app, c->args[0], c->args[1]),
+                  "renamed; its keys, variables, presets and sandboxes go along");
+}
+
+static const struct project *named(const struct model *m, const char *name)
+{
+    for (size_t i = 0; i < m->n_projects; i++)
+        if (str_eq(m->projects[i].name, name))
+            return &m->projects[i];
+    return NULL;
+}
+
+int cli_projects_rm(struct cli *c)
+{
+    struct cli_app a;
+    struct err e = {0};
+
+    if (refused(c))
+        return CLI_USAGE;
+    if (open_at(&a, c, NULL, true, &e) != 0)
+        return cli_fail(&e);
+    const struct project *p = named(app_model(a.app), c->args[0]);
+    size_t keys = p ? keys_of(app_keys(a.app), p->id) : 0;
+    char *q = xasprintf("remove the project %s with %zu key%s, %zu variable%s and its presets?",
+                        c->args[0], keys, keys == 1 ? "" : "s", p ? p->n_vars : 0,
+                        p && p->n_vars == 1 ? "" : "s");
+    bool yes = cli_has(c, CLI_YES) || !p || !p->id, can = yes || cli_can_ask(c);
+    yes = yes || (can && cli_ask(q));
+    free(q);
+    if (yes)
+        return finish(&a, c, app_project_rm(a.app, c->args[0]), "removed");
+    cli_app_close(&a);
+    return can ? CLI_DECLINED
+               : cli_usage("'projects rm' asks first, which is not possible here: give --yes");
+}
+
+int cli_projects_use(struct cli *c)
+{
+    struct cli_app a;
+    struct err e = {0};
+
+    if (refused(c))
+        return CLI_USAGE;
+    if (open_at(&a, c, NULL, true, &e) != 0)
+        return cli_fail(&e);
+    return finish(&a, c, app_project_switch(a.app, c->args[0]),
+                  "current from now on where nothing else is said (--project, CC_TUI_PROJECT, "
+                  "a .cc-tui)");
+}
+
+/* --- settings ----------------------------------------------------------------------------- */
+
+static void put(char **field, const char *value)
+{
+    free(*field);
+    *field = *value ? xstrdup(value) : NULL;
+}
+
+static int put_prompt(struct project *p, const char *value, struct err *e)
+{
+    char *text = *value == '@' ? fs_read(value + 1, LIM_MESSAGE_BYTES, false, NULL, e)
+                               : cli_text_arg(value, e);
+
+    if (!text)
+        return e->code;
+    put(&p->prompt, text);
+    free(text);
+    return 0;
+}
+
+/* Absolute: the folder may be another one later. An empty one takes all away. */
+static int put_skill(struct project *p, const char *value, struct err *e)
+{
+    char *path = *value ? realpath(value, NULL) : NULL;
+    size_t n = 0;
+
+    if (*value && !path)
+        return err_sys(e, 0, "the skill '%.200s' cannot be found", value);
+    while (p->skills && p->skills[n])
+        n++;
+    for (size_t i = 0; !path && i < n; i++)
+        free(p->skills[i]);
+    if (!path) {
+        free(p->skills);
+        p->skills = NULL;
+        return 0;
+    }
+    p->skills = xrealloc(p->skills, (n + 2) * sizeof(*p->skills));
+    p->skills[n] = path;
+    p->skills[n + 1] = NULL;
+    return 0;
+}
+
+static int put_time(struct project *p, const char *value, struct err *e)
+{
+    int64_t s = 0;
+
+    if (*value && (!str_to_seconds(value, &s) || s < 1 || s > LIM_TIMEOUT_MAX_S))
+        return err_set(e, ERR_INVALID, "timeout is a time such as 90, 15m or 1h30m, at most %d s, "
+                       "not '%.60s'", LIM_TIMEOUT_MAX_S, value);
+    p->defaults.timeout_s = (int)s;
+    return 0;
+}
+
+static int put_end(struct project *p, const char *value, struct err *e)
+{
+    bool pause = str_eq(value, "pause");
+
+    if (*value && !pause && !str_eq(value, "kill"))
+        return err_set(e, ERR_INVALID, "at_end is pause or kill, not '%.60s'", value);
+    p->defaults.at_end_known = *value != '\0';
+    p->defaults.pause_at_end = pause;
+    return 0;
+}
+
+static int put_setting(struct project *p, const char *arg, struct err *e)
+{
+    static const char *const names[] = {"tool",   "model",  "template", "repo", "branch",
+                                        "prompt", "skill", "timeout",  "at_end"};
+    char **texts[] = {&p->defaults.tool, &p->defaults.model, &p->defaults.template_id,
+                      &p->defaults.repo, &p->defaults.branch};
+    const size_t n = sizeof(names) / sizeof(names[0]), n_texts = sizeof(texts) / sizeof(texts[0]);
+    const char *eq = strchr(arg, '=');
+    size_t len = eq ? (size_t)(eq - arg) : 0, at = 0;
+
+    while (at < n && !(strlen(names[at]) == len && strncmp(names[at], arg, len) == 0))
+        at++;
+    if (at == n)
+        return err_set(e, ERR_INVALID, "a setting is tool, model, template, repo, branch, timeout, "
+                       "at_end, prompt or skill with =VALUE, not '%.60s'; variables go by cc-tui "
+                       "projects env", arg);
+    if (at < n_texts) {
+        put(texts[at], eq + 1);
+        return 0;
+    }
+    if (at == n_texts)
+        return put_prompt(p, eq + 1, e);
+    if (at == n_texts + 1)
+        return put_skill(p, eq + 1, e);
+    return at == n_texts + 2 ? put_time(p, eq + 1, e) : put_end(p, eq + 1, e);
+}
+
+int cli_projects_set(struct cli *c)
+{
+    struct project p;
+    struct cli_app a;
+    struct err e = {0};
+    int rc = 0;
+
+    if (refused(c))
+        return CLI_USAGE;
+    if (open_at(&a, c, c->args[0], true, &e) != 0)
+        return cli_fail(&e);
+    project_copy(&p, model_project(app_model(a.app)));
+    for (int i = 1; i < c->n_args && rc == 0; i++)
+        rc = put_setting(&p, c->args[i], &e);
+    uint64_t req = rc == 0 ? app_project_set(a.app, &p) : 0;
+    project_release(&p);
+    if (rc == 0)
+        return finish(&a, c, req, "set");
+    cli_app_close(&a);
+    return cli_fail(&e);
+}
+
+/* --- variables ------------------------------------------------------------------------------ */
+
+static int one_variable(struct cli_app *a, const struct cli *c, const char *arg, struct err *e)
+{
+    const char *eq = strchr(arg, '=');
+    char *name = eq ? xstrndup(arg, (size_t)(eq - arg)) : xstrdup(arg);
+    bool undo = cli_has(c, CLI_UNDO);
+    int rc;
+
+    if (!eq == undo)
+        rc = cli_app_wait(a, app_project_var(a->app, name, undo ? NULL : eq + 1), e);
+    else
+        rc = err_set(e, ERR_INVALID, undo ? "'--undo' wants names of variables alone, not '%.60s'"
+                                          : "a variable is NAME=VALUE, not '%.60s'; secret ones go "
+                                            "by cc-tui projects secret", arg);
+    free(name);
+    return rc;
+}
+
+int cli_projects_env(struct cli *c)
+{
+    struct cli_app a;
+    struct err e = {0};
+    int status = CLI_OK;
+
+    if (refused(c))
+        return CLI_USAGE;
+    if (open_at(&a, c, c->args[0], true, &e) != 0)
+        return cli_fail(&e);
+    for (int i = 1; i < c->n_args && status == CLI_OK; i++)
+        if (one_variable(&a, c, c->args[i], &e) != 0)
+            status = cli_app_fail(&a, &e);
+    if (status == CLI_OK && cli_json(c))
+        printf("{\"done\":true}\n");
+    else if (status == CLI_OK)
+        cli_say(c, "%s", cli_has(c, CLI_UNDO) ? "removed" : "set; sandboxes made from now on get it");
+    cli_app_close(&a);
+    return status;
+}
+
+/* Without the line's end: what people type and commands print has one. */
+static struct secret *value_of(struct secret *take)
+{
+    const char *p = take ? secret_value(take) : NULL;
+    size_t n = take ? secret_len(take) : 0;
+    struct secret *s;
+
+    if (n && p[n - 1] == '\n')
+        n--;
+    if (n && p[n - 1] == '\r')
+        n--;
+    s = take ? secret_new(p, n) : NULL;
+    secret_free(take);
+    return s;
+}
+
+int cli_projects_secret(struct cli *c)
+{
+    struct cli_app a;
+    struct err e = {0};
+    struct secret *s = NULL;
+    char *prompt;
+
+    if (refused(c))
+        return CLI_USAGE;
+    if (c->n_args > 2 || strchr(c->args[1], '='))
+        return cli_refuse_secret_argument(c, 1, "projects secret PROJECT NAME");
+    if (!cli_has(c, CLI_UNDO)) {
+        prompt = xasprintf("value of %s (not shown): ", c->args[1]);
+        s = value_of(cli_secret_from(c, prompt, &e));
+        free(prompt);
+        if (!s)
+            return cli_fail(&e);
+        if (memchr(secret_value(s), '\0', secret_len(s)) || !secret_len(s)) {
+            secret_free(s);
+            return cli_usage("no value was given, or it holds a NUL byte; nothing is stored");
+        }
+    }
+    int rc = open_at(&a, c, c->args[0], true, &e);
+    if (rc == 0 && s && app_vault_by_passphrase(a.app) && cli_app_unlock(&a, &e) != 0) {
+        rc = e.code;
+        cli_app_close(&a);
+    }
+    if (rc != 0) {
+        secret_free(s);
+        return cli_fail(&e);
+    }
+    return finish(&a, c, s ? app_project_secret(a.app, c->args[1], s)
+                           : app_project_var(a.app, c->args[1], NULL),
+                  s ? "stored, sealed; agents started from now on get it" : "removed");
+}
