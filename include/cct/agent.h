@@ -55,6 +55,7 @@ struct agent_adapter {
     bool echoes;       /* the stream itself shows that a message was taken in;
                           else delivery is read from the runner's `taken` file */
     bool pty;          /* runs on a pty (raw text tools) */
+    const char *hello; /* line that each new process gets first; NULL: none */
     void *(*state_new)(void);
     void (*state_free)(void *state);
     /* One whole line (without its LF); with `pty` any piece of the stream. */

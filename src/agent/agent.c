@@ -315,7 +315,8 @@ static void end_open_turn(struct agent_dec *d, int code, int sig, const char *wo
     /* a caller that knows of one of these sent it: somebody wanted the end */
     if (sig == SIGINT || sig == SIGTERM) {
         te.outcome = AGENT_INTERRUPTED;
-        own = words ? xstrdup(words) : end_text(code, sig);
+        if (sig != SIGINT) /* that is the user's word, and no news */
+            own = words ? xstrdup(words) : end_text(code, sig);
     } else {
         te.outcome = AGENT_FAILED;
         te.http_status = http_status;

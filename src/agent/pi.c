@@ -360,6 +360,7 @@ const struct agent_adapter agent_pi = {
     .state_free = pi_free,
     .line = pi_line,
     .end = pi_end,
+    .hello = "{\"id\":\"hello\",\"type\":\"get_state\"}\n", /* tells its session's id */
     .encode_message = pi_message,
     .encode_interrupt = pi_interrupt,
     .encode_answer = pi_answer,

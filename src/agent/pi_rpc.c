@@ -123,8 +123,9 @@ void pi_asks_close(struct pi *p, struct agent_dec *d)
 
 int pi_message(const char *text, size_t len, struct buf *out, struct err *e)
 {
+    /* in the middle of a turn it waits for the end; without the word it would be refused */
     return agent_line_message("{\"id\":\"prompt\",\"type\":\"prompt\",\"message\":", text, len,
-                              "}", out, e);
+                              ",\"streamingBehavior\":\"followUp\"}", out, e);
 }
 
 int pi_steer(const char *text, size_t len, struct buf *out, struct err *e)

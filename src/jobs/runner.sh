@@ -240,6 +240,7 @@ attend() { # mode
     exec 4<>wake 7<.run
     if [ "$1" = persistent ]; then
         exec 5>in
+        [ ! -e hello ] || cat hello >&5
         while :; do
             exec 8<>.feed 6<.feed 8>&-
             ( exec 6<&- 7<&-; feed )

@@ -224,6 +224,10 @@ static void on_tail_start(void *ctx, int pid)
     if (s->out.agent == AG_UNKNOWN || s->out.agent == AG_STARTING || s->out.agent == AG_NONE ||
         s->out.agent == AG_EXITED || s->out.agent == AG_FAILED)
         s->out.agent = AG_IDLE; /* it lives and said nothing yet */
+    if (s->ad->mode == AGENT_ONE_RUN && session_probe_running(&s->fo.p)) {
+        s->out.agent = AG_WORKING; /* some say nothing before they are done */
+        session_turn_run(s, s->fo.p.last.message, s->fo.p.last.offset);
+    }
     session_ask_ready(s);
     session_agent(s, s->out.agent);
     session_provision_alive(s);

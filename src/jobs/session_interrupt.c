@@ -43,7 +43,8 @@ static void on_signalled(void *ctx, const struct envd_run_result *r)
 static void signal_group(void *ctx)
 {
     struct session *s = ctx;
-    const char *args[] = {s->dir, NULL};
+    bool one_run = s->ad->mode == AGENT_ONE_RUN;
+    const char *args[] = {s->dir, one_run ? SESSION_MODE_ONE_RUN : SESSION_MODE_PERSISTENT, NULL};
 
     s->re.int_timer = 0;
     s->re.int_call = session_sh(s, session_sigint_script, args, CALL_MS, on_signalled, s);

@@ -79,7 +79,7 @@ void session_look_ends(struct session *s)
         if (e->run <= s->fo.runs_done || e->offset > s->out.pos)
             continue;
         s->fo.runs_done = e->run;
-        session_out_exit(s, e->code);
+        session_out_exit(s, e);
     }
 }
 

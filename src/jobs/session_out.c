@@ -20,6 +20,9 @@
 #define BATCH_ITEMS 1000 /* a message with so many does not wait */
 #define ROW_MS 250
 #define STORE_RETRY_MS 15000
+#define RUN_PLACES 64u /* for the events that stand at the end of a run */
+#define RUN_ENDS 32u   /* the first of them are its messages */
+#define MAX_RUNS (1u << 25)
 
 static void flush_due(void *ctx);
 
@@ -308,22 +311,51 @@ static void follow_state(struct session *s, const struct agent_event *ev)
     }
 }
 
-/* A run of a one-run tool that ended well is no news: the turn's end said it. */
-static bool is_noise(const struct session *s, const struct agent_event *ev)
+/* Where the messages and the end of a run stand among those of others at the same byte. */
+static uint32_t run_index(uint64_t run)
 {
-    return ev->kind == AGENT_EXIT && s->ad->mode == AGENT_ONE_RUN && ev->exit_code == 0;
+    return SESSION_ECHO_INDEX + (run ? (uint32_t)((run - 1) % MAX_RUNS) * RUN_PLACES : 0);
+}
+
+/* How a run of a one-run tool ended is no news when its turn's end was told. */
+static bool is_noise(struct session *s, const struct agent_event *ev)
+{
+    bool told = s->out.turn_told;
+
+    if (ev->kind == AGENT_TURN_BEGIN || ev->kind == AGENT_EXIT)
+        s->out.turn_told = false;
+    if (ev->kind == AGENT_TURN_END)
+        s->out.turn_told = true;
+    return ev->kind == AGENT_EXIT && s->ad->mode == AGENT_ONE_RUN && (ev->exit_code == 0 || told);
+}
+
+/* Runs that print nothing all end at one byte: each end stands behind its own message and
+ * before the next one. An interrupted run that never told of a turn was one all the same. */
+static void place_exit(struct session *s, struct agent_event *ev)
+{
+    if (!s->out.exit_run || s->ad->mode != AGENT_ONE_RUN)
+        return;
+    if (ev->kind == AGENT_EXIT && ev->signal == SIGINT && !s->out.turn_told) {
+        ev->kind = AGENT_TURN_END;
+        ev->outcome = AGENT_INTERRUPTED;
+        ev->error_class = AGENT_ERR_NONE;
+        ev->text = NULL;
+    }
+    ev->index = run_index(s->out.exit_run) + RUN_ENDS + s->out.exit_n++;
 }
 
 void session_out_event(void *ctx, const struct agent_event *from)
 {
     struct session *s = ctx;
     struct agent_event ev = *from;
-    bool noise = is_noise(s, &ev);
+    bool noise;
     const char *key;
 
     /* what a run was given is known from its begin (session_turn_run) */
     if (ev.kind == AGENT_USER_ECHO && s->ad->mode == AGENT_ONE_RUN)
         return;
+    place_exit(s, &ev);
+    noise = is_noise(s, &ev);
     ev.raw_line += s->out.line_base;
     if (ev.kind == AGENT_TURN_BEGIN)
         s->out.turn_line = ev.raw_line - 1;
@@ -358,7 +390,7 @@ void session_out_echo(struct session *s, uint64_t at, const char *text, const ch
     /* several may come before the next byte */
     s->out.echo_n = s->out.echo_at == at + 1 ? s->out.echo_n + 1 : 0;
     s->out.echo_at = at + 1;
-    ev.index = SESSION_ECHO_INDEX + s->out.echo_n;
+    ev.index = run_index(s->ad->mode == AGENT_ONE_RUN ? s->fo.p.last.run : 0) + s->out.echo_n;
     ev.text = (char *)text;
     ev.time_ms = clock_wall_ms();
     keep_event(s, &ev);
@@ -481,13 +513,19 @@ void session_out_feed(struct session *s, const char *data, size_t len)
         session_timer(s, &o->flush_timer, FLUSH_MS, flush_due);
 }
 
-void session_out_exit(struct session *s, int code)
+/* Its stderr is told only where it is this run's. */
+void session_out_exit(struct session *s, const struct session_run_end *e)
 {
     /* CLIs end with all kinds of status at a SIGINT of ours */
-    bool ours = s->sigint_sent && (code == 130 || agent_dec_busy(s->out.dec));
-    int sig = ours ? SIGINT : 0;
+    bool ours = s->sigint_sent && (e->code == 130 || agent_dec_busy(s->out.dec));
+    bool noted = e->interrupted && s->ad->mode == AGENT_ONE_RUN;
+    int sig = ours || noted ? SIGINT : 0;
 
     s->sigint_sent = false;
-    agent_dec_exit(s->out.dec, code, sig, s->fo.p.err_tail);
+    s->out.exit_run = e->run;
+    s->out.exit_n = 0;
+    agent_dec_exit(s->out.dec, e->code, sig, s->fo.p.err_run == e->run ? s->fo.p.err_tail : NULL);
+    s->out.exit_run = 0;
+    s->out.turn_told = false;
     session_out_flush(s);
 }

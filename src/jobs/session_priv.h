@@ -42,9 +42,10 @@ struct session_run_end {
     uint64_t run;    /* its number, from 1 */
     uint64_t offset; /* size of out.log when the run ended */
     int code;        /* -1: lost */
+    bool interrupted; /* by us, with a signal */
 };
 struct session_run_line { /* of the file runs */
-    bool start;           /* else an end */
+    bool start, interrupt; /* else an end */
     uint64_t run, offset, err_offset;
     int code;         /* of an end; -1: lost */
     char message[80]; /* of a start: its id, or "-" */
@@ -66,6 +67,8 @@ struct session_probe {
     bool diskfull;
     uint64_t cut_at; /* offset of the cap's mark in out.log, 0 = not cut */
     char *home, *error, *err_tail;
+    uint64_t err_run, interrupted; /* runs: whose err_tail is; last one that we interrupted */
+    struct session_run_line last;  /* start of the last run; run 0: none */
     char *sum; /* of the range asked for, as cksum prints it */
     ARR(struct session_run_end) ends;
 };
@@ -78,9 +81,10 @@ extern const char session_place_script[];   /* $1 = folder, $2 = skills' folder 
 extern const char session_checkout_script[]; /* $1 = url, $2 = branch or "", $3 = folder */
 extern const char session_await_script[];   /* $1 = folder, $2 = runs before, $3 = mode */
 extern const char session_taken_script[];   /* $1 = folder, $2 = begin of a message id */
-extern const char session_sigint_script[];  /* $1 = folder */
+extern const char session_sigint_script[];  /* $1 = folder, $2 = mode */
 void session_probe_parse(struct session_probe *p, const char *text, size_t len);
 void session_probe_release(struct session_probe *p);
+bool session_probe_running(const struct session_probe *p); /* the last run has not ended */
 /* 'it'\''s' */
 void session_quote(struct buf *out, const char *word);
 /* cli.sh: cd home, exec the words; command: that one by sh -c instead; driver: the
@@ -187,6 +191,9 @@ struct out {
     unsigned fresh_from; /* n_sent when the run was opened: earlier answers are history */
     uint64_t flush_timer, row_timer, items_timer;
     bool row_dirty;
+    bool turn_told;      /* its end came, the end of its run has not yet */
+    uint64_t exit_run;   /* whose end is being decoded */
+    uint32_t exit_n;
     enum sb_agent agent; /* as decoded; the row follows it */
     char *last_line, *agent_session;
     struct usage_sum sum;       /* over all runs of the session */
@@ -427,7 +434,7 @@ void session_out_init(struct session *s);
 void session_out_release(struct session *s);
 void session_out_close(struct session *s); /* forget the run; open it again later */
 void session_out_feed(struct session *s, const char *data, size_t len);
-void session_out_exit(struct session *s, int code);
+void session_out_exit(struct session *s, const struct session_run_end *e);
 void session_out_flush(struct session *s);
 /* An event of our own between two bytes of the log, stored with it. */
 void session_out_echo(struct session *s, uint64_t at, const char *text, const char *key);

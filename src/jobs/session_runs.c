@@ -25,6 +25,7 @@ static void on_stderr(void *ctx, const struct envd_result *r)
     s->fo.runs_call = 0;
     free(s->fo.p.err_tail);
     s->fo.p.err_tail = r->err.code ? NULL : xstrndup(r->body, r->len);
+    s->fo.p.err_run = s->fo.runs_end.run;
     end_run(s, &s->fo.runs_end);
 }
 
@@ -37,18 +38,27 @@ static void use_line(struct session *s, const char *line)
 
     if (!session_run_line(&r, line))
         return;
+    if (r.interrupt) {
+        s->fo.p.interrupted = r.run;
+        return;
+    }
     if (r.start) {
+        s->fo.p.last = r;
         session_turn_run(s, r.message, r.offset);
         session_agent(s, AG_WORKING);
         return;
     }
-    e = (struct session_run_end){r.run, r.offset, r.code};
+    e = (struct session_run_end){
+        .run = r.run, .offset = r.offset, .code = r.code,
+        .interrupted = r.run == s->fo.p.interrupted};
     if (r.code == 0 || s->fo.runs_call) {
         end_run(s, &e);
         return;
     }
     s->fo.runs_end = e;
-    from = r.err_offset > LIM_STDERR_TAIL ? r.err_offset - LIM_STDERR_TAIL : 0;
+    from = r.run == s->fo.p.last.run ? s->fo.p.last.err_offset : 0;
+    if (r.err_offset > from + LIM_STDERR_TAIL)
+        from = r.err_offset - LIM_STDERR_TAIL;
     path = session_path(s, SESSION_ERR_LOG);
     s->fo.runs_call = envd_read(s->envd, path, from, LIM_STDERR_TAIL, on_stderr, s);
     free(path);

@@ -40,9 +40,12 @@ const char session_probe_script[] =
     "sed -n 's/^out /cut /p' " SESSION_CUT " 2>/dev/null\n"
     "[ -e " SESSION_RUNS " ] && echo \"runs $(wc -c <" SESSION_RUNS ")\"\n"
     "echo \"starts $(grep -c '^run [0-9]* start ' " SESSION_RUNS " 2>/dev/null)\"\n"
-    "grep '^run [0-9]* exit ' " SESSION_RUNS " 2>/dev/null | tail -n 200\n"
+    "l=$(grep '^run [0-9]* start ' " SESSION_RUNS " 2>/dev/null | tail -n 1)\n"
+    "echo \"$l\"\n"
+    "grep -E '^run [0-9]+ (exit|interrupt) ' " SESSION_RUNS " 2>/dev/null | tail -n 300\n"
+    "e=${l##*err-offset } e=${e%% *}\n"
     "echo err\n"
-    "tail -c 4096 " SESSION_ERR_LOG " 2>/dev/null\n"
+    "tail -c +$((${e:-0} + 1)) " SESSION_ERR_LOG " 2>/dev/null | tail -c 4096\n"
     "exit 0\n";
 
 const char session_sum_script[] = "tail -c +$(($2 + 1)) \"$1\" | head -c $3 | cksum\n";
@@ -123,12 +126,31 @@ const char session_taken_script[] =
     "[ -e " SESSION_EXIT " ] && r=\"$r exit\"\n"
     "echo \"$r\"\n";
 
-/* The number alone may be somebody else's by now: the start time decides. */
-const char session_sigint_script[] = "cd \"$1\" && read -r p t <" SESSION_CLI_PID " || exit 3\n"
-                                     "read -r st <\"/proc/$p/stat\" || exit 3\n"
-                                     "st=${st##*\\)}; set -f; set -- $st; set +f\n"
-                                     "[ \"${20}\" = \"$t\" ] || exit 3\n"
-                                     "kill -INT \"-$p\"\n";
+/* The number alone may be somebody else's by now: the start time decides. A run that takes
+ * no notice is ended; a process for all messages is not, its own shell must live on. What
+ * we did is written down first, for whoever reads the run's end. */
+const char session_sigint_script[] =
+    "is_it() {\n"
+    "  { read -r st <\"/proc/$p/stat\"; } 2>/dev/null || return 1\n"
+    "  st=${st##*\\)}; set -f; set -- $st; set +f\n"
+    "  [ \"${20}\" = \"$t\" ] && [ \"$1\" != Z ]\n"
+    "}\n"
+    "cd \"$1\" && read -r p t <" SESSION_CLI_PID " && is_it || exit 3\n"
+    "n=$(grep '^run [0-9]* start ' " SESSION_RUNS " | tail -n 1)\n"
+    "n=${n#run }\n"
+    "echo \"run ${n%% *} interrupt $(date +%s)000\" >>" SESSION_RUNS "\n"
+    "kill -INT \"-$p\"\n"
+    "[ \"$2\" = " SESSION_MODE_ONE_RUN " ] || exit 0\n"
+    "for sig in TERM KILL; do\n"
+    "  i=0\n"
+    "  while [ $i -lt 30 ]; do\n"
+    "    is_it || exit 0\n"
+    "    sleep 0.1 2>/dev/null || { sleep 1; i=$((i + 9)); }\n"
+    "    i=$((i + 1))\n"
+    "  done\n"
+    "  kill -$sig \"-$p\"\n"
+    "done\n"
+    "exit 0\n";
 
 /* --- the probe's answer ---------------------------------------------------------- */
 
@@ -159,10 +181,15 @@ bool session_run_line(struct session_run_line *r, const char *line)
     const char *what = word_at(line, 2), *id = strstr(line, " message ");
 
     memset(r, 0, sizeof(*r));
-    r->start = str_starts(what, "start ");
-    if (!str_starts(line, "run ") || !off || (!r->start && !str_starts(what, "exit ")))
+    if (!str_starts(line, "run "))
         return false;
     r->run = number(word_at(line, 1));
+    r->interrupt = str_starts(what, "interrupt ");
+    if (r->interrupt)
+        return true;
+    r->start = str_starts(what, "start ");
+    if (!off || (!r->start && !str_starts(what, "exit ")))
+        return false;
     r->offset = number(off + strlen(" out-offset "));
     r->err_offset = err ? number(err + strlen(" err-offset ")) : 0;
     if (!r->start) {
@@ -180,8 +207,20 @@ static void parse_run(struct session_probe *p, const char *line)
 {
     struct session_run_line r;
 
-    if (session_run_line(&r, line) && !r.start)
-        *ARR_PUSH(&p->ends) = (struct session_run_end){r.run, r.offset, r.code};
+    if (!session_run_line(&r, line))
+        return;
+    if (r.start)
+        p->last = r;
+    else if (r.interrupt)
+        p->interrupted = r.run;
+    else
+        *ARR_PUSH(&p->ends) = (struct session_run_end){
+            .run = r.run, .offset = r.offset, .code = r.code, .interrupted = r.run == p->interrupted};
+}
+
+bool session_probe_running(const struct session_probe *p)
+{
+    return p->last.run && (!p->ends.n || p->ends.v[p->ends.n - 1].run < p->last.run);
 }
 
 static void parse_line(struct session_probe *p, const char *l)
@@ -237,6 +276,7 @@ void session_probe_parse(struct session_probe *p, const char *text, size_t len)
         at += nl ? n + 1 : n;
         if (str_eq(line, "err")) {
             p->err_tail = xstrndup(at, (size_t)(end - at));
+            p->err_run = p->last.run;
             at = end;
         } else {
             parse_line(p, line);

@@ -4,6 +4,7 @@
 
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -269,7 +270,10 @@ static void end_turn(struct session *s, const struct agent_event *ev)
 {
     const char *text = s->answer.len ? buf_str(&s->answer) : ev->text;
     bool well = s->ad->mode == AGENT_ONE_RUN && ev->exit_code == 0 && !ev->signal;
-    int outcome = ev->kind != AGENT_EXIT ? (int)ev->outcome : well ? AGENT_OK : AGENT_FAILED;
+    int outcome = ev->kind != AGENT_EXIT  ? (int)ev->outcome
+                  : well                  ? AGENT_OK
+                  : ev->signal == SIGINT ? AGENT_INTERRUPTED
+                                          : AGENT_FAILED;
 
     if (outcome != AGENT_OK && ev->text && *ev->text)
         text = ev->text;

@@ -196,6 +196,8 @@ void session_upload(struct session *s)
         upload(s, SESSION_SHELL_DRIVER, driver_sh, sizeof(driver_sh));
     if (s->ad->pty)
         upload(s, SESSION_PTY, "", 0);
+    if (s->ad->hello)
+        upload(s, SESSION_HELLO, s->ad->hello, strlen(s->ad->hello));
     upload_choices(s);
     buf_release(&text);
     one_is_there(s);

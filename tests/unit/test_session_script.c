@@ -202,8 +202,8 @@ static void look_at_an_ended_session(void **state)
     put("cut", "err 55\nout 8\n");
     put("runs", "run 1 start 5 out-offset 0 err-offset 0 message - keeper 1-1\n"
                 "run 1 exit lost 6 out-offset 4 err-offset 0\n\nnonsense\n"
-                "run 2 start 7 out-offset 4 err-offset 0 message - keeper 1-2\n"
-                "run 2 exit 143 8 out-offset 10 err-offset 21\nrun 3 exi");
+                "run 2 start 7 out-offset 4 err-offset 6 message - keeper 1-2\n"
+                "run 2 interrupt 7\nrun 2 exit 143 8 out-offset 10 err-offset 21\nrun 3 exi");
     out = xasprintf("%s/.cc-tui/s1/keeper", home);
     assert_int_equal(symlink("1-1", out), 0);
     free(out);
@@ -220,7 +220,10 @@ static void look_at_an_ended_session(void **state)
     assert_int_equal(p.ends.v[0].offset, 4);
     assert_int_equal(p.ends.v[1].run, 2);
     assert_int_equal(p.ends.v[1].code, 143);
-    assert_string_equal(p.err_tail, "first\nerr\nlast words\n");
+    assert_true(!p.ends.v[0].interrupted && p.ends.v[1].interrupted);
+    assert_false(session_probe_running(&p));
+    assert_string_equal(p.err_tail, "err\nlast words\n"); /* of the last run alone */
+    assert_int_equal(p.err_run, 2);
     session_probe_release(&p);
     free(out);
 }

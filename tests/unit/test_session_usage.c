@@ -45,6 +45,7 @@ struct work {
     int64_t epoch;
     const char *text; /* to be fed */
     int code;         /* and how its process ends; -2: it does not */
+    uint64_t runs;    /* so far */
     int64_t in, out;  /* wanted */
     double cost;
 };
@@ -75,9 +76,11 @@ static void do_feed(void *ctx)
     struct work *w = ctx;
     struct session *s = session_of(&w->b->j, w->row);
 
+    struct session_run_end end = {.run = ++w->runs, .offset = s->out.pos, .code = w->code};
+
     session_out_feed(s, w->text, strlen(w->text));
     if (w->code != -2)
-        session_out_exit(s, w->code);
+        session_out_exit(s, &end);
     session_out_flush(s);
 }
 

@@ -55,6 +55,9 @@
 /* There (content ignored): persistent CLI on a pty, its messages on fd 3, stdin
  * from /dev/null; out.log is the terminal's output. */
 #define SESSION_PTY "pty"
+/* Bytes that each process of a persistent CLI gets before its first message; few, so that
+ * they fit into a pipe. */
+#define SESSION_HELLO "hello"
 
 /* Choices of the one who made it; cli.sh reads them, so that a CLI that is started again has
  * them too. One line each, absent when nothing was chosen. */
@@ -91,7 +94,9 @@
 /* Two lines per run, appended:
  *   run <n> start <ms> out-offset <bytes> err-offset <bytes> message <id|-> keeper <pid-ticks>
  *   run <n> exit <code|lost> <ms> out-offset <bytes> err-offset <bytes>
- * The exit line's offsets are the complete logs' sizes. Readers ignore further words. */
+ * The exit line's offsets are the complete logs' sizes. Readers ignore further words. Who
+ * sends SIGINT to a run notes it between the two, written by the client:
+ *   run <n> interrupt <ms> */
 #define SESSION_RUNS "runs"
 #define SESSION_KEEPER "keeper"        /* symlink to "<pid>-<start ticks>" of the keeper: alive if
                                         * field 22 of /proc/<pid>/stat is the same, state not Z */
