@@ -73,6 +73,14 @@ struct app_create {
                                 tool's policy */
     const char *const *skills;      /* folders and files here, cct/jobs/skills.h; or NULL */
     int copies;              /* 0 = 1; see app_create_copies() */
+    const struct app_pair *pair; /* two agents take turns at `prompt`; tool is not asked for */
+};
+/* A role's tool, model (NULL: the tool's own) and instructions (NULL: ours). */
+struct app_pair {
+    struct {
+        const char *tool, *model, *prompt;
+    } side[2]; /* enum pair_role, cct/model/pair.h */
+    int rounds; /* 0 = the usual number */
 };
 enum { APP_COPIES_MAX = 20 };
 /* What is wrong with it, before anything is spent: 0, or ERR_INVALID / ERR_AUTH ... with the
@@ -109,6 +117,10 @@ uint64_t app_answer(struct app *a, uint64_t sandbox, const char *question, int c
 uint64_t app_interrupt(struct app *a, uint64_t sandbox);
 /* Start the agent again in a live VM (CLI's own resume where it has one). */
 uint64_t app_restart_agent(struct app *a, uint64_t sandbox);
+/* Stop, resume, accept or reject the pair in a sandbox: PAIR_STOP .. PAIR_REJECT. rounds: of
+ * a resume, so many more; note: why it is rejected. How a pair stands is in its sandbox's
+ * row; it works as long as somebody follows it. */
+uint64_t app_pair_do(struct app *a, uint64_t sandbox, int kind, int rounds, const char *note);
 uint64_t app_kill(struct app *a, uint64_t sandbox);
 /* By E2B id for ones that are only in the list (headless). */
 uint64_t app_set_timeout(struct app *a, uint64_t sandbox, int seconds_from_now);

@@ -51,6 +51,11 @@ int cli_exit_of(int err_code);
     X(ENV, "env", 'e', "NAME=VALUE", "variable in the sandbox; may be repeated")               \
     X(PROMPT, "prompt", 'p', "TEXT|-", "first message to the agent; - reads stdin")            \
     X(WAIT, "wait", 'w', "", "wait for the answer")                                            \
+    X(DESIGNER, "designer", 0, "TOOL[:MODEL]", "agent that does the work of a pair")           \
+    X(CHECKER, "checker", 0, "TOOL[:MODEL]", "agent that judges it")                           \
+    X(DESIGNER_PROMPT, "designer-prompt", 0, "FILE", "instructions of the designer, for ours") \
+    X(CHECKER_PROMPT, "checker-prompt", 0, "FILE", "instructions of the checker, for ours")    \
+    X(ROUNDS, "rounds", 0, "N", "work and check at most so often")                             \
     X(FOLLOW, "follow", 'f', "", "go on with what comes")                                      \
     X(RAW, "raw", 0, "", "the exact bytes, on a terminal too")                                 \
     X(SYSTEM, "system", 0, "", "the log of the sandbox's system, not of the agent")            \
@@ -101,6 +106,21 @@ _Static_assert(CLI_FLAG_COUNT <= 64, "a set of flags is one number");
       CLI_BIT(WAIT) | CLI_BIT(NOW) | CLI_BIT(ALL) | CLI_BIT(DRY_RUN),                          \
       "send a message to the agent; --wait prints the answer. To several, or with --all to "   \
       "all of the project: {name} {branch} {project} in it are each one's own")                                 \
+    X(PAIR, cli_pair, "pair", "", "--designer TOOL --checker TOOL --prompt TEXT", 0, 0,        \
+      CLI_BIT(DESIGNER) | CLI_BIT(CHECKER) | CLI_BIT(DESIGNER_PROMPT) |                        \
+          CLI_BIT(CHECKER_PROMPT) | CLI_BIT(ROUNDS) | CLI_BIT(PROMPT) | CLI_BIT(TEMPLATE) |    \
+          CLI_BIT(TIMEOUT) | CLI_BIT(NAME) | CLI_BIT(ENV) | CLI_BIT(WAIT) | CLI_BIT(DRY_RUN),  \
+      "two agents take turns in one new sandbox: one works, one checks, until it passes")      \
+    X(PAIR_STOP, cli_pair_stop, "pair stop", "", "SANDBOX", 1, 1, CLI_NONE,                    \
+      "end its turn and begin no further one")                                                 \
+    X(PAIR_RESUME, cli_pair_resume, "pair resume", "", "SANDBOX", 1, 1,                        \
+      CLI_BIT(ROUNDS) | CLI_BIT(WAIT), "go on, with --rounds for so many more")                \
+    X(PAIR_ACCEPT, cli_pair_accept, "pair accept", "", "SANDBOX", 1, 1, CLI_NONE,              \
+      "the work passes, whatever the checker says")                                            \
+    X(PAIR_REJECT, cli_pair_reject, "pair reject", "", "SANDBOX [WHY|-]", 1, 2, CLI_BIT(WAIT), \
+      "the work does not pass: one more round")                                                \
+    X(PAIR_WAIT, cli_pair_wait, "pair wait", "", "SANDBOX", 1, 1, CLI_NONE,                    \
+      "follow a pair to its end; the exit status is 0 when it passed")                         \
     X(LOGS, cli_logs, "logs", "lg log", "SANDBOX", 1, 1,                                       \
       CLI_BIT(FOLLOW) | CLI_BIT(RAW) | CLI_BIT(SYSTEM), "print what the agent put out")        \
     X(EXPORT, cli_export, "export", "", "SANDBOX [FILE]", 1, 2, CLI_NONE,                      \

@@ -36,6 +36,7 @@ enum st_type {
     ST_RAW,            /* raw bytes from an offset */
     ST_MESSAGE,        /* one message (added, claimed, changed); msg.id 0: none */
     ST_MESSAGES,
+    ST_PAIR,           /* a pair, or NULL; msg: of its present turn, id 0: none */
     ST_LEASE,          /* got: ours until now + ttl */
     ST_INTENTS,        /* open kill intents */
     ST_EVLOG,          /* lines of the events pane */
@@ -156,7 +157,7 @@ void st_keys_free(struct st_keys *k);
 struct st_reply {
     struct msg m;
     struct err err;
-    bool readonly, got, more_before;
+    bool readonly, got, more_before, called_off;
     char *text;
     struct sandbox *sandboxes;
     size_t n_sandboxes;
@@ -181,6 +182,7 @@ struct st_reply {
     struct store_run *runs;
     size_t n_runs;
     struct st_projects *projects;
+    struct pair *pair;
 };
 
 /* Start the db thread; opening and migrating happen there (ST_OPENED on `reply`). */
@@ -283,6 +285,16 @@ void store_answer_add(struct store *s, const struct st_ask *a, int choice, const
                       struct st_to to);
 void store_answer_sent(struct store *s, const struct st_ask *a, struct st_to to);
 void store_answers(struct store *s, uint64_t run, struct st_to to); /* all of a run */
+
+/* Pairs (cct/model/pair.h), one for a sandbox. put: a step, on top of revision p->rev (0:
+ * there is none yet), together with the message that it sends (NULL: none); call_off: the
+ * message of that turn (0: none) is cancelled while nobody is publishing it, and `waiting`
+ * ends with it when it is the last one; called_off tells. got = it was stored; the pair as
+ * it stands now comes in any case. FULL durable. */
+struct pair;
+void store_pair(struct store *s, uint64_t sandbox, struct st_to to);
+void store_pair_put(struct store *s, const struct pair *p, const char *message, int call_off,
+                    struct st_to to);
 
 /* Job leases for several instances: name, owner (unique per process), ttl. */
 void store_lease(struct store *s, const char *name, const char *owner, int ttl_ms,

@@ -32,6 +32,7 @@ struct agent_dec {
 static const struct agent_adapter *const adapters[] = {
     &agent_claude,  &agent_codex,  &agent_opencode, &agent_opencode_serve, &agent_pi,
     &agent_pi_json, &agent_gemini, &agent_qwen,     &agent_shell,
+    &agent_pair,
 };
 
 const struct agent_adapter *agent_adapter_at(size_t i)

@@ -8,7 +8,7 @@
 
 extern const struct agent_adapter agent_claude, agent_codex, agent_opencode,
     agent_opencode_serve, agent_pi,
-    agent_pi_json, agent_gemini, agent_qwen, agent_shell;
+    agent_pi_json, agent_gemini, agent_qwen, agent_shell, agent_pair;
 
 /* --- agent.c --------------------------------------------------------------------- */
 

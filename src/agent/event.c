@@ -63,6 +63,8 @@ static const struct field {
     {K(TEXT) | K(THINKING), "block_id", F_STR, EV(id), NULL, 0},
     {K(TOOL), "call_id", F_STR, EV(id), NULL, 0},
     {K(ASK), "ask_id", F_STR, EV(id), NULL, 0},
+    {K(TURN_BEGIN) | K(TURN_END), "message", F_STR, EV(id), NULL, 0},
+    {K(USER_ECHO), "by", F_STR, EV(name), NULL, 0},
     {K(TOOL), "name", F_STR, EV(name), NULL, 0},
     {K(ASK), "tool", F_STR, EV(name), NULL, 0},
     {K(TOOL) | K(ASK), "title", F_STR, EV(title), NULL, 0},

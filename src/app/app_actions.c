@@ -120,6 +120,17 @@ uint64_t app_restart_agent(struct app *a, uint64_t sandbox)
     return on_sandbox(a, CMD_RESTART, sandbox);
 }
 
+uint64_t app_pair_do(struct app *a, uint64_t sandbox, int kind, int rounds, const char *note)
+{
+    struct cmd *c = app_cmd(a, CMD_PAIR);
+
+    c->sandbox = sandbox;
+    c->n = kind;
+    c->id = rounds > 0 ? (uint64_t)rounds : 0;
+    c->text = xstrdup(note);
+    return app_post(a, c);
+}
+
 uint64_t app_kill(struct app *a, uint64_t sandbox)
 {
     return on_sandbox(a, CMD_KILL, sandbox);

@@ -1,13 +1,16 @@
 /* What may be asked of a new sandbox, and with which tools. */
 #include "app_priv.h"
 
+#include <cct/jobs/pair.h>
 #include <cct/keys.h>
 #include <cct/model/env_file.h>
+#include <cct/model/pair.h>
 #include <cct/util/buf.h>
 #include <cct/util/limits.h>
 #include <cct/util/str.h>
 #include <cct/util/utf8.h>
 #include <cct/util/xalloc.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -150,6 +153,43 @@ static int check_tool(struct app *a, const struct app_create *c, const struct to
     return 0;
 }
 
+static int check_pair(struct app *a, const struct app_create *c, const char **field, struct err *e)
+{
+    static const char *const fields[PAIR_ROLES] = {"designer", "checker"};
+    struct app_create one = *c;
+    size_t used = c->prompt ? strlen(c->prompt) : 0;
+
+    *field = "prompt";
+    if (!used)
+        return err_set(e, ERR_INVALID, "a pair wants a task to work at");
+    *field = "rounds";
+    if (c->pair->rounds < 0 || c->pair->rounds > PAIR_MAX_ROUNDS)
+        return err_set(e, ERR_INVALID, "a pair works for 1 to %d rounds", PAIR_MAX_ROUNDS);
+    for (int i = 0; i < PAIR_ROLES; i++) {
+        const struct tool *t = c->pair->side[i].tool ? tools_find(a->tools, c->pair->side[i].tool)
+                                                     : NULL;
+        const char *name, *own = c->pair->side[i].prompt;
+        char **words = NULL;
+        int rc;
+
+        one.tool = c->pair->side[i].tool;
+        rc = check_tool(a, &one, t, &name, e);
+        *field = fields[i];
+        if (rc == 0)
+            words = pair_tool_command(t, c->pair->side[i].model, NULL, NULL, e);
+        if (rc == 0 && !words)
+            rc = e->code;
+        tool_words_free(words);
+        if (rc)
+            return rc;
+        /* what the other one says is told with them */
+        if (used + (own ? strlen(own) : 0) > LIM_MESSAGE_BYTES / 2)
+            return err_set(e, ERR_INVALID, "task and instructions of the %s are too long: at most "
+                           "%u bytes", fields[i], LIM_MESSAGE_BYTES / 2);
+    }
+    return 0;
+}
+
 int app_check_create(struct app *a, const struct app_create *c, const char **field, struct err *e)
 {
     const struct tool *t = c->tool ? tools_find(a->tools, c->tool) : NULL;
@@ -163,7 +203,7 @@ int app_check_create(struct app *a, const struct app_create *c, const char **fie
     *field = "name";
     rc = check_name(a, c, e);
     if (rc == 0)
-        rc = check_tool(a, c, t, field, e);
+        rc = c->pair ? check_pair(a, c, field, e) : check_tool(a, c, t, field, e);
     if (rc)
         return rc;
     *field = "timeout";
@@ -187,12 +227,31 @@ int app_check_create(struct app *a, const struct app_create *c, const char **fie
 
 /* --- create --------------------------------------------------------------------- */
 
+static struct pair *new_pair(const struct app_create *c)
+{
+    struct pair *p = xcalloc(1, sizeof(*p));
+
+    for (int i = 0; i < PAIR_ROLES; i++) {
+        struct pair_side *side = &p->side[i];
+        const char *model = c->pair->side[i].model, *prompt = c->pair->side[i].prompt;
+
+        side->tool = xstrdup(c->pair->side[i].tool);
+        side->model = model && *model ? xstrdup(model) : NULL;
+        side->prompt = prompt && *prompt ? xstrdup(prompt) : NULL;
+        side->cost_usd = (double)NAN;
+    }
+    p->rounds = c->pair->rounds ? c->pair->rounds : PAIR_ROUNDS;
+    p->task = xstrdup(c->prompt);
+    return p;
+}
+
 /* NULL with *e: a file it names cannot be used after all. */
 static struct cmd_create *create_of(const struct app_create *c, struct err *e)
 {
     struct cmd_create *q = xcalloc(1, sizeof(*q));
 
-    q->tool = xstrdup(c->tool);
+    q->tool = xstrdup(c->pair ? "pair" : c->tool);
+    q->pair = c->pair ? new_pair(c) : NULL;
     q->template_id = xstrdup(c->template_id);
     q->prompt = xstrdup(c->prompt);
     q->command = xstrdup(c->command);
@@ -269,7 +328,9 @@ const struct app_tool *app_tools(struct app *a)
     const struct tool *t;
 
     app_tools_release(a);
-    for (size_t i = 0; (t = tools_at(a->tools, i)); i++)
+    for (size_t i = 0; (t = tools_at(a->tools, i)); i++) {
+        if (str_eq(t->adapter, "pair"))
+            continue; /* it is asked for by its roles */
         *ARR_PUSH(&a->tool_list) = (struct app_tool){.name = t->name,
                                                      .label = t->label,
                                                      .template_id = t->template_id,
@@ -280,6 +341,7 @@ const struct app_tool *app_tools(struct app *a)
                                                      .takes_prompt = t->prompt_flag || t->prompt_file,
                                                      .takes_skills = t->skills_dir != NULL,
                                                      .missing_key = missing_key(a, t, NULL)};
+    }
     (void)ARR_PUSH(&a->tool_list); /* the end */
     return a->tool_list.v;
 }

@@ -166,6 +166,12 @@ static int find_command(struct cli *c, struct err *e)
                 drop_args(c, 2);
                 return 0;
             }
+        for (const struct cli_cmd *cmd = cli_commands + 1; cmd->name; cmd++)
+            if (strcmp(cmd->name, word) == 0) { /* the group's name is a command itself */
+                c->cmd = cmd->id;
+                drop_args(c, 1);
+                return second && !cmd->most ? unknown_in_group(word, second, e) : 0;
+            }
         if (!second && cli_has(c, CLI_HELP))
             return 0;
         for (const struct cli_cmd *cmd = cli_commands + 1; !second && cmd->name; cmd++)

@@ -29,6 +29,10 @@ bool cli_color(const struct cli *c);
  * string, NULL with *e. One newline at the end of stdin is not part of it. */
 char *cli_text_arg(const char *arg, struct err *e);
 
+/* --env NAME=VALUE ... into a list with room for all of them (new.c); 0 or ERR_INVALID. */
+int cli_take_env(const struct cli *c, struct kv *env, struct err *e);
+void cli_free_env(struct kv *env);
+
 int cli_kill_process(struct cli *c); /* kill --process (process.c) */
 /* send to several, or to all: the first n arguments name them (broadcast.c) */
 int cli_broadcast(struct cli *c, int n, const char *text);
@@ -36,6 +40,11 @@ int cli_broadcast(struct cli *c, int n, const char *text);
 /* How the stored keys' data key is kept (keys.c); new string. *good: it is there. */
 struct cli_app;
 char *cli_keys_protection(struct cli_app *a, bool *good);
+
+/* A member "pair" (pair.c). */
+struct jw;
+struct pair;
+void cli_pair_json(struct jw *w, const struct pair *p);
 
 /* --- secrets from a person or a program (ask.c) --------------------------------- */
 struct secret;

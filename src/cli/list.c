@@ -1,6 +1,7 @@
 /* cc-tui ls: what is there. */
 #include "cli_priv.h"
 
+#include <cct/model/pair.h>
 #include <cct/text/clean.h>
 #include <cct/text/width.h>
 #include <cct/util/clock.h>
@@ -38,6 +39,8 @@ static void json_row(struct jw *w, const struct sandbox *s)
     jw_str(w, "tool", s->tool);
     jw_str(w, "project", s->project);
     jw_str(w, "agentState", s->agent == AG_NONE ? NULL : sb_agent_name(s->agent));
+    if (s->pair)
+        cli_pair_json(w, s->pair);
     if (s->reason && *s->reason)
         jw_str(w, "reason", s->reason);
     if (s->foreign)
@@ -72,14 +75,19 @@ enum { COLUMNS = 7, MAX_CELLS = 32 };
 static void fill_row(const struct sandbox *s, int64_t now, char *cell[COLUMNS])
 {
     char left[16] = "-";
+    char pair[32];
     if (s->state == SB_RUNNING && s->end_at > now)
         clock_format_span(left, sizeof(left), s->end_at - now);
+    if (s->pair)
+        pair_doing(s->pair, pair, sizeof(pair));
     const char *texts[COLUMNS] = {
         s->sandbox_id ? s->sandbox_id : "-",
         s->name && *s->name ? s->name : "-",
         s->tool && *s->tool ? s->tool : "-",
         s->unlisted ? "unlisted" : s->odd ? s->odd : sb_state_name(s->state),
-        s->agent == AG_NONE ? "-" : sb_agent_name(s->agent),
+        s->pair               ? pair
+        : s->agent == AG_NONE ? "-"
+                              : sb_agent_name(s->agent),
         left,
         s->project && *s->project ? s->project : "-",
     };

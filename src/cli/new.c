@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 /* --env NAME=VALUE ... as a list; 0 or ERR_INVALID. */
-static int take_env(const struct cli *c, struct kv *env, struct err *e)
+int cli_take_env(const struct cli *c, struct kv *env, struct err *e)
 {
     for (size_t i = 0; i < c->n_envs; i++) {
         const char *eq = strchr(c->envs[i], '=');
@@ -27,7 +27,7 @@ static int take_env(const struct cli *c, struct kv *env, struct err *e)
     return 0;
 }
 
-static void free_env(struct kv *env)
+void cli_free_env(struct kv *env)
 {
     for (struct kv *p = env; p->k; p++) {
         free(p->k);
@@ -354,7 +354,7 @@ int cli_new(struct cli *c)
     int status = CLI_USAGE, rc = take_options(c, &n, &e);
 
     if (rc == 0)
-        rc = take_env(c, env, &e);
+        rc = cli_take_env(c, env, &e);
     if (rc == 0)
         rc = take_texts(c, &prompt, &system_prompt, &e);
     n.prompt = prompt;
@@ -364,6 +364,6 @@ int cli_new(struct cli *c)
     free(prompt);
     free(system_prompt);
     free(command);
-    free_env(env);
+    cli_free_env(env);
     return status;
 }

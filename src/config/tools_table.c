@@ -131,5 +131,11 @@ const struct tool_row tool_rows[] = {
      .command = "demo-agent",
      .ask_command = "demo-agent --permission-prompt-tool stdio",
      .local_only = true},
+    /* several agents in one sandbox; each turn has a command of its own, this is none */
+    {.name = "pair",
+     .label = "Designer and checker",
+     .adapter = "pair",
+     .template_id = "base",
+     .command = "false"},
 };
 const size_t tool_n_rows = COUNT(tool_rows);

@@ -1,6 +1,7 @@
 /* The jobs' core: life on the net thread, dispatch of commands and answers. */
 #include "core_priv.h"
 
+#include <cct/model/pair.h>
 #include <cct/text/clean.h>
 #include <cct/util/buf.h>
 #include <cct/util/clock.h>
@@ -171,6 +172,7 @@ void cmd_create_free(struct cmd_create *c)
     if (!c)
         return;
     keys_env_free(c->env);
+    pair_free(c->pair);
     free(c->tool);
     free(c->template_id);
     free(c->name);
@@ -210,6 +212,7 @@ static bool must_wait(const struct jobs *j, const struct cmd *c)
         return !core_keys_settled(j) || !core_projects_known(j);
     case CMD_CREATE: /* the agents' keys, too */
     case CMD_RESTART:
+    case CMD_PAIR:
         return !j->priv->rows_loaded || !j->priv->account_known || !core_keys_settled(j) ||
                !core_projects_known(j);
     case CMD_FOLLOW:

@@ -192,7 +192,8 @@ static void do_agent(struct jobs *j, struct cmd *c, struct sandbox *row)
                       row->tool ? row->tool : "?");
     } else {
         const struct core_env_q q = {.t = t, .project = row->project, .restart = true};
-        env = core_keys_env(j, &q, &missing, &e);
+        env = row->pair ? core_pair_env(j, row->pair, &q, &missing, &e)
+                        : core_keys_env(j, &q, &missing, &e);
         if (!env) {
             jobs_done(j, c->m.req_id, &e, row->id);
             return;
@@ -494,7 +495,8 @@ static bool needs_account(enum cmd_type t)
 static bool stores(enum cmd_type t)
 {
     return t == CMD_SEND || t == CMD_RENAME || t == CMD_PROTECT || t == CMD_FORGET ||
-           t == CMD_RESTART || t == CMD_ADOPT || t == CMD_UNADOPT || t == CMD_ANSWER;
+           t == CMD_RESTART || t == CMD_ADOPT || t == CMD_UNADOPT || t == CMD_ANSWER ||
+           t == CMD_PAIR;
 }
 
 static void on_sandbox(struct jobs *j, struct cmd *c)
@@ -521,6 +523,8 @@ static void on_sandbox(struct jobs *j, struct cmd *c)
         do_answer(j, c, row);
     else if (t == CMD_INTERRUPT || t == CMD_RESTART)
         do_agent(j, c, row);
+    else if (t == CMD_PAIR)
+        core_pair_action(j, c, row);
     else if (t == CMD_KILL)
         core_kill(j, c->m.req_id, row->id);
     else if (t == CMD_RENAME || t == CMD_PROTECT || t == CMD_FORGET)

@@ -417,7 +417,9 @@ static void on_row(void *ctx, struct jobs *j, uint64_t id, const struct err *e)
     core_rows_flush(j);
     at_step(c, STEP_ENV, "keys and variables of %s", c->q->tool);
     core_rows_flush(j);
-    if (c->q->prompt && *c->q->prompt)
+    if (c->q->pair)
+        core_pair_begin(j, c->q->pair, id, jobs_store(j, on_prompt, c, c));
+    else if (c->q->prompt && *c->q->prompt)
         store_message_add(j->o.store, id, c->q->prompt, jobs_store(j, on_prompt, c, c));
     else
         post_in_turn(c);
@@ -462,7 +464,8 @@ static struct create *with_env(struct jobs *j, struct cmd *cmd, const struct too
                                  .own = cmd->create->env};
 
     c->j = j;
-    c->env = core_keys_env(j, &q, &missing, &e);
+    c->env = cmd->create->pair ? core_pair_env(j, cmd->create->pair, &q, &missing, &e)
+                               : core_keys_env(j, &q, &missing, &e);
     c->vm_env = core_env_join(vars, cmd->create->env);
     keys_env_free(vars);
     free(missing);
@@ -484,6 +487,8 @@ static bool refused(struct jobs *j, struct cmd *cmd, const struct tool *t)
         jobs_done(j, req, &j->priv->account_err, 0);
     else if (!t)
         core_done_err(j, req, 0, ERR_INVALID, "there is no tool \"%s\"", cmd->create->tool);
+    else if (!cmd->create->pair != !str_eq(t->adapter, "pair"))
+        core_done_err(j, req, 0, ERR_INVALID, "a pair wants two roles: cc-tui pair starts one");
     else if (t->local_only && !core_is_local(j))
         core_done_err(j, req, 0, ERR_INVALID, "the tool \"%s\" runs with the local provider only: "
                       "start with --local", t->name);
@@ -506,7 +511,8 @@ void core_create(struct jobs *j, struct cmd *cmd)
     c->req_id = cmd->m.req_id;
     cmd->create = NULL;
     if (!c->q->template_id || !*c->q->template_id)
-        core_row_set(&c->q->template_id, t->template_id);
+        core_row_set(&c->q->template_id, c->q->pair ? core_pair_template(j, c->q->pair)
+                                                    : t->template_id);
     if (c->q->timeout_s <= 0)
         c->q->timeout_s = t->timeout_s > 0 ? t->timeout_s : 900;
     *ARR_PUSH(&j->priv->creates) = c;

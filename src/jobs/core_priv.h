@@ -17,6 +17,7 @@
  *   core_killall.c   everything; core_killrun.c its deletes, core_killproof.c the proof
  *   core_actions.c   messages, time, pause, names, views
  *   core_messages.c  may it be sent; one message to several
+ *   core_pair.c      designer and checker: begin, keys of both, the user's word
  *   core_times.c     time asked for against time given
  *   core_looks.c     templates, builds and system logs, as lines of JSON
  *   core_export.c    transcripts as files; search
@@ -436,6 +437,14 @@ void core_messages_release(struct jobs *j);
 void core_export(struct jobs *j, struct cmd *c, const struct sandbox *row);
 void core_search(struct jobs *j, struct cmd *c);
 void core_exports_release(struct jobs *j);
+/* --- core_pair.c ------------------------------------------------------------------ */
+/* core_keys_env() for both roles; tool and model of q are theirs. */
+struct kv *core_pair_env(struct jobs *j, const struct pair *p, const struct core_env_q *q,
+                         char **missing, struct err *e);
+const char *core_pair_template(struct jobs *j, const struct pair *p); /* both are to be in it */
+/* Store a new pair with its first message. */
+void core_pair_begin(struct jobs *j, struct pair *p, uint64_t sandbox, struct st_to to);
+void core_pair_action(struct jobs *j, const struct cmd *c, struct sandbox *row);
 
 /* --- foreign.c ------------------------------------------------------------------- */
 void core_foreign_init(struct jobs *j);

@@ -49,6 +49,7 @@ struct session *session_of(struct jobs *j, uint64_t row)
         s->ad = agent_adapter_find("shell");
     session_out_init(s);
     session_raw_init(s, r);
+    session_pair_init(s);
     map_put_id(j->sessions, row, s);
     return s;
 }
@@ -65,6 +66,7 @@ void session_free(struct session *s)
     session_logs_release(s);
     session_turn_release(s);
     session_ask_release(s);
+    session_pair_release(s);
     jobs_store_forget(s->j, s);
     jobs_store_forget(s->j, &s->out);
     jobs_store_forget(s->j, &s->sh);

@@ -142,14 +142,17 @@ void session_out_usage(struct session *s, const struct agent_event *from)
         return;
     g = usage_sum_growth(&o->sum, &ev);
     usage_sum_add(&o->sum, &g);
-    if (ev.kind == AGENT_USAGE)
-        session_out_row(s);
+    if (ev.kind != AGENT_USAGE)
+        return;
+    session_pair_usage(s, &ev, &g);
+    session_out_row(s);
 }
 
 void session_out_unsum(struct session *s)
 {
     usage_sum_release(&s->out.sum);
     s->out.summed = false;
+    session_pair_unsum(s);
     session_out_row(s);
 }
 
@@ -360,6 +363,7 @@ void session_out_event(void *ctx, const struct agent_event *from)
     if (ev.kind == AGENT_TURN_BEGIN)
         s->out.turn_line = ev.raw_line - 1;
     session_ask_event(s, &ev);
+    session_pair_event(s, &ev);
     if (s->out.feeding_again) {
         follow_state(s, &ev);
         if (ev.kind == AGENT_USER_ECHO)
@@ -378,8 +382,15 @@ void session_out_event(void *ctx, const struct agent_event *from)
     key = session_turn_event(s, &ev);
     if (!noise)
         show_event(s, &ev, key);
+    session_pair_cost(s, &ev);
     session_relay_turn(s, &ev);
     session_ask_settle(s);
+}
+
+void session_out_note(struct session *s, const struct agent_event *ev)
+{
+    keep_event(s, ev);
+    show_event(s, ev, NULL);
 }
 
 void session_out_echo(struct session *s, uint64_t at, const char *text, const char *key)

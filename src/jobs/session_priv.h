@@ -19,6 +19,7 @@
  *   session_turn.c       whose turn it is: echoes, waiters for an answer
  *   session_show.c       the transcript for the screen
  *   session_logs.c       raw bytes and events for `logs`
+ *   session_pair.c       designer and checker take turns
  *   session_raw.c        an adopted process in the place of all that; session_input.c: its
  *                        input
  *
@@ -31,6 +32,7 @@
 #include <cct/config/tools.h>
 #include <cct/jobs/session.h>
 #include <cct/jobs/session_layout.h>
+#include <cct/model/pair.h>
 #include <cct/model/usage_sum.h>
 #include <cct/secrets/secret.h>
 #include <cct/util/arr.h>
@@ -132,6 +134,8 @@ enum follow_state {
 /* Index of the messages that we put into the log of a tool without echoes: behind
  * everything the decoder makes of one line. */
 #define SESSION_ECHO_INDEX (1u << 25)
+/* What a pair's turn came to, behind its end. */
+#define SESSION_COST_INDEX (SESSION_ECHO_INDEX + (1u << 20))
 /* Place of an event in a run's log. */
 struct session_key {
     uint64_t offset;
@@ -295,6 +299,33 @@ struct provision {
     uint64_t call;
 };
 
+/* A wish of the user's about a pair that is not carried out yet. */
+struct pair_wish {
+    struct pair_event ev;
+    char *text; /* of ev */
+    uint64_t req_id;
+};
+struct session_pair {
+    struct pair *p;       /* as stored; NULL: there is none */
+    bool loaded, busy;    /* it was read; the store is asked or told */
+    struct pair_act act;  /* of the step under way */
+    bool wished;          /* which the user asked for */
+    ARR(struct pair_wish) wishes;
+    /* the turn at hand, as decoded: its message, its CLI's session, its words so far */
+    char *message, *session, *answer_id;
+    struct buf answer;
+    struct { /* the last one that ended; message NULL: none since we came */
+        char *message, *text;
+        enum agent_outcome outcome;
+    } end;
+    struct pair_side sums[PAIR_ROLES]; /* tokens and cost; and sessions to go on with */
+    struct pair_side now;              /* tokens and cost of the turn at hand */
+    uint64_t timer;
+    int int_turn;     /* that is to end; 0: none */
+    uint64_t int_req; /* the wish that waits for it */
+    int int_tries, int_next;
+};
+
 struct session {
     struct jobs *j;
     uint64_t row;
@@ -330,6 +361,7 @@ struct session {
     struct provision *prov; /* a start or restart under way */
     bool prov_begun;        /* it is at work in the folder */
     bool prov_ready;        /* its CLI runs, the first prompt is on its way */
+    struct session_pair *pair; /* several agents take turns; else NULL */
     struct session_raw *raw; /* an adopted process: no folder, no runner */
 };
 
@@ -438,6 +470,8 @@ void session_out_exit(struct session *s, const struct session_run_end *e);
 void session_out_flush(struct session *s);
 /* An event of our own between two bytes of the log, stored with it. */
 void session_out_echo(struct session *s, uint64_t at, const char *text, const char *key);
+/* An event of our own with its place given. */
+void session_out_note(struct session *s, const struct agent_event *ev);
 bool session_out_lags(struct session *s);
 /* Show the line that has not ended yet; its end will take its place. */
 void session_out_partial(struct session *s);
@@ -510,6 +544,21 @@ bool session_show_live(struct session *s, const struct agent_event *ev);
 /* --- session_logs.c -------------------------------------------------------------- */
 void session_logs_release(struct session *s);
 void session_logs_go(struct session *s); /* the store has more, or the end was reached */
+
+/* --- session_pair.c -------------------------------------------------------------- */
+void session_pair_init(struct session *s); /* when its tool is one */
+void session_pair_release(struct session *s);
+bool session_pair_ready(const struct session *s); /* a message may be relayed */
+/* The script that runs the turn of message m, known as `id` in the sandbox. */
+int session_pair_script(struct session *s, const struct message *m, const char *id,
+                        struct buf *out, struct err *e);
+/* Each event, also of bytes that are read once more. */
+void session_pair_event(struct session *s, const struct agent_event *ev);
+/* What a usage event adds to what its role has used. */
+void session_pair_usage(struct session *s, const struct agent_event *ev, const struct usage *g);
+void session_pair_cost(struct session *s, const struct agent_event *end);
+void session_pair_unsum(struct session *s);
+void session_pair_go(struct session *s); /* something changed: look what is to be done */
 
 /* --- session_raw.c, session_input.c ---------------------------------------------- */
 void session_raw_init(struct session *s, const struct sandbox *row); /* when it is one */

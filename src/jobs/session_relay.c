@@ -213,27 +213,41 @@ static void on_script(void *ctx, const struct envd_result *r)
         upload(s);
 }
 
-/* A run of its own goes on with the session of the run before. */
+/* The script of this message's run, when it has one of its own: whose turn it is, or that it
+ * goes on with the session of the run before. Empty: it has none. */
+static int own_script(struct session *s, struct buf *text, struct err *e)
+{
+    struct session_cli cli;
+
+    if (s->pair)
+        return session_pair_script(s, &s->re.msg, s->re.id, text, e);
+    cli = session_cli_of(s, s->out.agent_session);
+    if (s->ad->mode == AGENT_ONE_RUN && cli.resume_id && cli.resume)
+        session_cli_script(text, &cli);
+    return 0;
+}
+
 static void publish(struct session *s)
 {
-    struct session_cli cli = session_cli_of(s, s->out.agent_session);
     struct buf text = BUF_INIT;
+    struct err e = {0};
     char name[96], *path;
 
     if (s->raw) {
         session_raw_send(s, s->re.msg.text);
     } else if (!s->envd || !s->dir) {
         free_slot(s); /* the claim runs out by itself */
-    } else if (s->ad->mode != AGENT_ONE_RUN || !cli.resume_id || !cli.resume) {
+    } else if (own_script(s, &text, &e) != 0) {
+        failed(s, e.text);
+    } else if (!text.len) {
         upload(s);
     } else {
         snprintf(name, sizeof(name), SESSION_CLI_FOR_FMT, s->re.id);
         path = session_path(s, name);
-        session_cli_script(&text, &cli);
         s->re.call = envd_write(s->envd, path, text.p, text.len, on_script, s);
         free(path);
-        buf_release(&text);
     }
+    buf_release(&text);
 }
 
 void session_relay_input(struct session *s, enum session_input how, const char *why)
@@ -333,7 +347,8 @@ static bool is_free(const struct session *s)
 {
     if (s->raw)
         return !session_readonly(s) && session_raw_takes_input(s);
-    if (session_readonly(s) || !s->out.caught_up || !s->tool || (s->prov && !s->prov_ready))
+    if (session_readonly(s) || !s->out.caught_up || !s->tool || (s->prov && !s->prov_ready) ||
+        !session_pair_ready(s))
         return false;
     return s->out.agent == AG_IDLE || s->out.agent == AG_STARTING;
 }

@@ -57,7 +57,7 @@ static void put_message(struct session *s, const struct message *m)
         return;
     map_put(s->sh.keys, m->key, &is_shown);
     it.id = xstrdup(m->key);
-    it.who = xstrdup("you");
+    it.who = xstrdup(pair_is_key(m->key) ? "pair" : "you");
     it.text = clean_text_dup(m->text, strlen(m->text));
     it.text_len = strlen(it.text);
     it.time_ms = m->created_at;

@@ -210,8 +210,8 @@ static const char *take_in(struct session *s)
 
 void session_turn_run(struct session *s, const char *id, uint64_t offset)
 {
-    if (!in_flight(s) || !str_eq(id, s->re.id))
-        return;
+    if (s->ad->echoes || !in_flight(s) || !str_eq(id, s->re.id))
+        return; /* with echoes the stream says it, too */
     session_out_echo(s, offset, s->re.msg.text, s->re.msg.key);
     take_in(s);
 }

@@ -300,6 +300,10 @@ static struct demo_args args_of(int argc, char **argv)
             a.rpc = str_eq(next, "rpc");
         else if (str_eq(argv[i], "--permission-prompt-tool"))
             a.asks = true;
+        else if (str_eq(argv[i], "--input-format"))
+            a.stream = true;
+        else if (str_eq(argv[i], "-p"))
+            a.print = true;
         else if (argv[i][0] != '-' || str_eq(argv[i], "-"))
             positional(&a, argv[i], &resume);
         if (argv[i][0] == '-' &&
@@ -345,6 +349,10 @@ int demo_agent_main(int argc, char **argv)
     d.as = dialect_of(d.args.as);
     if (d.as == &demo_pi && !d.args.rpc)
         d.as = &demo_pi_once;
+    if (d.as == &demo_claude && d.args.print && !d.args.stream) {
+        d.as = &demo_claude_once;
+        d.args.as = d.as->name; /* with a memory, and no greeting */
+    }
     demo_out_start(&d.out, STDOUT_FILENO, "");
     session_begin(&d);
     demo_out_start(&d.out, STDOUT_FILENO, d.mem.id);

@@ -87,6 +87,7 @@ struct demo_dialect;
 struct demo_args {
     const char *as, *resume, *prompt;
     bool rpc, asks;
+    bool print, stream; /* -p; its stdin is a protocol of lines */
 };
 struct demo {
     const struct demo_dialect *as;
@@ -143,8 +144,9 @@ struct demo_dialect {
     /* The user's word on a tool, as JSON of the dialect's (borrowed); NULL: none asked. */
     const char *(*ask)(struct demo *d, const char *id, const char *name, const char *input);
 };
-/* pi once: its --mode json, where stdin is the message. */
-extern const struct demo_dialect demo_claude, demo_codex, demo_opencode, demo_pi, demo_pi_once;
+/* once: claude's -p alone and pi's --mode json, where stdin is the message. */
+extern const struct demo_dialect demo_claude, demo_claude_once, demo_codex, demo_opencode, demo_pi,
+    demo_pi_once;
 
 /* Read what stdin has now; call when it is readable. Interrupts act at once. */
 void demo_input_read(struct demo *d);

@@ -45,7 +45,8 @@ static void claude_begin(struct demo *d, const char *text, const struct cJSON *l
 {
     (void)text;
     demo_out_init(&d->out);
-    demo_out_echo(&d->out, line);
+    if (line)
+        demo_out_echo(&d->out, line);
 }
 
 static void claude_step(struct demo *d)
@@ -271,4 +272,19 @@ const struct demo_dialect demo_claude = {
     .arrived = claude_arrived,
     .text_of = claude_text_of,
     .ask = claude_ask,
+};
+
+const struct demo_dialect demo_claude_once = {
+    .name = "claude",
+    .new_id = claude_id,
+    .open = claude_open,
+    .lost = claude_lost,
+    .begin = claude_begin,
+    .step = claude_step,
+    .text = claude_text,
+    .call = claude_call,
+    .answer = claude_answer,
+    .stop = claude_stop,
+    .retry = claude_retry,
+    .end = claude_end,
 };

@@ -34,6 +34,12 @@ static const struct play {
      .text = "Starting a long command.",
      .command = "echo started; sleep 25; echo finished",
      .done = "The long command is over."},
+    {.name = "nap",
+     .text = "I will rest a little.",
+     .command = "sleep 2; echo rested",
+     .done = "That was a short rest."},
+    {.name = "pass", .text = "I looked at all of it.\n\nVERDICT: PASS"},
+    {.name = "fail", .text = "The last line is missing.\n\n**VERDICT: FAIL**"},
     {.name = "e401", .status = 401},
     {.name = "e402", .status = 402},
     {.name = "e403", .status = 403},
@@ -179,14 +185,34 @@ static bool play_say(struct demo *d, const char *text)
     return true;
 }
 
+/* [[turns:A,B,...]] in an earlier message of the session, or in this one: the case of each
+ * turn from there on, the last one for those behind it. */
+static bool scripted(const struct demo *d, char name[32])
+{
+    static const char mark[] = "[[turns:";
+    const char *p = NULL;
+    size_t n = d->mem.said.n, turn = 0;
+
+    while (n > 0 && !p) {
+        p = strstr(d->mem.said.v[--n], mark);
+        turn++;
+    }
+    if (!p)
+        return false;
+    for (p += strlen(mark); turn > 1 && strcspn(p, ",") < strcspn(p, "]"); turn--)
+        p += strcspn(p, ",") + 1;
+    return sscanf(p, "%31[a-z0-9]", name) == 1;
+}
+
 bool demo_play(struct demo *d, const char *text, struct demo_end *end)
 {
     const char *p = strstr(text, MARK);
     char name[32] = "";
 
-    if (!p)
+    if (!p && !scripted(d, name))
         return play_say(d, text);
-    sscanf(p + strlen(MARK), "%31[a-z0-9]", name);
+    if (p)
+        sscanf(p + strlen(MARK), "%31[a-z0-9]", name);
     for (size_t i = 0; i < COUNT(plays); i++)
         if (str_eq(plays[i].name, name)) {
             play(d, &plays[i], end);

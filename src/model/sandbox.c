@@ -1,6 +1,7 @@
 /* Sandboxes and messages as plain data: copies, releases, names of states. */
 #include <cct/model/sandbox.h>
 
+#include <cct/model/pair.h>
 #include <cct/text/clean.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -122,6 +123,7 @@ void sandbox_release(struct sandbox *s)
     SANDBOX_STRINGS(FREE_FIELD)
 #undef FREE_FIELD
     kv_free(s->meta);
+    pair_free(s->pair);
     memset(s, 0, sizeof(*s));
 }
 
@@ -132,6 +134,7 @@ void sandbox_copy(struct sandbox *dst, const struct sandbox *src)
     SANDBOX_STRINGS(DUP_FIELD)
 #undef DUP_FIELD
     dst->meta = kv_dup(src->meta);
+    dst->pair = pair_dup(src->pair, false);
 }
 
 int64_t server_clock_at(const struct server_clock *c, int64_t boot_ms, int64_t wall_ms)

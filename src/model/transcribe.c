@@ -157,6 +157,8 @@ static void add_ask(const struct agent_event *e, const char *who, struct ev_item
 
 void transcribe(const struct agent_event *e, const char *who, struct ev_items *out)
 {
+    if (e->role)
+        who = e->role;
     switch (e->kind) {
     case AGENT_TEXT:
         add_block(e, who, ITEM_TEXT, out);
@@ -169,7 +171,7 @@ void transcribe(const struct agent_event *e, const char *who, struct ev_items *o
         break;
     case AGENT_USER_ECHO: {
         struct item *it = add_item(out, e, ITEM_USER, ITEM_PUT);
-        it->who = xstrdup("you");
+        it->who = e->name ? clean_line_dup(e->name, 64) : xstrdup("you");
         set_text(it, e->text ? e->text : "");
         it->state = MSG_DELIVERED;
         if (!it->id)

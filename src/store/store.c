@@ -2,6 +2,7 @@
  * commit, answers leave after the commit. */
 #include "store_priv.h"
 
+#include <cct/model/pair.h>
 #include <cct/util/clock.h>
 #include <cct/util/fs.h>
 #include <cct/util/limits.h>
@@ -57,6 +58,8 @@ static const struct {
     [OP_INTENTS] = {HOW_READ, ST_INTENTS, st_op_intents},
     [OP_LOG_ADD] = {HOW_BULK, ST_OK, st_op_log_add},
     [OP_LOG] = {HOW_READ, ST_EVLOG, st_op_log},
+    [OP_PAIR] = {HOW_READ, ST_PAIR, st_op_pair},
+    [OP_PAIR_PUT] = {HOW_FULL, ST_PAIR, st_op_pair_put},
     [OP_KEYS] = {HOW_READ, ST_KEYS, st_op_keys},
     [OP_PROJECT] = {HOW_WRITE, ST_PROJECT, st_op_project},
     [OP_PROJECT_RENAME] = {HOW_WRITE, ST_OK, st_op_project_rename},
@@ -115,6 +118,7 @@ static void free_reply(struct msg *m)
     free(r->runs);
     st_keys_free(r->keys);
     st_projects_free(r->projects);
+    pair_free(r->pair);
     free(r);
 }
 

@@ -39,6 +39,17 @@ static int get_message(struct store *s, int64_t id, struct st_reply *r)
     return rc;
 }
 
+int st_message_by_key(struct store *s, const char *key, struct st_reply *r)
+{
+    sqlite3_stmt *p = st_query(s, &r->err, MESSAGE_COLUMNS " WHERE key=?", "t", key);
+    int rc = p ? st_step(s, p, &r->err) : r->err.code;
+    if (rc == 1) {
+        read_message(p, &r->msg);
+        sqlite3_reset(p);
+    }
+    return rc;
+}
+
 static int add_message(struct store *s, uint64_t sandbox, const char *text, bool urgent,
                        struct err *e)
 {

@@ -1,6 +1,7 @@
 /* The calls of cct/store.h: each becomes a request on the queue. Any thread. */
 #include "store_priv.h"
 
+#include <cct/model/pair.h>
 #include <cct/util/clock.h>
 #include <cct/util/xalloc.h>
 #include <limits.h>
@@ -35,6 +36,7 @@ static void free_request(struct msg *m)
     if (q->project)
         project_release(q->project);
     free(q->project);
+    pair_free(q->pair);
     free_append(q->append);
     free_letters(q->letters, q->n_letters);
     if (q->sandbox)
@@ -234,6 +236,21 @@ void store_answer_sent(struct store *s, const struct st_ask *a, struct st_to to)
 void store_answers(struct store *s, uint64_t run, struct st_to to)
 {
     post(s, request(OP_ANSWERS, to, run));
+}
+
+void store_pair(struct store *s, uint64_t sandbox, struct st_to to)
+{
+    post(s, request(OP_PAIR, to, sandbox));
+}
+
+void store_pair_put(struct store *s, const struct pair *p, const char *message, int call_off,
+                    struct st_to to)
+{
+    struct st_req *q = request(OP_PAIR_PUT, to, p->sandbox);
+    q->pair = pair_dup(p, true);
+    q->s1 = xstrdup(message);
+    q->n1 = call_off;
+    post(s, q);
 }
 
 void store_lease(struct store *s, const char *name, const char *owner, int ttl_ms,

@@ -37,6 +37,8 @@ enum st_op {
     OP_INTENTS,
     OP_LOG_ADD,
     OP_LOG,
+    OP_PAIR,
+    OP_PAIR_PUT,
     OP_KEYS,
     OP_PROJECT,
     OP_PROJECT_RENAME,
@@ -67,6 +69,7 @@ struct st_req {
     struct st_keys *keys;
     struct project *project;
     struct sandbox *sandbox;
+    struct pair *pair;
     struct st_append *append;
     struct st_letter *letters;
     size_t n_letters;
@@ -178,6 +181,11 @@ st_op_fn st_op_lease, st_op_lease_drop, st_op_intent_add, st_op_intent_done, st_
 st_op_fn st_op_log_add, st_op_log;
 /* store_answers.c */
 st_op_fn st_op_answer_add, st_op_answer_sent, st_op_answers;
+/* The message with this key: 1 when there is one, else 0 or a code. */
+int st_message_by_key(struct store *s, const char *key, struct st_reply *r);
+/* store_pair.c */
+st_op_fn st_op_pair, st_op_pair_put;
+int st_pairs_attach(struct store *s, struct st_reply *r); /* to the answer's sandboxes */
 /* store_keys.c */
 st_op_fn st_op_keys, st_op_project, st_op_project_folder, st_op_vault_put, st_op_key_put,
     st_op_key_del;

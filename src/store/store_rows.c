@@ -119,7 +119,8 @@ int st_op_sandboxes(struct store *s, const struct st_req *q, struct st_reply *r)
     (void)q;
     sqlite3_stmt *p =
         st_query(s, &r->err, "SELECT id, " COLUMNS " FROM sandboxes ORDER BY id", "");
-    return p ? collect(s, p, r) : r->err.code;
+    int rc = p ? collect(s, p, r) : r->err.code;
+    return rc ? rc : st_pairs_attach(s, r);
 }
 
 /* Each instance looks when another one has committed something. */

@@ -138,9 +138,24 @@ static const char answers[] =
     " createdAt INTEGER NOT NULL, sentAt INTEGER NOT NULL DEFAULT 0,"
     " PRIMARY KEY(run, offset, idx)) WITHOUT ROWID;";
 
+/* Designer and checker at work in one sandbox. */
+static const char pairs[] =
+    "CREATE TABLE pairs("
+    " sandbox INTEGER PRIMARY KEY REFERENCES sandboxes(id) ON DELETE CASCADE,"
+    " uid TEXT NOT NULL, revision INTEGER NOT NULL, state TEXT NOT NULL, role TEXT NOT NULL,"
+    " round INTEGER NOT NULL, rounds INTEGER NOT NULL, turn INTEGER NOT NULL,"
+    " waiting INTEGER NOT NULL, asked INTEGER NOT NULL, cut INTEGER NOT NULL, reason TEXT,"
+    " task TEXT, report TEXT, review TEXT);"
+
+    "CREATE TABLE pairSides("
+    " sandbox INTEGER NOT NULL REFERENCES sandboxes(id) ON DELETE CASCADE,"
+    " role TEXT NOT NULL, tool TEXT NOT NULL, model TEXT, prompt TEXT, session TEXT,"
+    " costUsd REAL, tokensIn INTEGER NOT NULL, tokensOut INTEGER NOT NULL,"
+    " turns INTEGER NOT NULL, PRIMARY KEY(sandbox, role)) WITHOUT ROWID;";
+
 /* A step has a part for each topic. */
 static const char *const steps[STORE_SCHEMA][STORE_STEP_PARTS + 1] = {
-    {first}, {keys}, {urgent, search, projects, answers}};
+    {first}, {keys}, {urgent, search, projects, answers, pairs}};
 
 const char *const *store_step(int64_t version)
 {
@@ -152,4 +167,5 @@ const char *const store_tables[] = {
     "agentEvents",    "events",          "leases",      "killIntents",
     "projects",       "vault",           "apiKeys",     "projectProviderKeys",
     "projectFolders", "searchDocs",      "searchQueue", "projectVariables",
-    "presets",        "counters",        "answers",     NULL};
+    "presets",        "counters",        "answers",     "pairs",
+    "pairSides",      NULL};

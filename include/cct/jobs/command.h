@@ -30,6 +30,7 @@ enum cmd_type {
     CMD_ACTIVE,         /* on */
     CMD_RAW,            /* sandbox, n: offset, on: follow */
     CMD_EVENTS,         /* sandbox, on: follow */
+    CMD_PAIR,           /* sandbox, n: enum pair_event_kind, id: rounds, text: note or NULL */
     CMD_SAY,            /* sandbox, n: level, text */
     CMD_UNLOCK,         /* key: the vault's passphrase */
     CMD_KEY_ADD,        /* text: provider, on: for the project, key */
@@ -64,6 +65,7 @@ enum cmd_type {
     CMD_PRESET          /* text: name, on: the user's, project: its defaults; NULL: away */
 };
 struct project;
+struct pair; /* cct/model/pair.h */
 struct secret;
 struct cmd_create {
     char *tool, *template_id, *name, *prompt, *command; /* NULL = none, default */
@@ -78,6 +80,7 @@ struct cmd_create {
     size_t skills_len;
     bool in_turn;        /* one of several: they are made a second apart where a service
                             counts */
+    struct pair *pair; /* tool "pair": sides, rounds, task; or NULL */
 };
 struct cmd {
     struct msg m;

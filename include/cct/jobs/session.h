@@ -67,6 +67,9 @@ void session_interrupt(struct session *s, uint64_t req_id);
 /* Message `id` was put in front of the queue: a turn that keeps it waiting is interrupted,
  * once, as soon as the agent is known to be in one. */
 void session_hurry(struct session *s, uint64_t id);
+/* The user's word about the pair in it (cct/model/pair.h): PAIR_STOP .. PAIR_REJECT. */
+struct pair_event;
+void session_pair_wish(struct session *s, const struct pair_event *ev, uint64_t req_id);
 /* A new CLI in the same folder, with its own resume where it has one. `env` as in
  * session_start: the dead one took its keys along. */
 void session_restart(struct session *s, const struct kv *env, uint64_t req_id);

@@ -29,7 +29,8 @@ enum agent_error_class { AGENT_ERR_NONE, AGENT_ERR_AUTH, AGENT_ERR_RATE, AGENT_E
  * - RAW is one line without its end; final = the line ended there. A piece that
  *   is not final is continued by the next RAW unless another kind follows.
  * - NOTICE of a retry: text is the reason alone, the numbers are fields.
- * - TURN_END has no text when all went well.
+ * - TURN_END has no text when all went well. It and TURN_BEGIN have an id where the stream
+ *   says which message the turn is about; USER_ECHO a name where it says who sent it.
  * - ASK opens a question; the same id again with final = true ends it (answered, taken
  *   back by the CLI, or its turn or process ended). A decoder ends what it opened.
  * - USAGE with scope SESSION_TOTAL carries what the CLI counted since its session began

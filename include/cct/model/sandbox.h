@@ -47,6 +47,7 @@ struct sandbox_load {
     int disk_used_mb, disk_total_mb;
 };
 
+struct pair; /* cct/model/pair.h */
 struct sandbox {
     uint64_t id;         /* our row (sandboxes.id); stable, never reused */
     char *sandbox_id;    /* E2B's sandboxID; NULL while creating */
@@ -81,6 +82,7 @@ struct sandbox {
     char *last_line;     /* newest line of the agent, one line */
     double cost_usd;     /* agent's own figures so far; NaN = unpriced */
     int64_t tokens_in, tokens_out;
+    struct pair *pair;   /* designer and checker at work in it, without their texts; or NULL */
     uint64_t rev;        /* grows with every change (model's copy) */
 };
 

@@ -1,0 +1,564 @@
+/* Designer and checker in one session: the message of a turn runs its role's CLI, the end of
+ * the turn makes the next step. What is decided from is in the store and in the agent's log,
+ * so that whoever comes first, in whatever process, takes the step, and nobody takes it twice:
+ * a step and its message are stored together, on top of the very state it was decided from. */
+#include "session_priv.h"
+
+#include <cct/jobs/pair.h>
+#include <cct/text/clean.h>
+#include <cct/util/json.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOK_MS 1000  /* others may change it, and its messages */
+#define REST_MS 4000  /* the same, while it does not run */
+#define TRY_MS 250    /* between looks whether the turn can be interrupted */
+#define TRIES 40
+#define SURE 6        /* looks until a message that is on its way would be known of */
+#define AGAIN 14      /* looks until a turn that was interrupted is interrupted again */
+#define ANSWER_BYTES (256u << 10)
+#define REASON_BYTES 600
+
+static void look(void *ctx);
+
+void session_pair_init(struct session *s)
+{
+    if (!str_eq(s->ad->name, "pair"))
+        return;
+    s->pair = xcalloc(1, sizeof(*s->pair));
+    s->pair->answer.max = ANSWER_BYTES;
+    session_pair_unsum(s);
+    look(s);
+}
+
+void session_pair_release(struct session *s)
+{
+    struct session_pair *sp = s->pair;
+
+    if (!sp)
+        return;
+    session_cancel_timer(s, &sp->timer);
+    for (size_t i = 0; i < sp->wishes.n; i++)
+        free(sp->wishes.v[i].text);
+    ARR_RELEASE(&sp->wishes);
+    for (int i = 0; i < PAIR_ROLES; i++)
+        free(sp->sums[i].session);
+    pair_free(sp->p);
+    free(sp->message);
+    free(sp->session);
+    free(sp->answer_id);
+    buf_release(&sp->answer);
+    free(sp->end.message);
+    free(sp->end.text);
+    free(sp);
+    s->pair = NULL;
+}
+
+bool session_pair_ready(const struct session *s)
+{
+    return !s->pair || (s->pair->loaded && s->pair->p);
+}
+
+/* --- what it comes to ------------------------------------------------------------ */
+
+void session_pair_unsum(struct session *s)
+{
+    for (int i = 0; s->pair && i < PAIR_ROLES; i++) {
+        s->pair->sums[i].tokens_in = s->pair->sums[i].tokens_out = 0;
+        s->pair->sums[i].cost_usd = (double)NAN;
+    }
+}
+
+/* Sums of the whole log are known once it was read; until then the stored ones hold. */
+static void take_sums(const struct session *s, struct pair *p)
+{
+    for (int i = 0; i < PAIR_ROLES; i++) {
+        const struct pair_side *sum = &s->pair->sums[i];
+        struct pair_side *side = &p->side[i];
+
+        if (sum->session && !str_eq(sum->session, side->session)) {
+            free(side->session);
+            side->session = xstrdup(sum->session);
+        }
+        if (!s->out.summed)
+            continue;
+        side->tokens_in = sum->tokens_in;
+        side->tokens_out = sum->tokens_out;
+        side->cost_usd = sum->cost_usd;
+    }
+}
+
+static void show(struct session *s)
+{
+    struct sandbox *r = session_row(s);
+    struct pair *p;
+
+    if (!r || !s->pair->p)
+        return;
+    p = pair_dup(s->pair->p, false);
+    take_sums(s, p);
+    if (pair_same(p, r->pair)) {
+        pair_free(p);
+        return;
+    }
+    pair_free(r->pair);
+    r->pair = p;
+    jobs_row_changed(s->j, r);
+}
+
+static void add_cost(struct pair_side *sum, int64_t in, int64_t out, double cost)
+{
+    sum->tokens_in += in;
+    sum->tokens_out += out;
+    if (!isnan(cost))
+        sum->cost_usd = (isnan(sum->cost_usd) ? 0 : sum->cost_usd) + cost;
+}
+
+void session_pair_usage(struct session *s, const struct agent_event *ev, const struct usage *g)
+{
+    int64_t in = g->in_tokens + g->cache_read + g->cache_write;
+    int role = pair_role_parse(ev->role);
+    struct pair_side *sum = s->pair && role >= 0 ? &s->pair->sums[role] : NULL;
+
+    if (!sum)
+        return;
+    add_cost(sum, in, g->out_tokens, g->cost_usd);
+    if (!s->out.summed)
+        return;
+    add_cost(&s->pair->now, in, g->out_tokens, g->cost_usd);
+    show(s);
+}
+
+/* What a turn came to, as a line of the transcript behind its end. */
+void session_pair_cost(struct session *s, const struct agent_event *end)
+{
+    const struct pair_side *now = s->pair ? &s->pair->now : NULL;
+    struct agent_event ev = AGENT_EVENT(AGENT_NOTICE);
+    char cost[40] = "unpriced";
+
+    if (!now || !end->role || end->kind != AGENT_TURN_END)
+        return;
+    if (!isnan(now->cost_usd))
+        snprintf(cost, sizeof(cost), "$%.4f est.", now->cost_usd);
+    ev.text = xasprintf("this turn of the %s: %lld tokens in, %lld out, %s", end->role,
+                        (long long)now->tokens_in, (long long)now->tokens_out, cost);
+    ev.offset = end->offset;
+    ev.index = SESSION_COST_INDEX;
+    ev.raw_line = end->raw_line;
+    ev.time_ms = end->time_ms;
+    ev.role = end->role;
+    session_out_note(s, &ev);
+    free(ev.text);
+}
+
+/* --- the turn at hand ------------------------------------------------------------ */
+
+static void set(char **dst, const char *text)
+{
+    char *copy = xstrdup(text);
+
+    free(*dst);
+    *dst = copy;
+}
+
+static void begin(struct session_pair *sp, const struct agent_event *ev)
+{
+    set(&sp->message, ev->id);
+    set(&sp->session, NULL);
+    set(&sp->answer_id, NULL);
+    buf_clear(&sp->answer);
+    sp->now = (struct pair_side){.cost_usd = (double)NAN};
+}
+
+/* The last block of text is the answer; a subagent's words are not. */
+static void collect(struct session_pair *sp, const struct agent_event *ev)
+{
+    if (ev->parent || !ev->text)
+        return;
+    if (ev->mode == AGENT_REPLACE || !str_eq(ev->id, sp->answer_id)) {
+        buf_clear(&sp->answer);
+        set(&sp->answer_id, ev->id);
+    }
+    buf_add(&sp->answer, ev->text,
+            strlen(ev->text) < ANSWER_BYTES - sp->answer.len ? strlen(ev->text)
+                                                             : ANSWER_BYTES - sp->answer.len);
+}
+
+/* Why a turn failed, whose it was, and what to do about it. */
+static char *failure(struct session *s, const struct agent_event *ev)
+{
+    int role = pair_role_parse(ev->role);
+    const char *tool = role >= 0 && s->pair->p ? s->pair->p->side[role].tool : NULL;
+    const char *hint = ev->error_class == AGENT_ERR_AUTH
+                           ? "; check the provider's key: it is missing, expired or of another "
+                             "account ('cc-tui keys ls')"
+                       : ev->error_class == AGENT_ERR_MODEL ? "; choose a model that it has"
+                                                            : "";
+    char *why = clean_line_dup(ev->text && *ev->text ? ev->text : "it failed without a word", 0);
+    char *text = xasprintf("the %s%s%s%s: %.*s%s", ev->role ? ev->role : "turn",
+                           tool ? " (" : "", tool ? tool : "", tool ? ")" : "", REASON_BYTES, why,
+                           hint);
+
+    free(why);
+    return text;
+}
+
+static void end(struct session *s, const struct agent_event *ev)
+{
+    struct session_pair *sp = s->pair;
+    int role = pair_role_parse(ev->role);
+    bool well = ev->outcome == AGENT_OK || ev->outcome == AGENT_TRUNCATED;
+
+    set(&sp->end.message, ev->id);
+    sp->end.outcome = ev->outcome;
+    free(sp->end.text);
+    sp->end.text = well ? clean_text_dup(buf_str(&sp->answer), sp->answer.len) : failure(s, ev);
+    /* a session that failed in its first turn may not be there to go on with */
+    if (role >= 0 && sp->session && ev->outcome != AGENT_FAILED)
+        set(&sp->sums[role].session, sp->session);
+    session_pair_go(s);
+}
+
+void session_pair_event(struct session *s, const struct agent_event *ev)
+{
+    struct session_pair *sp = s->pair;
+
+    if (!sp)
+        return;
+    switch (ev->kind) {
+    case AGENT_TURN_BEGIN:
+        begin(sp, ev);
+        if (sp->int_turn)
+            session_timer(s, &sp->timer, 0, look);
+        break;
+    case AGENT_SESSION:
+        if (ev->id)
+            set(&sp->session, ev->id);
+        break;
+    case AGENT_TEXT:
+        collect(sp, ev);
+        break;
+    case AGENT_USAGE: /* of the begin of this turn; what comes now is counted as it comes */
+        if (s->out.feeding_again && ev->scope != AGENT_SCOPE_SESSION_TOTAL)
+            add_cost(&sp->now, ev->in_tokens + ev->cache_read + ev->cache_write, ev->out_tokens,
+                     ev->cost_usd);
+        break;
+    case AGENT_TURN_END:
+        end(s, ev);
+        break;
+    default:
+        break;
+    }
+}
+
+/* --- the script of a turn -------------------------------------------------------- */
+
+static void add_mark(struct buf *out, const struct message *m, const char *id,
+                     enum pair_role role, const char *adapter)
+{
+    struct buf line = BUF_INIT;
+    struct jw w;
+
+    jw_init(&w, &line);
+    jw_obj(&w, NULL);
+    jw_str(&w, "cc_tui", "turn");
+    jw_str(&w, "role", pair_role_name(role));
+    jw_str(&w, "adapter", adapter);
+    jw_str(&w, "message", id);
+    jw_str(&w, "by", pair_is_key(m->key) ? "pair" : "you");
+    jw_str(&w, "text", m->text);
+    jw_end(&w);
+    buf_adds(out, "printf '%s\\n' ");
+    session_quote(out, buf_str(&line));
+    buf_addc(out, '\n');
+    buf_release(&line);
+}
+
+int session_pair_script(struct session *s, const struct message *m, const char *id,
+                        struct buf *out, struct err *e)
+{
+    enum pair_role role = pair_addressee(m->text, NULL);
+    const struct pair_side *side = &s->pair->p->side[role];
+    const struct tool *t = tools_find(s->j->o.tools, side->tool);
+    const char *session = s->pair->sums[role].session, *adapter;
+    char **words;
+
+    if (!t)
+        return err_set(e, ERR_NOTFOUND, "the %s's tool \"%s\" is not known here: add it to "
+                       "tools.conf", pair_role_name(role), side->tool);
+    words = pair_tool_command(t, side->model, session ? session : side->session, &adapter, e);
+    if (!words)
+        return e->code;
+    add_mark(out, m, id, role, adapter);
+    buf_adds(out, "cd \"$HOME\" || exit 1\nexec");
+    for (size_t i = 0; words[i]; i++) {
+        buf_addc(out, ' ');
+        session_quote(out, words[i]);
+    }
+    buf_addc(out, '\n');
+    tool_words_free(words);
+    return 0;
+}
+
+/* --- interrupting ---------------------------------------------------------------- */
+
+static void interrupted(struct session *s, const struct err *e)
+{
+    uint64_t req = s->pair->int_req;
+
+    s->pair->int_req = 0;
+    s->pair->int_turn = 0;
+    jobs_done(s->j, req, e, s->row);
+}
+
+/* A turn that is to end: interrupted when it has begun and there is a way to it, and again
+ * after a while. The user is answered when its end was seen, and stored. */
+static void try_interrupt(struct session *s)
+{
+    struct session_pair *sp = s->pair;
+    bool works = s->out.agent == AG_WORKING || s->out.agent == AG_ASKS;
+    struct err e = {0};
+
+    if (!sp->int_turn || sp->busy)
+        return;
+    if (sp->p && pair_turn_of(sp->p, sp->end.message) == sp->int_turn) {
+        interrupted(s, NULL);
+    } else if (s->out.caught_up && !works && s->re.step == RE_IDLE && sp->int_tries > SURE) {
+        interrupted(s, NULL); /* it never began, or another one saw its end */
+    } else if (sp->int_tries++ > TRIES) {
+        err_set(&e, ERR_TIMEOUT, "no further turn begins, but the turn at hand did not end in %d s; "
+                                 "'cc-tui interrupt' tries it again", TRIES * TRY_MS / 1000);
+        interrupted(s, &e);
+    } else if (s->out.caught_up && works && !s->re.interrupting && sp->int_tries >= sp->int_next) {
+        sp->int_next = sp->int_tries + AGAIN;
+        session_interrupt(s, 0);
+    } else {
+        session_follow(s);
+    }
+}
+
+/* --- steps ----------------------------------------------------------------------- */
+
+static void wish_done(struct session *s, const struct err *e)
+{
+    struct session_pair *sp = s->pair;
+    struct pair_wish w = sp->wishes.v[0];
+
+    ARR_REMOVE(&sp->wishes, 0);
+    free(w.text);
+    jobs_done(s->j, w.req_id, e, s->row);
+}
+
+static void say_state(struct session *s, const struct pair *before)
+{
+    const struct pair *p = s->pair->p;
+    const struct sandbox *r = session_row(s);
+    const char *name = r && r->name ? r->name : "the pair";
+
+    if (before && before->state == p->state && before->round == p->round)
+        return;
+    if (p->state != PAIR_RUNNING)
+        jobs_say(s->j, p->state == PAIR_FAILED ? AGENT_ERROR : AGENT_INFO, s->row,
+                 "%s: the pair is %s in round %d of %d%s%s", name, pair_state_name(p->state),
+                 p->round, p->rounds, p->reason ? ": " : "", p->reason ? p->reason : "");
+    else if (before && before->round != p->round)
+        jobs_say(s->j, AGENT_INFO, s->row, "%s: round %d of %d begins", name, p->round,
+                 p->rounds);
+}
+
+static void took(struct session *s, const struct st_reply *r)
+{
+    struct session_pair *sp = s->pair;
+
+    if (r->msg.id)
+        session_show_message(s, &r->msg);
+    if (sp->wished && sp->act.end_turn && !r->called_off) {
+        sp->int_req = sp->wishes.v[0].req_id;
+        sp->int_turn = sp->act.end_turn;
+        sp->int_tries = sp->int_next = 0;
+        sp->wishes.v[0].req_id = 0; /* answered when it is interrupted */
+    }
+    if (sp->wished)
+        wish_done(s, NULL);
+    session_relay(s);
+}
+
+static void on_put(void *ctx, struct st_reply *r)
+{
+    struct session *s = ctx;
+    struct session_pair *sp = s->pair;
+    struct pair *before = sp->p;
+
+    sp->busy = false;
+    if (r->err.code) {
+        if (sp->wished)
+            wish_done(s, &r->err);
+        else
+            session_say(s, AGENT_ERROR, "the pair's next step cannot be stored: %s; it is tried "
+                        "again", r->err.text);
+        session_timer(s, &sp->timer, REST_MS, look);
+        return;
+    }
+    sp->p = r->pair;
+    r->pair = NULL;
+    if (r->got) {
+        say_state(s, before);
+        took(s, r);
+    }
+    pair_free(before);
+    show(s);
+    session_pair_go(s); /* not got: another instance was faster; from where it stands now */
+}
+
+/* False: the event changes nothing. */
+static bool step(struct session *s, const struct pair_event *ev, bool wished)
+{
+    struct session_pair *sp = s->pair;
+    struct pair *next = pair_dup(sp->p, true);
+    struct err e = {0};
+    char *text = NULL;
+    int rc = pair_apply(next, ev, &sp->act, &e);
+
+    if (rc == 0 && sp->act.changed) {
+        take_sums(s, next);
+        if (sp->act.send)
+            text = pair_message(next);
+        sp->busy = true;
+        sp->wished = wished;
+        store_pair_put(s->j->o.store, next, text, sp->act.end_turn, jobs_store(s->j, on_put, s, s));
+        free(text);
+    } else if (wished) {
+        wish_done(s, rc ? &e : NULL);
+    }
+    pair_free(next);
+    return sp->busy;
+}
+
+static bool step_by_end(struct session *s)
+{
+    struct session_pair *sp = s->pair;
+    struct pair_event ev = {.kind = PAIR_TURN_END, .outcome = sp->end.outcome,
+                            .text = sp->end.text};
+
+    ev.turn = sp->end.message ? pair_turn_of(sp->p, sp->end.message) : 0;
+    return ev.turn && step(s, &ev, false);
+}
+
+static void schedule(struct session *s)
+{
+    struct session_pair *sp = s->pair;
+    bool runs = sp->p && (sp->p->state == PAIR_RUNNING || sp->p->waiting);
+
+    if (!sp->timer && !s->j->leaving)
+        session_timer(s, &sp->timer, sp->int_turn          ? TRY_MS
+                      : runs || !sp->p ? LOOK_MS
+                                       : REST_MS, look);
+}
+
+void session_pair_go(struct session *s)
+{
+    struct session_pair *sp = s->pair;
+    struct err e = {0};
+
+    if (!sp || !sp->loaded || sp->busy)
+        return;
+    if (!sp->p)
+        err_set(&e, ERR_CONFLICT, "no pair was started in it");
+    while (sp->wishes.n && !sp->busy) {
+        if (!sp->p)
+            wish_done(s, &e);
+        else
+            step(s, &sp->wishes.v[0].ev, true);
+    }
+    if (sp->p && !sp->busy && !session_readonly(s))
+        step_by_end(s);
+    try_interrupt(s);
+    schedule(s);
+}
+
+void session_pair_wish(struct session *s, const struct pair_event *ev, uint64_t req_id)
+{
+    struct pair_wish *w;
+    struct err e = {0};
+
+    if (!s->pair || session_readonly(s)) {
+        err_set(&e, ERR_CONFLICT, s->pair ? "this cc-tui only reads: another version owns the "
+                                            "database"
+                                          : "no pair works in it: cc-tui pair starts one");
+        jobs_done(s->j, req_id, &e, s->row);
+        return;
+    }
+    w = ARR_PUSH(&s->pair->wishes);
+    w->ev = *ev;
+    w->text = xstrdup(ev->text);
+    w->ev.text = w->text;
+    w->req_id = req_id;
+    session_follow(s);
+    session_pair_go(s);
+}
+
+/* --- looking --------------------------------------------------------------------- */
+
+/* Its message never becomes a turn, or its turn has no end: why, or NULL. */
+static const char *lost(struct session *s, const struct message *m)
+{
+    const struct sandbox *r = session_row(s);
+
+    if (!r || r->state == SB_KILLED || (r->state == SB_ERROR && !r->vm_up))
+        return "the sandbox is gone";
+    if (!m->id)
+        return "its message is gone";
+    if (m->state == MSG_FAILED || m->state == MSG_UNCONFIRMED)
+        return m->error ? m->error : "its message was not delivered";
+    if (m->state == MSG_CANCELLED)
+        return "its message was called off";
+    if (!s->prov && s->fo.state == FO_ENDED && (s->out.agent == AG_FAILED ||
+                                                s->out.agent == AG_EXITED))
+        return "the agents' keeper in the sandbox has ended: restart the agent, then resume";
+    return NULL;
+}
+
+static void on_looked(void *ctx, struct st_reply *r)
+{
+    struct session *s = ctx;
+    struct session_pair *sp = s->pair;
+    struct pair_event ev = {.kind = PAIR_LOST};
+    bool first = !sp->p && r->pair;
+
+    sp->busy = false;
+    if (r->err.code) {
+        schedule(s);
+        return;
+    }
+    sp->loaded = true;
+    pair_free(sp->p);
+    sp->p = r->pair;
+    r->pair = NULL;
+    show(s);
+    session_pair_go(s);
+    if (first)
+        session_relay(s);
+    if (!sp->p || sp->busy || !sp->p->waiting || session_readonly(s))
+        return;
+    ev.turn = sp->p->turn;
+    ev.text = lost(s, &r->msg);
+    ev.outcome = r->msg.id && r->msg.state == MSG_CANCELLED ? AGENT_INTERRUPTED : AGENT_FAILED;
+    if (ev.text)
+        step(s, &ev, false);
+}
+
+static void look(void *ctx)
+{
+    struct session *s = ctx;
+    struct session_pair *sp = s->pair;
+
+    sp->timer = 0;
+    if (sp->busy)
+        return; /* its answer goes on */
+    sp->busy = true;
+    store_pair(s->j->o.store, s->row, jobs_store(s->j, on_looked, s, s));
+}
