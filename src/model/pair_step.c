@@ -22,6 +22,7 @@ static void next_turn(struct pair *p, struct pair_act *act)
     p->turn++;
     p->side[p->role].turns++;
     p->waiting = true;
+    p->ending = false;
     act->send = true;
 }
 
@@ -81,10 +82,10 @@ static void answered(struct pair *p, const char *text)
 
 static void turn_ended(struct pair *p, const struct pair_event *ev, struct pair_act *act)
 {
-    bool runs = p->state == PAIR_RUNNING, meant = p->cut;
+    bool runs = p->state == PAIR_RUNNING, meant = p->ending;
 
     act->changed = true;
-    p->waiting = false;
+    p->waiting = p->ending = false;
     if (ev->outcome == AGENT_OK || ev->outcome == AGENT_TRUNCATED) {
         answered(p, ev->text);
     } else {
@@ -102,7 +103,7 @@ static void turn_ended(struct pair *p, const struct pair_event *ev, struct pair_
 static void lost(struct pair *p, const struct pair_event *ev, struct pair_act *act)
 {
     act->changed = true;
-    p->waiting = false;
+    p->waiting = p->ending = false;
     if (p->state == PAIR_RUNNING)
         settle(p, ev->outcome == AGENT_INTERRUPTED ? PAIR_STOPPED : PAIR_FAILED, ev->text);
 }
@@ -122,7 +123,7 @@ static int stop(struct pair *p, struct pair_act *act, struct err *e)
     settle(p, PAIR_STOPPED, "stopped by you");
     act->changed = true;
     act->end_turn = p->waiting ? p->turn : 0;
-    p->cut |= p->waiting;
+    p->ending = p->waiting;
     return 0;
 }
 
@@ -155,7 +156,7 @@ static int accept(struct pair *p, struct pair_act *act, struct err *e)
     settle(p, PAIR_PASSED, "accepted by you");
     act->changed = true;
     act->end_turn = p->waiting ? p->turn : 0;
-    p->waiting = p->asked = p->cut = false;
+    p->waiting = p->ending = p->asked = p->cut = false;
     return 0;
 }
 

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define PAIR_COLUMNS                                                                      \
-    "SELECT sandbox, uid, revision, state, role, round, rounds, turn, waiting, asked, cut," \
+    "SELECT sandbox, uid, revision, state, role, round, rounds, turn, waiting, asked, ending, cut," \
     " reason, task, report, review FROM pairs"
 
 static void read_pair(sqlite3_stmt *q, struct pair *p)
@@ -34,11 +34,12 @@ static void read_pair(sqlite3_stmt *q, struct pair *p)
     p->turn = sqlite3_column_int(q, 7);
     p->waiting = sqlite3_column_int(q, 8) != 0;
     p->asked = sqlite3_column_int(q, 9) != 0;
-    p->cut = sqlite3_column_int(q, 10) != 0;
-    p->reason = st_text(q, 11);
-    p->task = st_text(q, 12);
-    p->report = st_text(q, 13);
-    p->review = st_text(q, 14);
+    p->ending = sqlite3_column_int(q, 10) != 0;
+    p->cut = sqlite3_column_int(q, 11) != 0;
+    p->reason = st_text(q, 12);
+    p->task = st_text(q, 13);
+    p->report = st_text(q, 14);
+    p->review = st_text(q, 15);
 }
 
 static int read_sides(struct store *s, struct pair *p, struct err *e)
@@ -124,11 +125,12 @@ static int insert_row(struct store *s, const struct pair *p, struct err *e)
 {
     return st_run(s, e,
                   "INSERT INTO pairs(sandbox, uid, revision, state, role, round, rounds, turn,"
-                  " waiting, asked, cut, reason, task, report, review)"
-                  " VALUES(?,?,1,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(sandbox) DO NOTHING",
-                  "itttiiiiiitttt", (int64_t)p->sandbox, p->uid, pair_state_name(p->state),
+                  " waiting, asked, ending, cut, reason, task, report, review)"
+                  " VALUES(?,?,1,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(sandbox) DO NOTHING",
+                  "itttiiiiiiitttt", (int64_t)p->sandbox, p->uid, pair_state_name(p->state),
                   pair_role_name(p->role), (int64_t)p->round, (int64_t)p->rounds,
-                  (int64_t)p->turn, (int64_t)p->waiting, (int64_t)p->asked, (int64_t)p->cut,
+                  (int64_t)p->turn, (int64_t)p->waiting, (int64_t)p->asked,
+                  (int64_t)p->ending, (int64_t)p->cut,
                   p->reason, p->task, p->report, p->review);
 }
 
@@ -136,11 +138,11 @@ static int update_row(struct store *s, const struct pair *p, struct err *e)
 {
     return st_run(s, e,
                   "UPDATE pairs SET revision=revision+1, uid=?, state=?, role=?, round=?,"
-                  " rounds=?, turn=?, waiting=?, asked=?, cut=?, reason=?, task=?, report=?,"
+                  " rounds=?, turn=?, waiting=?, asked=?, ending=?, cut=?, reason=?, task=?, report=?,"
                   " review=? WHERE sandbox=? AND revision=?",
-                  "tttiiiiiittttii", p->uid, pair_state_name(p->state), pair_role_name(p->role),
+                  "tttiiiiiiittttii", p->uid, pair_state_name(p->state), pair_role_name(p->role),
                   (int64_t)p->round, (int64_t)p->rounds, (int64_t)p->turn, (int64_t)p->waiting,
-                  (int64_t)p->asked, (int64_t)p->cut, p->reason, p->task, p->report, p->review,
+                  (int64_t)p->asked, (int64_t)p->ending, (int64_t)p->cut, p->reason, p->task, p->report, p->review,
                   (int64_t)p->sandbox, p->rev);
 }
 
@@ -205,7 +207,7 @@ int st_op_pair_put(struct store *s, const struct st_req *q, struct st_reply *r)
         rc = call_off(s, p, (int)q->n1, &r->called_off, e);
     if (rc == 0 && r->called_off && q->n1 == p->turn)
         rc = st_run(s, e,
-                    "UPDATE pairs SET waiting=0, cut=0 WHERE sandbox=?", "i", (int64_t)p->sandbox);
+                    "UPDATE pairs SET waiting=0, ending=0 WHERE sandbox=?", "i", (int64_t)p->sandbox);
     if (rc == 0 && r->got && q->s1)
         rc = send(s, p, q->s1, r);
     if (rc >= 0)

@@ -144,7 +144,8 @@ static const char pairs[] =
     " sandbox INTEGER PRIMARY KEY REFERENCES sandboxes(id) ON DELETE CASCADE,"
     " uid TEXT NOT NULL, revision INTEGER NOT NULL, state TEXT NOT NULL, role TEXT NOT NULL,"
     " round INTEGER NOT NULL, rounds INTEGER NOT NULL, turn INTEGER NOT NULL,"
-    " waiting INTEGER NOT NULL, asked INTEGER NOT NULL, cut INTEGER NOT NULL, reason TEXT,"
+    " waiting INTEGER NOT NULL, asked INTEGER NOT NULL, ending INTEGER NOT NULL,"
+    " cut INTEGER NOT NULL, reason TEXT,"
     " task TEXT, report TEXT, review TEXT);"
 
     "CREATE TABLE pairSides("

@@ -39,8 +39,8 @@ struct pair {
     int turn;             /* number of the last message */
     bool waiting;         /* it is out and its turn has not ended */
     bool asked;           /* the checker was asked once more for a verdict */
-    bool cut;             /* the turn at hand is being broken off; or was, when it has ended:
-                             the role is told to go on */
+    bool ending;          /* the turn at hand is being broken off */
+    bool cut;             /* the role's turn before was: it is told to go on */
     struct pair_side side[PAIR_ROLES];
     char *task, *report, *review; /* the user's; the designer's and the checker's last words */
     char *reason;                 /* why it stands as it does, or NULL */
