@@ -110,6 +110,7 @@ static void on_runs(void *ctx, struct st_reply *r)
     }
     *ARR_PUSH(&o->to_sum) = o->run.id;
     usage_sum_release(&o->sum);
+    session_pair_unsum(s);
     memset(&o->counted, 0, sizeof(o->counted));
     sum_page(s);
 }

@@ -127,8 +127,8 @@ void session_pair_usage(struct session *s, const struct agent_event *ev, const s
     if (!sum)
         return;
     add_cost(sum, in, g->out_tokens, g->cost_usd);
-    if (!s->out.summed)
-        return;
+    if (!s->out.summed || s->out.opening)
+        return; /* stored ones: those of the turn at hand come when it is read once more */
     add_cost(&s->pair->now, in, g->out_tokens, g->cost_usd);
     show(s);
 }
