@@ -29,6 +29,8 @@ const struct model_row model_rows[] = {
     {"openrouter", "anthropic/claude-sonnet-5.5", "Claude Sonnet 5.5", 2, 10, 0.1, 2.5},
     {"openrouter", "anthropic/claude-opus-5.5", "Claude Opus 5.5", 4, 20, 0.2, 5},
     {"openrouter", "anthropic/claude-haiku-5.5", "Claude Haiku 5.5", 0.1, 0.5, 0.01, 0.125},
+    {"openrouter", "anthropic/claude-sonnet-5", "Claude Sonnet 5", 2, 10, 0.2, 2.5},
+    {"openrouter", "anthropic/claude-sonnet-4.5", "Claude Sonnet 4.5", 3, 15, 0.3, 3.75},
     {"openrouter", "openai/gpt-6.2-sol", "GPT-6.2 Sol", 2, 10, 0.1, 2.5},
     {"openrouter", "openai/gpt-6.2-astra", "GPT-6.2 Astra", 8, 40, 0.4, 10},
     {"openrouter", "openai/gpt-6.1-terra", "GPT-6.1 Terra", 1, 5, 0.05, 1.25},

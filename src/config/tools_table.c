@@ -28,7 +28,7 @@ const size_t tool_n_adapters = COUNT(tool_adapters);
 
 /* No tool asks by default: the sandbox is the border. IS_SANDBOX lets claude do so as
  * root as well. Prices of codex, gemini and qwen come from the model's name alone, so they
- * are told which one to take. */
+ * are told which one to take; opencode and pi know this one without asking a network. */
 #define CLAUDE                                                                    \
     "claude -p --input-format stream-json --output-format stream-json --verbose " \
     "--include-partial-messages --replay-user-messages "
@@ -73,7 +73,7 @@ const struct tool_row tool_rows[] = {
      .needs = TOOL_OPENROUTER | TOOL_ANTHROPIC | TOOL_OPENAI,
      .resume = "--session",
      .model_flag = "-m",
-     .model = "openrouter/anthropic/claude-sonnet-5.5",
+     .model = "openrouter/anthropic/claude-sonnet-5",
      .models = "openrouter anthropic openai",
      .prompt_file = ".config/opencode/AGENTS.md",
      .skills_dir = ".config/opencode/skills",
@@ -87,7 +87,7 @@ const struct tool_row tool_rows[] = {
      .needs = TOOL_OPENROUTER | TOOL_ANTHROPIC | TOOL_OPENAI,
      .resume = "--session",
      .model_flag = "--model",
-     .model = "openrouter/anthropic/claude-sonnet-5.5",
+     .model = "openrouter/anthropic/claude-sonnet-5",
      .models = "openrouter anthropic openai",
      .prompt_flag = "--append-system-prompt",
      .prompt_file = ".pi/agent/AGENTS.md",

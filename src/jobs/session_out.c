@@ -69,6 +69,7 @@ void session_out_release(struct session *s)
     buf_release(&o->raw);
     free(o->last_line);
     free(o->agent_session);
+    free(o->model);
 }
 
 /* --- the row --------------------------------------------------------------------- */
@@ -358,6 +359,7 @@ void session_out_event(void *ctx, const struct agent_event *from)
     if (ev.kind == AGENT_USER_ECHO && s->ad->mode == AGENT_ONE_RUN)
         return;
     place_exit(s, &ev);
+    session_price(s, &ev);
     noise = is_noise(s, &ev);
     ev.raw_line += s->out.line_base;
     if (ev.kind == AGENT_TURN_BEGIN)

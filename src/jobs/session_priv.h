@@ -13,6 +13,7 @@
  *   session_life.c       the runner: find it, start it, wake it, see it end
  *   session_open.c       the store's run, its last turn once more, its usage
  *   session_out.c        raw bytes -> decoder -> store, row, items
+ *   session_price.c      what tokens cost where the agent does not say it
  *   session_relay.c      queue -> inbox -> delivered
  *   session_ask.c        questions of the agent -> answers in the inbox
  *   session_interrupt.c  the tool's own request, then SIGINT
@@ -68,7 +69,7 @@ struct session_probe {
     uint64_t runs_size; /* of the file runs */
     bool diskfull;
     uint64_t cut_at; /* offset of the cap's mark in out.log, 0 = not cut */
-    char *home, *error, *err_tail;
+    char *home, *error, *err_tail, *model;
     uint64_t err_run, interrupted; /* runs: whose err_tail is; last one that we interrupted */
     struct session_run_line last;  /* start of the last run; run 0: none */
     char *sum; /* of the range asked for, as cksum prints it */
@@ -199,7 +200,7 @@ struct out {
     uint64_t exit_run;   /* whose end is being decoded */
     uint32_t exit_n;
     enum sb_agent agent; /* as decoded; the row follows it */
-    char *last_line, *agent_session;
+    char *last_line, *agent_session, *model; /* model: as the agent says it */
     struct usage_sum sum;       /* over all runs of the session */
     struct session_key counted; /* usage up to this key is in it */
     ARR(uint64_t) to_sum;       /* runs whose stored events are being added */
@@ -485,6 +486,9 @@ void session_out_usage(struct session *s, const struct agent_event *from);
 void session_out_unsum(struct session *s); /* the run is read once more: count anew */
 void session_out_event(void *ctx, const struct agent_event *ev); /* the decoder's sink */
 bool session_key_newer(struct session_key *last, const struct agent_event *ev);
+
+/* --- session_price.c ------------------------------------------------------------- */
+void session_price(struct session *s, struct agent_event *ev); /* each event, in order */
 
 /* --- session_relay.c ------------------------------------------------------------- */
 void session_relay_release(struct session *s);

@@ -44,6 +44,7 @@ const char session_probe_script[] =
     "echo \"$l\"\n"
     "grep -E '^run [0-9]+ (exit|interrupt) ' " SESSION_RUNS " 2>/dev/null | tail -n 300\n"
     "e=${l##*err-offset } e=${e%% *}\n"
+    "[ -s " SESSION_MODEL " ] && echo \"model $(head -n 1 " SESSION_MODEL ")\"\n"
     "echo err\n"
     "tail -c +$((${e:-0} + 1)) " SESSION_ERR_LOG " 2>/dev/null | tail -c 4096\n"
     "exit 0\n";
@@ -251,6 +252,9 @@ static void parse_line(struct session_probe *p, const char *l)
     } else if (str_starts(l, "error ")) {
         free(p->error);
         p->error = xstrdup(l + 6);
+    } else if (str_starts(l, "model ")) {
+        free(p->model);
+        p->model = xstrdup(l + 6);
     } else if (str_starts(l, "sum ")) {
         free(p->sum);
         p->sum = xstrdup(l + 4);
@@ -290,6 +294,7 @@ void session_probe_release(struct session_probe *p)
     free(p->home);
     free(p->error);
     free(p->err_tail);
+    free(p->model);
     free(p->sum);
     ARR_RELEASE(&p->ends);
     memset(p, 0, sizeof(*p));

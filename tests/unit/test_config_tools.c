@@ -161,7 +161,7 @@ static void test_command(void **state)
     check_command(codex, (struct tool_choice){.model = "m", .resume_id = "id-1"},
                   "codex|exec|resume|" CODEX "-m|m|id-1|-");
     check_command(pi, (struct tool_choice){.resume_id = "s", .prompt_path = "/p", .ask = true},
-                  "pi|--mode|rpc|--model|openrouter/anthropic/claude-sonnet-5.5|"
+                  "pi|--mode|rpc|--model|openrouter/anthropic/claude-sonnet-5|"
                   "--append-system-prompt|/p|--session|s");
     check_command(tools_find(t, "claude"), (struct tool_choice){.ask = true},
                   "claude|-p|--input-format|stream-json|--output-format|stream-json|--verbose|"

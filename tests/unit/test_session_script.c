@@ -197,6 +197,7 @@ static void look_at_an_ended_session(void **state)
     put("out.log", "0123456789");
     put("err.log", "first\nerr\nlast words\n");
     put("epoch", "3\n");
+    put("model", "openrouter/openai/x y\n");
     put("exit", "143 1764437000000 2\n");
     put("diskfull", "");
     put("cut", "err 55\nout 8\n");
@@ -224,6 +225,7 @@ static void look_at_an_ended_session(void **state)
     assert_false(session_probe_running(&p));
     assert_string_equal(p.err_tail, "err\nlast words\n"); /* of the last run alone */
     assert_int_equal(p.err_run, 2);
+    assert_string_equal(p.model, "openrouter/openai/x y");
     session_probe_release(&p);
     free(out);
 }
