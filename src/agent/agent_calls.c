@@ -86,7 +86,8 @@ bool agent_call_news(struct agent_call *t, const char *output, const char *title
         return false;
     if (!first && (!len || (len == t->shown && len <= SMALL_OUTPUT)))
         return false;
-    if (!first && len > SMALL_OUTPUT && len < t->shown + t->shown / 4 && t->skipped < 8 * len)
+    if (!first && len > SMALL_OUTPUT &&
+        (len > t->shown ? len < t->shown + t->shown / 4 : t->skipped < 8 * len))
         return false;
     t->shown = len;
     t->skipped = 0;

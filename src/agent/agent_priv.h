@@ -81,7 +81,8 @@ void agent_call_set(struct agent_call *t, const char *name, const char *parent);
 void agent_call_emit(struct agent_dec *d, const struct agent_call *t, struct agent_event *ev);
 /* Is a running call's output, which is said whole each time, worth an event (or its title,
  * for the first time)? Letting all out would be the square of it: a big one waits until it
- * has grown by a quarter, or until eight times its size went by (a window that moves). */
+ * has grown by a quarter or, where it does not grow (a window that moves), until eight times
+ * its size went by. */
 bool agent_call_news(struct agent_call *t, const char *output, const char *title);
 /* What still runs will not be heard of again. */
 void agent_calls_close(struct agent_calls *c, struct agent_dec *d);
