@@ -261,6 +261,12 @@ struct app_tool {
     bool can_ask, asks;    /* permission questions: at all, when nothing else is said */
     char *missing_key; /* provider whose key is missing, or NULL */
 };
+/* Which key an agent of that tool and model (NULL: the tool's) would get, with the variables
+ * that are given; for the form and for `new`. For key_check_release(). */
+struct key_check;
+struct kv;
+void app_key_check(struct app *a, const char *tool, const char *model, const struct kv *env,
+                   struct key_check *out);
 const struct app_tool *app_tools(struct app *a);
 
 #endif

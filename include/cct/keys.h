@@ -45,6 +45,7 @@ struct keys_at {
     const char *project;  /* its name */
     bool by_folder;       /* a .cc-tui file chose the project: its keys want a yes */
     const char *lost;     /* keys_lost(): none is not the same as none any more */
+    const char *locked;   /* why stored keys cannot be opened now, or NULL */
 };
 struct key_found {
     enum key_source source;
@@ -82,6 +83,36 @@ const char *keys_variable_of(const char *name);
  * comes from. KEY_NONE with *missing "a or b" (new string; may be NULL). */
 enum key_source keys_provider_source(const struct keys_at *at, const char *const *needs,
                                      char **missing);
+/* --- before something is made --------------------------------------------------------- */
+
+/* What an agent needs: one of `needs` (ends with NULL; none: no key), under label's name in
+ * sentences; own: variables that are given with the sandbox (may be NULL). */
+struct key_need {
+    const char *label;
+    const char *const *needs;
+    const struct kv *own;
+};
+enum key_state {
+    KEY_READY,    /* or none is needed */
+    KEY_HIDES,    /* ready, and in front of another key: say so */
+    KEY_DOUBTFUL, /* ready, but its form is that of another provider: say so */
+    KEY_LACKS,    /* there is none where it would count */
+    KEY_UNUSABLE  /* the level in force has one that cannot be used: nothing falls back */
+};
+struct key_check {
+    enum key_state state;
+    enum key_source source; /* KEY_NONE: given with the sandbox, or none */
+    const char *provider;   /* of the key, or the first that is lacking; NULL: none needed */
+    char mask[16];
+    char *text; /* provider, level, last four; what is hidden; else what is wrong and what to
+                   do. Never NULL */
+};
+/* From LACKS on nothing is made. Opens nothing, and asks no service. */
+void keys_preflight(const struct keys_at *at, const struct key_need *n, struct key_check *c);
+void key_check_release(struct key_check *c);
+/* A service refused the key that an agent had: which one, and what to do. New string. */
+char *keys_refused(const struct keys_at *at, const struct key_need *n);
+
 /* Every name under which a tool may look for the keys of that level; the list ends with k
  * NULL, values are plain and must be wiped by keys_env_free. `data_key` opens stored ones.
  * NULL with *e when the level's key cannot be used (locked, wants a yes, damaged). */

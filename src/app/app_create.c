@@ -39,28 +39,16 @@ static char *missing_key(const struct app *a, const struct tool *t, const char *
     return missing;
 }
 
-/* "ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN" */
-static char *variables_of(const struct tool *t)
+void app_key_check(struct app *a, const char *tool, const char *model, const struct kv *env,
+                   struct key_check *out)
 {
-    struct buf b = BUF_INIT;
+    const struct tool *t = tools_find(a->tools, tool);
+    const char *needs[8] = {NULL};
+    struct key_need n = {t ? t->label : tool, needs, env};
 
-    for (unsigned bit = 1; bit <= TOOL_GITHUB; bit <<= 1)
-        if ((t->needs & bit) && tool_provider_env(bit, 0))
-            buf_addf(&b, "%s%s", b.len ? " or " : "", tool_provider_env(bit, 0));
-    return buf_detach(&b, NULL);
-}
-
-static bool given_in_env(const struct tool *t, const struct kv *env)
-{
-    for (unsigned bit = 1; bit <= TOOL_GITHUB; bit <<= 1) {
-        if (!(t->needs & bit))
-            continue;
-        for (size_t i = 0; tool_provider_env(bit, i); i++)
-            for (const struct kv *v = env; v && v->k; v++)
-                if (str_eq(v->k, tool_provider_env(bit, i)) && v->v && *v->v)
-                    return true;
-    }
-    return false;
+    if (t)
+        needs_of(t, model, needs);
+    keys_preflight(&a->at, &n, out);
 }
 
 /* --- check ---------------------------------------------------------------------- */
@@ -130,7 +118,8 @@ static int check_env(const struct kv *env, struct err *e)
 static int check_tool(struct app *a, const struct app_create *c, const struct tool *t,
                       const char **field, struct err *e)
 {
-    char *missing, *names;
+    struct key_check key;
+    int rc;
 
     *field = "tool";
     if (!t)
@@ -141,16 +130,10 @@ static int check_tool(struct app *a, const struct app_create *c, const struct to
     if (c->command && !str_eq(t->adapter, "shell"))
         return err_set(e, ERR_INVALID, "a command can be given to the tool \"shell\" only");
     *field = "key";
-    missing = given_in_env(t, c->env) ? NULL : missing_key(a, t, c->model);
-    if (missing) {
-        names = variables_of(t);
-        err_set(e, ERR_AUTH, "%s needs a key of %s: set %s before starting cc-tui, or store one "
-                "with cc-tui keys add", t->label, missing, names);
-        free(names);
-        free(missing);
-        return ERR_AUTH;
-    }
-    return 0;
+    app_key_check(a, c->tool, c->model, c->env, &key);
+    rc = key.state >= KEY_LACKS ? err_set(e, ERR_AUTH, "%s", key.text) : 0;
+    key_check_release(&key);
+    return rc;
 }
 
 static int check_pair(struct app *a, const struct app_create *c, const char **field, struct err *e)

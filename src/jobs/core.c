@@ -378,6 +378,7 @@ struct jobs *jobs_new(const struct jobs_opts *o)
     j->priv = xcalloc(1, sizeof(*j->priv));
     j->priv->look_only = o->readonly;
     j->priv->place = xstrdup(o->local ? "local" : "");
+    j->key_refused = core_keys_refused;
     j->sessions = map_new();
     j->waiting = map_new();
     core_rows_init(j);

@@ -365,6 +365,24 @@ static const char *given_key(const struct kv *own)
     return v && *v ? v : NULL;
 }
 
+char *core_keys_refused(struct jobs *j, const struct sandbox *row)
+{
+    const struct tool *t = row->tool ? tools_find(j->o.tools, row->tool) : NULL;
+    const char *needs[8] = {NULL};
+    struct key_need need = {t ? t->label : NULL, needs, NULL};
+    struct keys_at at;
+    struct st_keys view;
+    size_t n = 0;
+
+    if (!t || !j->priv->keys)
+        return NULL;
+    for (unsigned bit = 1; bit <= TOOL_GITHUB; bit <<= 1)
+        if (tool_needs(t, NULL) & bit)
+            needs[n++] = tool_provider_name(bit);
+    at_project(j, &at, &view, row->project ? row->project : jobs_project(j));
+    return n ? keys_refused(&at, &need) : NULL;
+}
+
 int core_keys_repo(struct jobs *j, const char *repo, const struct kv *own, struct core_repo_key *k,
                    struct err *e)
 {

@@ -193,6 +193,9 @@ struct core_env_q {
 struct kv *core_keys_env(struct jobs *j, const struct core_env_q *q, char **missing,
                          struct err *e);
 
+/* What to say of the key that the row's agent was refused with; new string, or NULL. */
+char *core_keys_refused(struct jobs *j, const struct sandbox *row);
+
 /* GitHub's key for a checkout; none for other places, and none may be set. */
 struct core_repo_key {
     struct secret *key; /* or NULL */

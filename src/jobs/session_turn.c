@@ -266,6 +266,19 @@ static void collect(struct session *s, const struct agent_event *ev)
         buf_adds(&s->answer, ev->text);
 }
 
+/* The CLI's words do not know where its key came from. */
+static void say_key(struct session *s)
+{
+    struct sandbox *r = session_row(s);
+    char *text = r && s->j->key_refused ? s->j->key_refused(s->j, r) : NULL;
+
+    if (!text)
+        return;
+    session_say(s, AGENT_ERROR, "%s", text);
+    jobs_say(s->j, 2, r->id, "%s: %s", r->name ? r->name : "agent", text);
+    free(text);
+}
+
 static void end_turn(struct session *s, const struct agent_event *ev)
 {
     const char *text = s->answer.len ? buf_str(&s->answer) : ev->text;
@@ -277,6 +290,8 @@ static void end_turn(struct session *s, const struct agent_event *ev)
 
     if (outcome != AGENT_OK && ev->text && *ev->text)
         text = ev->text;
+    if (ev->error_class == AGENT_ERR_AUTH && s->out.caught_up)
+        say_key(s);
     for (size_t i = s->waiters.n; i-- > 0;)
         if (s->waiters.v[i].in_turn)
             waiter_end(s, i, NULL, outcome, text, ev->exit_code);

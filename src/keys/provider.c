@@ -20,7 +20,7 @@ static const struct {
     {"github", {"GITHUB_TOKEN", "GH_TOKEN"}},
 };
 
-static const char *const *names_of(const char *provider)
+const char *const *keys_names_of(const char *provider)
 {
     for (size_t i = 0; i < sizeof(providers) / sizeof(providers[0]); i++)
         if (str_eq(providers[i].provider, provider))
@@ -28,9 +28,9 @@ static const char *const *names_of(const char *provider)
     return NULL;
 }
 
-static const struct secret *in_environment(const char *provider)
+const struct secret *keys_in_environment(const char *provider)
 {
-    const char *const *names = names_of(provider);
+    const char *const *names = keys_names_of(provider);
 
     for (; names && *names; names++)
         if (keys_taken(*names))
@@ -38,18 +38,19 @@ static const struct secret *in_environment(const char *provider)
     return NULL;
 }
 
-static const struct st_key *row_of(const struct keys_at *at, enum key_source level,
-                                   const char *provider)
+const struct st_key *keys_level_row(const struct keys_at *at, enum key_source level,
+                                    const char *provider)
 {
-    if (!at->stored || (level == KEY_PROJECT && !at->stored->project))
+    if (!at->stored || (level == KEY_PROJECT && !at->stored->project) ||
+        (level != KEY_PROJECT && level != KEY_USER))
         return NULL;
     return keys_row(at->stored, level == KEY_PROJECT ? at->stored->project : NULL, provider, NULL);
 }
 
-static bool has(const struct keys_at *at, enum key_source level, const char *provider)
+bool keys_level_has(const struct keys_at *at, enum key_source level, const char *provider)
 {
-    return level == KEY_ENV ? in_environment(provider) != NULL
-                            : row_of(at, level, provider) != NULL;
+    return level == KEY_ENV ? keys_in_environment(provider) != NULL
+                            : keys_level_row(at, level, provider) != NULL;
 }
 
 enum key_source keys_provider_source(const struct keys_at *at, const char *const *needs,
@@ -61,7 +62,7 @@ enum key_source keys_provider_source(const struct keys_at *at, const char *const
         *missing = NULL;
     for (int level = KEY_ENV; level <= KEY_USER; level++)
         for (const char *const *n = needs; n && *n; n++)
-            if (has(at, (enum key_source)level, *n))
+            if (keys_level_has(at, (enum key_source)level, *n))
                 return (enum key_source)level;
     for (; missing && needs && *needs; needs++)
         buf_addf(&lack, "%s%s", lack.len ? " or " : "", *needs);
@@ -73,7 +74,7 @@ enum key_source keys_provider_source(const struct keys_at *at, const char *const
 
 static void add(struct kv **list, size_t *n, const char *provider, const char *value)
 {
-    for (const char *const *names = names_of(provider); names && *names; names++) {
+    for (const char *const *names = keys_names_of(provider); names && *names; names++) {
         *list = xrealloc(*list, (*n + 2) * sizeof(**list)); /* pointers only: no value moves */
         (*list)[*n] = (struct kv){xstrdup(*names), xstrdup(value)};
         (*list)[++*n] = (struct kv){NULL, NULL};
@@ -105,8 +106,8 @@ struct kv *keys_provider_env(const struct keys_at *at, const struct secret *data
     int rc = 0;
 
     for (; level != KEY_NONE && rc == 0 && *needs; needs++) {
-        const struct st_key *row = level == KEY_ENV ? NULL : row_of(at, level, *needs);
-        const struct secret *v = level == KEY_ENV ? in_environment(*needs) : NULL;
+        const struct st_key *row = level == KEY_ENV ? NULL : keys_level_row(at, level, *needs);
+        const struct secret *v = level == KEY_ENV ? keys_in_environment(*needs) : NULL;
         if (row)
             rc = add_row(at, data_key, row, &list, &n, e);
         else if (v)

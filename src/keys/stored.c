@@ -124,6 +124,22 @@ static const char *of_form(const struct piece *t)
     return NULL;
 }
 
+const char *keys_form_of(const struct secret *key)
+{
+    struct piece t = {secret_value(key), secret_len(key)};
+
+    trim(&t);
+    return of_form(&t);
+}
+
+bool keys_sendable(const struct secret *key)
+{
+    struct piece t = {secret_value(key), secret_len(key)};
+
+    trim(&t);
+    return keys_visible(t.p, t.len);
+}
+
 struct secret *keys_clean(const char *text, size_t len, const char *provider, struct err *e)
 {
     struct piece t = {text, len};

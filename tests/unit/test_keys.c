@@ -82,7 +82,7 @@ static int clean(void **state)
 
 static void find(enum key_source want)
 {
-    struct keys_at at = {&out, stored, api, "acme", by_folder, NULL};
+    struct keys_at at = {&out, stored, api, "acme", by_folder, NULL, NULL};
 
     key_found_release(&k);
     keys_outside_release(&out);
@@ -313,7 +313,7 @@ static void test_folder_wants_a_yes(void **state)
     find(KEY_NONE);
     assert_int_equal(e.code, ERR_AUTH);
     assert_non_null(strstr(e.text, "keys trust"));
-    at = (struct keys_at){&out, stored, api, "acme", true, NULL};
+    at = (struct keys_at){&out, stored, api, "acme", true, NULL, NULL};
     assert_null(keys_provider_env(&at, data_key, needs, &why));
     assert_int_equal(why.code, ERR_AUTH);
     stored->folder_ok = true;
@@ -488,7 +488,7 @@ static void test_providers(void **state)
 {
     static const char *const claude[] = {"anthropic", "anthropic_token", NULL};
     static const char *const openai[] = {"openai", NULL}, *const none[] = {NULL};
-    struct keys_at at = {&out, NULL, api, "acme", false, NULL};
+    struct keys_at at = {&out, NULL, api, "acme", false, NULL, NULL};
     struct err why = {0};
     char *missing;
     struct kv *env;
@@ -539,7 +539,7 @@ static void test_provider_levels(void **state)
     (void)state;
     clear_providers();
     store(NULL, "anthropic", "", "sk-ant-user-0123456");
-    at = (struct keys_at){&out, stored, api, "acme", false, NULL};
+    at = (struct keys_at){&out, stored, api, "acme", false, NULL, NULL};
     assert_int_equal(keys_provider_source(&at, claude, NULL), KEY_USER);
     store(PID, "anthropic_token", "", "sk-ant-oat-0123456");
     assert_int_equal(keys_provider_source(&at, claude, NULL), KEY_PROJECT);

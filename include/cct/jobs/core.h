@@ -55,6 +55,9 @@ struct jobs {
     struct server_clock clock;
     bool leaving;          /* no stream is opened any more */
     int goodbyes;          /* last requests without an answer yet */
+    /* A service refused the key of that row's agent: which, and what to do; new string, or
+     * NULL. The core's. */
+    char *(*key_refused)(struct jobs *j, const struct sandbox *row);
     struct jobs_priv *priv; /* core.c's: poll, kill-all, account */
 };
 
