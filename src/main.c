@@ -274,7 +274,11 @@ static int run_screen(const struct cli *c, const char *config_dir)
         .n_keys = cfg->n_keys,
         .note = cfg->n_notes ? note : NULL,
     };
+    char *state = fs_place(FS_STATE, NULL), *drafts = state ? fs_join(state, "drafts.json") : NULL;
+    uo.drafts = drafts;
     int status = ui_run(app, &uo);
+    free(state);
+    free(drafts);
     app_stop(app);
     app_free(app);
     return status;

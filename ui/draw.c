@@ -213,6 +213,11 @@ static void draw_hints(struct ui *ui, int y)
         canvas_text(&ui->canvas, y, 0, -1, ROLE_HINT, typing);
         return;
     }
+    const struct overlay *top = ui->n_overlays ? &ui->overlays[ui->n_overlays - 1] : NULL;
+    if (top && top->ops->hints) {
+        canvas_text(&ui->canvas, y, 0, -1, ROLE_HINT, top->ops->hints(top->state));
+        return;
+    }
     enum key_scope scope = ui->n_overlays ? ui->overlays[ui->n_overlays - 1].ops->scope
                                           : ui_scope(ui, ui->focus);
     const enum action *v = scope == SCOPE_INPUT ? in : scope == SCOPE_FORM ? form
@@ -248,6 +253,11 @@ static const char *default_status(struct ui *ui, char *dst, size_t size)
     if (m->link != LINK_OK && m->link_text)
         return m->link_text;
     size_t st[SB_STATE_COUNT], asks, working, idle;
+    if (ui->marks.n) {
+        int n = snprintf(dst, size, "%zu marked: ", ui->marks.n);
+        marks_names(ui, ui->marks.v, ui->marks.n, dst + n, size - (size_t)n);
+        return dst;
+    }
     model_counts(m, st, &asks, &working, &idle);
     if (asks) {
         snprintf(dst, size, "%zu ask%s you: press ] to jump", asks, asks == 1 ? "s" : "");

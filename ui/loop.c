@@ -257,6 +257,7 @@ int ui_run(struct app *app, const struct ui_opts *o)
     app_observe(app, NULL, NULL);
     bool tty_lost = l.status == 129;
     term_close();
+    drafts_save(&ui);
     if (o->bench_frames)
         write_bench(&l, o->bench_frames);
     if (!tty_lost)

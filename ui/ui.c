@@ -31,6 +31,7 @@ void ui_init(struct ui *ui, struct app *app, const struct ui_opts *o)
         keymap_bind(ui->keys, o->keys[i].action, o->keys[i].keys, NULL);
     if (o->note)
         ui_status(ui, 1, "%s", o->note);
+    drafts_init(ui);
     canvas_init(&ui->canvas);
     ui->canvas.ascii = o->ascii;
     for (int i = 0; i < PANE_COUNT; i++) {
@@ -47,6 +48,8 @@ void ui_release(struct ui *ui)
     for (int i = 0; i < PANE_COUNT; i++)
         ui->panes[i].ops->close(ui->panes[i].state);
     keymap_free(ui->keys);
+    ARR_RELEASE(&ui->marks);
+    drafts_release(ui);
     canvas_release(&ui->canvas);
 }
 
@@ -228,7 +231,7 @@ static int refuse_readonly(struct ui *ui)
 static void interrupt(struct ui *ui, const struct sandbox *s)
 {
     ui_status(ui, 0, "interrupting the agent of %s", s->name);
-    app_interrupt(ui->app, s->id);
+    ui->int_req = app_interrupt(ui->app, s->id);
 }
 
 /* Also where nobody listens: text meant for the input must never act as keys. */
@@ -286,7 +289,7 @@ bool ui_changes_things(enum action a)
     return a == ACT_NEW || a == ACT_NEW_PROMPT || a == ACT_INPUT || a == ACT_ANSWER || a == ACT_INTERRUPT ||
            a == ACT_KILL || a == ACT_KILL_ALL || a == ACT_SET_TIME || a == ACT_PAUSE ||
            a == ACT_RESUME || a == ACT_PROTECT || a == ACT_RENAME || a == ACT_FORGET ||
-           a == ACT_ADOPT || a == ACT_PROC_END;
+           a == ACT_ADOPT || a == ACT_PROC_END || a == ACT_BULK;
 }
 
 /* The newest of what can still be called off. */
@@ -448,6 +451,7 @@ int ui_key(struct ui *ui, key_code k, const char *paste, size_t len)
     }
     ui->status[0] = 0;
     ui->awaits_new = false;
+    ui->last_key = k;
     if (ui->tiny) /* nothing can be seen, so nothing but leaving is done */
         return k == 'q' || k == ('C' & 0x1F) ? UI_QUIT : UI_IGNORED;
     if (k == K_PASTE_LONG) {
@@ -471,6 +475,7 @@ bool ui_update(struct ui *ui)
         ui->selected = 0; /* the list takes the nearest row */
         ui->moved = true;
     }
+    changed |= marks_prune(ui);
     if (ui->awaits_new && newest_of_ours(ui->model) > ui->newer_than) {
         ui->awaits_new = false;
         ui_select(ui, newest_of_ours(ui->model));
@@ -497,6 +502,18 @@ void ui_observe(void *ctx, const struct msg *ev)
 {
     struct ui *ui = ctx;
     const struct ev_done *d = (const struct ev_done *)ev;
+    for (int i = 0; i < ui->n_overlays; i++)
+        if (ui->overlays[i].ops->observe)
+            ui->overlays[i].ops->observe(ui, ui->overlays[i].state, ev);
+    pane_input_observe(ui, ev);
+    if (ev->type == EV_DONE && ev->req_id == ui->int_req && ui->int_req) {
+        const struct sandbox *s = model_sandbox(ui->model, d->sandbox);
+        ui->int_req = 0;
+        if (!d->err.code) {
+            ui_status(ui, 0, "the agent of %s was interrupted", s && s->name ? s->name : "it");
+            ui->said = true;
+        }
+    }
     if (ev->type == EV_DONE && ev->req_id == ui->export_req && ui->export_req && !d->err.code) {
         ui_status(ui, 0, "written to %s", d->text ? d->text : "the file");
         ui->said = true;

@@ -162,6 +162,8 @@ static void row(struct script *s, char *line)
     }
     row_text(r, rest);
     free(rest);
+    if (!r->foreign)
+        r->session = xasprintf("s%d", (int)r->id);
     script_post(s, ev);
 }
 
@@ -176,6 +178,7 @@ static void many_rows(struct script *s, char *line)
         r->tool = xstrdup("claude");
         r->state = SB_RUNNING;
         r->agent = AG_IDLE;
+        r->session = xasprintf("s%d", first + i);
         script_post(s, ev);
     }
 }
@@ -519,6 +522,38 @@ static void done_line(struct script *s, const char *text)
     script_post(s, d);
 }
 
+/* ended [TEXT]: what was asked for last, well or with that error */
+static void ended_line(struct script *s, const char *text)
+{
+    struct ev_done *d = ev_new(EV_DONE);
+    d->m.req_id = s->app->next;
+    if (*text)
+        err_set(&d->err, ERR_CONFLICT, "%s", text);
+    ui_observe(&s->ui, &d->m);
+    script_post(s, d);
+}
+
+/* receipts SANDBOX MESSAGE|! NAME [WHY], with '|' between: of the broadcast asked for last */
+static void receipts_line(struct script *s, char *line)
+{
+    struct ev_broadcast *ev = ev_new(EV_BROADCAST);
+    char *save = NULL;
+    ev->m.req_id = s->app->next;
+    ev->v = xcalloc(16, sizeof(*ev->v));
+    for (char *one = strtok_r(line, "|", &save); one && ev->n < 16;
+         one = strtok_r(NULL, "|", &save)) {
+        struct receipt *r = &ev->v[ev->n++];
+        one += *one == ' ';
+        r->sandbox = (uint64_t)strtoll(word(&one), NULL, 10);
+        const char *id = word(&one);
+        r->message = *id == '!' ? 0 : (uint64_t)strtoll(id, NULL, 10);
+        r->name = xstrdup(word(&one));
+        r->error = *id == '!' ? xstrdup(one) : NULL;
+    }
+    ui_observe(&s->ui, &ev->m);
+    script_post(s, ev);
+}
+
 static void set_size(struct script *s, char *rest)
 {
     s->h = (int)strtoll(word(&rest), NULL, 10);
@@ -583,6 +618,10 @@ static bool feed_line(struct script *s, const char *w, char *rest, const char *w
         message_line(s, rest);
     else if (!strcmp(w, "done"))
         done_line(s, rest);
+    else if (!strcmp(w, "ended"))
+        ended_line(s, rest);
+    else if (!strcmp(w, "receipts"))
+        receipts_line(s, rest);
     else if (!strcmp(w, "tool"))
         tool_line(s, rest);
     else

@@ -37,7 +37,8 @@ void script_release(struct script *s);
  *   kill PHASE N_PROJECT N_ACCOUNT KILLED ALREADY FAILED ALIVE
  *       [unverified | grace | account]
  *   keys j "typed" Enter <pasted>     drawn after each;   ahead K y   typed ahead: not drawn
- *   done TEXT (a request failed)
+ *   done TEXT (a request failed)    ended [TEXT] (the last one asked for; or failed so)
+ *   receipts SANDBOX MESSAGE|! NAME [WHY] | ... (of the broadcast asked for last)
  *   confirm always|count|never */
 void script_line(struct script *s, const char *line, const char *where);
 /* Several lines at once. */

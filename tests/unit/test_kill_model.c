@@ -13,14 +13,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS = 200, RUNS = 300, MAX_ROWS = 14 };
+enum { STEPS = 200, RUNS = 300, MAX_ROWS = 14, MAX_SEEN = 40 };
 
 /* What the picture offers to end. */
-enum kind { NOTHING, ONE, ALL, REPORT };
+enum kind { NOTHING, ONE, SEVERAL, ALL, REPORT };
+struct seen_row {
+    uint64_t row;
+    char id[64];
+    int64_t started_at;
+};
 struct shown {
     enum kind kind;
     char id[64], what[128]; /* one: id; all: whose sandboxes */
-    long n;                 /* all: how many */
+    long n;                 /* several, all: how many */
+    char list[1024];        /* several: the lines that name them */
+    struct seen_row rows[MAX_SEEN];
+    size_t n_rows;
     bool number;            /* ... to be typed */
     /* what stood behind the picture */
     int64_t started_at;
@@ -39,7 +47,7 @@ struct run {
     size_t n_typed;
     int at_once;          /* K was pressed where no question is wanted */
     struct buf story;     /* what happened, for the report of a failure */
-    long kills, confirms, retries, dialogs, offers;
+    long kills, marked, confirms, retries, dialogs, offers;
     char wrong[256];
 };
 
@@ -126,21 +134,42 @@ static void read_one(struct run *r, const char *box)
             r->shown.started_at = m->sandboxes[i].started_at;
 }
 
+static void read_several(struct run *r, const char *box)
+{
+    const struct model *model = r->s.app->model;
+    char text[64];
+    if (!after(box, "y  kill ", text, sizeof(text)))
+        return;
+    r->shown.kind = SEVERAL;
+    r->shown.n = strtol(text, NULL, 10);
+    snprintf(r->shown.list, sizeof(r->shown.list), "%s", box);
+    for (size_t i = 0; i < model->n_sandboxes && i < MAX_SEEN; i++) {
+        const struct sandbox *s = &model->sandboxes[i];
+        struct seen_row *m = &r->shown.rows[r->shown.n_rows++];
+        m->row = s->id;
+        snprintf(m->id, sizeof(m->id), "%s", s->sandbox_id ? s->sandbox_id : "");
+        m->started_at = s->started_at;
+    }
+}
+
 static void look(struct run *r)
 {
     const struct model *m = r->s.app->model;
-    char *screen, *one, *all, *told, text[16];
+    char *screen, *one, *several, *all, *told, text[16];
 
     memset(&r->shown, 0, sizeof(r->shown));
     if (!r->s.ui.n_overlays || r->s.ui.tiny)
         return; /* nothing is asked */
     screen = canvas_dump(&r->s.ui.canvas, false);
     one = box_of(screen, "kill this sandbox?");
+    several = box_of(screen, "kill the marked sandboxes?");
     all = box_of(screen, "kill ALL sandboxes of ");
     told = box_of(screen, "kill all: ");
     snprintf(r->shown.account, sizeof(r->shown.account), "%s", m->account ? m->account : "");
     if (one)
         read_one(r, one);
+    else if (several)
+        read_several(r, several);
     else if (all)
         read_all(r, all);
     else if (told && (after(told, "R  retry", text, sizeof(text)) ||
@@ -154,6 +183,7 @@ static void look(struct run *r)
     }
     r->offers += r->shown.kind != NOTHING;
     free(one);
+    free(several);
     free(all);
     free(told);
     free(screen);
@@ -167,10 +197,37 @@ static void wrong(struct run *r, const char *call, const char *why)
         snprintf(r->wrong, sizeof(r->wrong), "%.80s: %s", call, why);
 }
 
+/* One of several: by its key, still itself, with its name and id in the picture, and not
+ * more of them than it said. */
+static void judge_marked(struct run *r, const char *call, uint64_t row)
+{
+    const struct sandbox *s = model_sandbox(r->s.app->model, row);
+    const struct seen_row *m = NULL;
+    r->marked++;
+    for (size_t i = 0; i < r->shown.n_rows; i++)
+        if (r->shown.rows[i].row == row)
+            m = &r->shown.rows[i];
+    if (r->key != 'y' || r->shown.n-- <= 0)
+        wrong(r, call, "without its key, or more than it said");
+    else if (!m || !s || !str_eq(s->sandbox_id ? s->sandbox_id : "", m->id) ||
+             s->started_at != m->started_at)
+        wrong(r, call, "another one than the picture meant");
+    else if (strstr(r->shown.list, "j k  all"))
+        ; /* more than fit: it was scrolled through before */
+    else if (!strstr(r->shown.list, s->name) || (*m->id && !strstr(r->shown.list, m->id)))
+        wrong(r, call, "one that the picture did not name");
+    else if (!str_eq(r->s.app->model->account ? r->s.app->model->account : "", r->shown.account))
+        wrong(r, call, "in another account than the one shown");
+}
+
 static void judge_one(struct run *r, const char *call, uint64_t row)
 {
     const struct sandbox *s = model_sandbox(r->s.app->model, row);
     r->kills++;
+    if (r->shown.kind == SEVERAL) {
+        judge_marked(r, call, row);
+        return;
+    }
     if (r->shown.kind != ONE || r->key != 'y')
         wrong(r, call, "without its question or its key");
     else if (!s || strcmp(s->sandbox_id ? s->sandbox_id : "(being created)", r->shown.id) != 0)
@@ -458,6 +515,8 @@ static void type_number(struct run *r)
 static void intend(struct run *r)
 {
     bool all = chance(r, 50);
+    for (int i = upto(r, 4); !all && i > 0 && chance(r, 40); i--)
+        press(r, ' ');
     press(r, all ? 'K' : 'D');
     while (chance(r, 35))
         between(r);
@@ -528,19 +587,20 @@ int main(void)
     const char *runs = getenv("RUNS"), *seed = getenv("SEED");
     long n = seed ? 1 : runs ? strtol(runs, NULL, 10) : RUNS, bad = 0;
     uint64_t first = seed ? strtoull(seed, NULL, 10) : 1;
-    long kills = 0, confirms = 0, retries = 0, offers = 0;
+    long kills = 0, marked = 0, confirms = 0, retries = 0, offers = 0;
 
     for (long i = 0; i < n; i++) {
         struct run r = {0};
         bad += !one_run(&r, first + (uint64_t)i);
         kills += r.kills;
+        marked += r.marked;
         confirms += r.confirms;
         retries += r.retries;
         offers += r.offers;
     }
-    printf("# %ld runs of %d steps from seed %llu on: %ld kills, %ld of all, %ld retries; a "
-           "question was seen %ld times\n", n, STEPS, (unsigned long long)first, kills, confirms,
-           retries, offers);
+    printf("# %ld runs of %d steps from seed %llu on: %ld kills (%ld of marked ones), %ld of all, "
+           "%ld retries; a question was seen %ld times\n", n, STEPS, (unsigned long long)first,
+           kills, marked, confirms, retries, offers);
     printf("%sok 1 - nothing is killed but what the confirmed question named\n", bad ? "not " : "");
     bool useful = seed || (kills >= n && confirms >= n / 2 && retries >= n / 4);
     printf("%sok 2 - and the runs did reach what they are to judge\n", useful ? "" : "not ");

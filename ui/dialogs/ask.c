@@ -2,6 +2,7 @@
 #include <cct/ui/box.h>
 #include <cct/ui/ui.h>
 
+#include <cct/util/arr.h>
 #include <cct/util/limits.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -15,15 +16,18 @@ struct ask {
     const char *title, *label, *hint;
     const char *suggested; /* taken when the field is empty, or NULL */
     uint64_t sandbox;
+    ARR(uint64_t) several; /* instead of it */
     struct inputline line;
+    char names[56]; /* of the several */
     char error[160];
     /* 0, or an error in e */
-    int (*done)(struct ui *ui, uint64_t sandbox, const char *text, struct err *e);
+    int (*done)(struct ui *ui, const struct ask *a, const char *text, struct err *e);
 };
 
 static void ask_close(void *state)
 {
     struct ask *a = state;
+    ARR_RELEASE(&a->several);
     inputline_release(&a->line);
     free(a);
 }
@@ -53,7 +57,7 @@ static int ask_key(struct ui *ui, void *state, key_code k, const char *paste, si
         return UI_CLOSE;
     if (k == K_ENTER) {
         const char *text = inputline_text(&a->line);
-        if (a->done(ui, a->sandbox, !*text && a->suggested ? a->suggested : text, &e) == 0)
+        if (a->done(ui, a, !*text && a->suggested ? a->suggested : text, &e) == 0)
             return UI_CLOSE;
         str_copy(a->error, sizeof(a->error), e.text);
         return UI_HANDLED;
@@ -83,14 +87,38 @@ static struct ask *ask_open(struct ui *ui, uint64_t sandbox, const char *preset)
     return a;
 }
 
-static int time_done(struct ui *ui, uint64_t sandbox, const char *text, struct err *e)
+static int time_done(struct ui *ui, const struct ask *a, const char *text, struct err *e)
 {
     int64_t s;
     if (!str_to_seconds(text, &s) || s < 1 || s > LIM_TIMEOUT_MAX_S)
         return err_set(e, ERR_INVALID, "write seconds, 15m or 1h30m, from 1 s to 24h");
-    app_set_timeout(ui->app, sandbox, (int)s);
+    for (size_t i = 0; i < a->several.n; i++)
+        app_set_timeout(ui->app, a->several.v[i], (int)s);
+    if (!a->several.n)
+        app_set_timeout(ui->app, a->sandbox, (int)s);
     ui_status(ui, 0, "setting the time left to %s", text);
     return 0;
+}
+
+static struct ask *time_open(struct ui *ui, uint64_t sandbox)
+{
+    struct ask *a = ask_open(ui, sandbox, "");
+    a->title = "time left";
+    a->label = "ends in";
+    a->suggested = "15m";
+    a->hint = "counted from now; also shortens";
+    a->done = time_done;
+    return a;
+}
+
+void overlay_time_several(struct ui *ui, const uint64_t *ids, size_t n)
+{
+    struct ask *a = time_open(ui, 0);
+    for (size_t i = 0; i < n; i++)
+        *ARR_PUSH(&a->several) = ids[i];
+    a->title = "time left of all of these";
+    marks_names(ui, ids, n, a->names, sizeof(a->names));
+    a->hint = a->names;
 }
 
 void overlay_time(struct ui *ui, uint64_t sandbox)
@@ -100,19 +128,14 @@ void overlay_time(struct ui *ui, uint64_t sandbox)
         ui_status(ui, 0, "only a running sandbox has time left to set");
         return;
     }
-    struct ask *a = ask_open(ui, sandbox, "");
-    a->title = "time left";
-    a->label = "ends in";
-    a->suggested = "15m";
-    a->hint = "counted from now; also shortens";
-    a->done = time_done;
+    time_open(ui, sandbox);
 }
 
-static int rename_done(struct ui *ui, uint64_t sandbox, const char *text, struct err *e)
+static int rename_done(struct ui *ui, const struct ask *a, const char *text, struct err *e)
 {
     if (!sandbox_name_ok(text))
         return err_set(e, ERR_INVALID, "1 to 64 of A-Z a-z 0-9 _ -");
-    app_rename(ui->app, sandbox, text);
+    app_rename(ui->app, a->sandbox, text);
     return 0;
 }
 

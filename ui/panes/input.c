@@ -1,5 +1,5 @@
 /* The chat input: a draft for each sandbox, history, several lines. */
-#include <cct/ui/ui.h>
+#include "input_priv.h"
 
 #include <cct/text/width.h>
 #include <cct/util/limits.h>
@@ -10,42 +10,72 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct field {
+    struct inputline line;
+    char *session;     /* whose draft it is; NULL: of nobody who would come back */
+};
 struct input {
-    struct map *lines; /* sandbox id -> struct inputline */
+    struct map *fields; /* sandbox id -> struct field */
     char title[96], note[96];
     uint64_t seen;
+    /* a queued message is being taken back, to be edited there */
+    uint64_t edit_req, edit_for;
+    char *edit_text;
 };
 
 static void *input_open(struct ui *ui)
 {
     (void)ui;
     struct input *in = xcalloc(1, sizeof(*in));
-    in->lines = map_new();
+    in->fields = map_new();
     return in;
 }
 
-static void line_free(void *p)
+static void field_free(void *p)
 {
-    inputline_release(p);
-    free(p);
+    struct field *f = p;
+    inputline_release(&f->line);
+    free(f->session);
+    free(f);
 }
 
 static void input_close(void *state)
 {
     struct input *in = state;
-    map_free(in->lines, line_free);
+    map_free(in->fields, field_free);
+    free(in->edit_text);
     free(in);
 }
 
 static struct inputline *line_of(struct ui *ui, struct input *in)
 {
-    struct inputline *l = map_get_id(in->lines, ui->selected);
-    if (!l && ui->selected) {
-        l = xcalloc(1, sizeof(*l));
-        inputline_init(l, true, LIM_MESSAGE_BYTES);
-        map_put_id(in->lines, ui->selected, l);
+    struct field *f = map_get_id(in->fields, ui->selected);
+    const struct sandbox *s = model_sandbox(ui->model, ui->selected);
+    if (!f && !ui->selected)
+        return NULL;
+    if (!f) {
+        f = xcalloc(1, sizeof(*f));
+        inputline_init(&f->line, true, LIM_MESSAGE_BYTES);
+        f->line.folds = true;
+        map_put_id(in->fields, ui->selected, f);
     }
-    return l;
+    if (!f->session && s && s->session) {
+        f->session = xstrdup(s->session);
+        const char *draft = drafts_get(ui, f->session);
+        if (!f->line.text.len)
+            inputline_paste(&f->line, draft, strlen(draft));
+    }
+    return &f->line;
+}
+
+void pane_input_drafts(struct ui *ui)
+{
+    struct input *in = ui->panes[PANE_INPUT].state;
+    struct field *f;
+    size_t it = 0;
+    while ((f = map_next(in->fields, &it, NULL, NULL)))
+        if (f->session)
+            drafts_put(ui, f->session, inputline_text(&f->line));
 }
 
 static int prompt_cells(const struct sandbox *s, int w)
@@ -100,25 +130,40 @@ static const char *cannot_send(const struct sandbox *s)
     }
 }
 
-static int send(struct ui *ui, struct inputline *l)
+static void say_sent(struct ui *ui, const struct sandbox *s, const char *text, bool now)
+{
+    bool busy = !s->adopted && (s->agent == AG_WORKING || s->agent == AG_ASKS);
+    char file[64];
+    if (busy && now)
+        ui_status(ui, 0, "interrupting the agent of %s for this message", s->name);
+    else if (busy)
+        ui_status(ui, 0, "queued: it is sent when the agent is idle (Alt-q edits it)");
+    else if (s->agent == AG_EXITED)
+        ui_status(ui, 1, "queued: the agent has ended; press r in the list to restart it");
+    else if (input_names_file(text, file, sizeof(file)))
+        ui_status(ui, 0, "sent as it stands: the text of %s goes along only after Tab", file);
+}
+
+static int send(struct ui *ui, struct inputline *l, bool now)
 {
     const struct sandbox *s = model_sandbox(ui->model, ui->selected);
-    char *text = xstrdup(inputline_text(l));
+    char *text = xstrdup(inputline_text(l)), *whole = NULL;
     const char *why = s ? cannot_send(s) : "no sandbox is selected";
+    struct err e = {0};
     if (!text[strspn(text, " \t\n")]) {
         ui_status(ui, 0, "nothing to send: the message is empty");
     } else if (why) {
         ui_status(ui, 1, "not sent, the text is kept: %s", why);
+    } else if (!(whole = input_compose(l, &e))) {
+        ui_status(ui, 1, "not sent, the text is kept: %s", e.text);
     } else {
-        app_send(ui->app, s->id, text, false);
+        app_send_how(ui->app, s->id, whole, false, now ? SEND_NOW : 0);
         inputline_history_add(l, text);
+        say_sent(ui, s, inputline_file(l, 0) ? "" : text, now);
         inputline_set(l, "");
-        if (!s->adopted && (s->agent == AG_WORKING || s->agent == AG_ASKS))
-            ui_status(ui, 0, "queued: it is sent when the agent is idle (Alt-q edits it)");
-        else if (s->agent == AG_EXITED)
-            ui_status(ui, 1, "queued: the agent has ended; press r in the list to restart it");
     }
     free(text);
+    free(whole);
     return UI_HANDLED | UI_REDRAW | UI_LAYOUT;
 }
 
@@ -132,7 +177,7 @@ const struct message *ui_queued(const struct ui *ui)
     return NULL;
 }
 
-static int take_back(struct ui *ui, struct inputline *l, bool edit)
+static int take_back(struct ui *ui, struct input *in, struct inputline *l, bool edit)
 {
     const struct message *m = ui_queued(ui);
     if (!m) {
@@ -143,10 +188,29 @@ static int take_back(struct ui *ui, struct inputline *l, bool edit)
         ui_status(ui, 1, "clear the input first (^C), then Alt-q edits the queued message");
         return UI_HANDLED | UI_REDRAW;
     }
-    if (edit)
-        inputline_set(l, m->text);
-    app_message_cancel(ui->app, m->id);
+    uint64_t req = app_message_cancel(ui->app, m->id);
+    if (edit) { /* its text comes here once it is certain that it is not sent */
+        free(in->edit_text);
+        in->edit_text = xstrdup(m->text);
+        in->edit_req = req;
+        in->edit_for = ui->selected;
+    }
     return UI_HANDLED | UI_REDRAW | UI_LAYOUT;
+}
+
+void pane_input_observe(struct ui *ui, const struct msg *ev)
+{
+    struct input *in = ui->panes[PANE_INPUT].state;
+    struct field *f = map_get_id(in->fields, in->edit_for);
+    if (ev->type != EV_DONE || !in->edit_req || ev->req_id != in->edit_req)
+        return;
+    in->edit_req = 0;
+    if (!((const struct ev_done *)ev)->err.code && f) {
+        if (f->line.text.len) /* typed meanwhile: in front of it */
+            f->line.cursor = 0;
+        inputline_paste(&f->line, in->edit_text, strlen(in->edit_text));
+        ui->said = true;
+    }
 }
 
 /* A message that failed, or that the agent may not have seen: the user decides. */
@@ -178,7 +242,15 @@ static int input_action(struct ui *ui, void *state, enum action a)
         return UI_HANDLED;
     switch (a) {
     case ACT_SEND:
-        return send(ui, l);
+    case ACT_SEND_NOW:
+        return send(ui, l, a == ACT_SEND_NOW);
+    case ACT_COMPLETE:
+        input_complete(ui, l);
+        return UI_HANDLED | UI_REDRAW | UI_LAYOUT;
+    case ACT_UNFOLD_PASTE:
+        if (!inputline_unfold(l))
+            ui_status(ui, 0, "no paste is folded here");
+        return UI_HANDLED | UI_REDRAW | UI_LAYOUT;
     case ACT_NEWLINE:
         inputline_insert(l, "\n", 1);
         return UI_HANDLED | UI_REDRAW | UI_LAYOUT;
@@ -201,9 +273,9 @@ static int input_action(struct ui *ui, void *state, enum action a)
     case ACT_INPUT_PGDN:
         return scroll_output(ui, ACT_PAGE_DOWN);
     case ACT_EDIT_QUEUED:
-        return take_back(ui, l, true);
+        return take_back(ui, state, l, true);
     case ACT_CANCEL_QUEUED:
-        return take_back(ui, l, false);
+        return take_back(ui, state, l, false);
     case ACT_RESEND:
         return send_again(ui);
     default:
@@ -251,6 +323,9 @@ static const char *input_note(struct ui *ui, void *state)
              ui->model->messages[i].state == MSG_QUEUED;
     if (n)
         snprintf(in->note, sizeof(in->note), "%zu queued (Alt-q edit, Alt-x cancel)", n);
+    else if (l && l->n_objects)
+        snprintf(in->note, sizeof(in->note), "%zu of %u bytes (Alt-p shows a paste)",
+                 inputline_bytes(l), LIM_MESSAGE_BYTES);
     else if (l && l->text.len > 200)
         snprintf(in->note, sizeof(in->note), "%zu of %u bytes", l->text.len, LIM_MESSAGE_BYTES);
     else

@@ -17,7 +17,7 @@ struct list {
     struct inputline filter;
     int page;                 /* rows drawn last */
     uint64_t seen;
-    char note[96];
+    char note[128];
 };
 
 static void *list_open(struct ui *ui)
@@ -133,6 +133,8 @@ static void list_draw(struct ui *ui, void *state, struct canvas *c, struct rect 
         const struct sandbox *s = model_sandbox(ui->model, id);
         int y = r.y + 1 + i;
         list_draw_row(ui, c, y, r, s, now);
+        if (marks_has(ui, id))
+            canvas_text(c, y, r.x, 1, ROLE_MARKED, "+");
         if (id == ui->selected) {
             canvas_text(c, y, r.x + 1, 1, ROLE_TITLE, ">");
             if (focused && !l->filtering)
@@ -157,6 +159,31 @@ static int move_to(struct ui *ui, struct list *l, int64_t to)
         to = (int64_t)l->rows.n - 1;
     l->at = (size_t)to;
     ui_select(ui, l->rows.v[to]);
+    return UI_HANDLED | UI_REDRAW;
+}
+
+static int mark(struct ui *ui, struct list *l, int64_t at)
+{
+    const struct sandbox *s = model_sandbox(ui->model, ui->selected);
+    if (!s || ui_moved(ui))
+        return UI_HANDLED | UI_REDRAW;
+    marks_set(ui, s->id, !marks_has(ui, s->id));
+    return move_to(ui, l, at + 1) | UI_HANDLED | UI_REDRAW;
+}
+
+static int mark_all(struct ui *ui, const struct list *l)
+{
+    const char *f = inputline_text(&((struct list *)l)->filter);
+    size_t n = 0;
+    for (size_t i = 0; i < l->rows.n; i++) {
+        const struct sandbox *s = model_sandbox(ui->model, l->rows.v[i]);
+        if (!s || !matches(s, f)) /* the cursor's own row may be there without */
+            continue;
+        marks_set(ui, s->id, true);
+        n++;
+    }
+    ui_status(ui, 0, "%zu marked, %zu shown: b does something to all of them, U unmarks",
+              ui->marks.n, n);
     return UI_HANDLED | UI_REDRAW;
 }
 
@@ -208,6 +235,9 @@ static int on_row(struct ui *ui, enum action a, const struct sandbox *s)
     case ACT_FORGET:
         app_forget(ui->app, s->id);
         break;
+    case ACT_BULK:
+        overlay_bulk(ui);
+        break;
     default:
         return UI_IGNORED;
     }
@@ -243,6 +273,18 @@ static int list_action(struct ui *ui, void *state, enum action a)
         if (!*inputline_text(&l->filter))
             return UI_IGNORED;
         inputline_set(&l->filter, "");
+        return UI_HANDLED | UI_REDRAW;
+    case ACT_MARK:
+        return mark(ui, l, at);
+    case ACT_MARK_ALL:
+        return mark_all(ui, l);
+    case ACT_UNMARK_ALL:
+        marks_clear(ui);
+        return UI_HANDLED | UI_REDRAW;
+    case ACT_KILL:
+        if (!ui->marks.n || ui->opts.readonly)
+            return UI_IGNORED; /* the row's own */
+        overlay_kill_several(ui, ui->marks.v, ui->marks.n);
         return UI_HANDLED | UI_REDRAW;
     default:
         return on_row(ui, a, model_sandbox(ui->model, ui->selected));
@@ -296,11 +338,19 @@ static const char *list_note(struct ui *ui, void *state)
 {
     struct list *l = state;
     const char *f = inputline_text(&l->filter);
+    size_t shown = 0, n = 0;
+    for (size_t i = 0; i < l->rows.n; i++)
+        shown += marks_has(ui, l->rows.v[i]);
     if (*f)
-        snprintf(l->note, sizeof(l->note), "filter: %.40s  %zu of %zu", f, l->rows.n,
-                 ui->model->n_sandboxes);
+        n = (size_t)snprintf(l->note, sizeof(l->note), "filter: %.40s  %zu of %zu", f, l->rows.n,
+                             ui->model->n_sandboxes);
     else
-        snprintf(l->note, sizeof(l->note), "%zu", ui->model->n_sandboxes);
+        n = (size_t)snprintf(l->note, sizeof(l->note), "%zu", ui->model->n_sandboxes);
+    if (ui->marks.n && shown < ui->marks.n)
+        snprintf(l->note + n, sizeof(l->note) - n, ", %zu marked (%zu not shown)", ui->marks.n,
+                 ui->marks.n - shown);
+    else if (ui->marks.n)
+        snprintf(l->note + n, sizeof(l->note) - n, ", %zu marked", ui->marks.n);
     return l->note;
 }
 

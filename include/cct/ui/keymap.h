@@ -54,6 +54,10 @@ enum key_scope { SCOPE_NAV, SCOPE_LIST, SCOPE_OUTPUT, SCOPE_PROCS, SCOPE_INPUT, 
       "processes of the sandbox, and back to its output")                                      \
     X(ADOPT, "adopt", SCOPE_NAV, "A", "adopt",                                                 \
       "adopt a sandbox that cc-tui did not make; give it back")                                \
+    X(MARK, "mark", SCOPE_LIST, "Space", "mark", "mark the sandbox, or unmark it")             \
+    X(MARK_ALL, "mark-all", SCOPE_LIST, "*", "", "mark all that are shown")                    \
+    X(UNMARK_ALL, "unmark-all", SCOPE_LIST, "U", "", "unmark all")                             \
+    X(BULK, "bulk", SCOPE_LIST, "b", "bulk", "do something to all that are marked; broadcast") \
     X(SET_TIME, "set-time", SCOPE_LIST, "t", "time", "set the time left")                      \
     X(OPEN, "open", SCOPE_LIST, "Enter", "open", "open the output zoomed")                     \
     X(DETAILS, "details", SCOPE_LIST, "d", "details", "show details")                          \
@@ -81,6 +85,11 @@ enum key_scope { SCOPE_NAV, SCOPE_LIST, SCOPE_OUTPUT, SCOPE_PROCS, SCOPE_INPUT, 
       "watch what the process puts out")                                                       \
     X(PROC_END, "process-end", SCOPE_PROCS, "t", "end", "end the process (asks)")              \
     X(SEND, "send", SCOPE_INPUT, "Enter", "send", "send the message")                          \
+    X(SEND_NOW, "send-now", SCOPE_INPUT, "Alt-i", "",                                          \
+      "interrupt the agent and send the message")                                              \
+    X(COMPLETE, "complete", SCOPE_INPUT, "Tab", "",                                            \
+      "complete @file; its text goes with the message")                                        \
+    X(UNFOLD_PASTE, "unfold-paste", SCOPE_INPUT, "Alt-p", "", "show what was pasted")          \
     X(NEWLINE, "newline", SCOPE_INPUT, "^J Alt-Enter", "newline", "new line")                  \
     X(LEAVE, "leave", SCOPE_INPUT, "Esc", "leave", "leave, draft kept")                        \
     X(CLEAR, "clear", SCOPE_INPUT, "^C", "", "clear the input")                                \

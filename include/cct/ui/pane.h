@@ -44,6 +44,9 @@ struct pane {
 };
 /* Rows the input wants at width w (1 and more); its draft is per sandbox. */
 int pane_input_rows(struct ui *ui, int w);
+/* What stands in its fields now, to drafts_put(). */
+void pane_input_drafts(struct ui *ui);
+void pane_input_observe(struct ui *ui, const struct msg *ev);
 extern const struct pane_ops pane_list, pane_output, pane_input, pane_details, pane_events;
 
 /* Lines "label    value" about one sandbox, for the pane and the dialog. */
@@ -61,12 +64,21 @@ struct overlay_ops {
     int (*action)(struct ui *ui, void *state, enum action a);
     int (*key)(struct ui *ui, void *state, key_code k, const char *paste, size_t len);
     bool takes_paste; /* false: pastes are swallowed (questions) */
+    /* Its line of hints instead of the scope's; may be NULL. */
+    const char *(*hints)(void *state);
+    /* Every event on its way to the model; may be NULL. */
+    void (*observe)(struct ui *ui, void *state, const struct msg *ev);
 };
 /* Open them; each returns its state, which ui_overlay_push() takes. */
 void overlay_help(struct ui *ui);
 void overlay_create(struct ui *ui, bool prompt_first);
 void overlay_kill_one(struct ui *ui, uint64_t sandbox);
 void overlay_kill_all(struct ui *ui);
+/* For all that are marked, else for the cursor's sandbox. */
+void overlay_bulk(struct ui *ui);
+void overlay_kill_several(struct ui *ui, const uint64_t *ids, size_t n);
+void overlay_broadcast(struct ui *ui, const uint64_t *ids, size_t n);
+void overlay_time_several(struct ui *ui, const uint64_t *ids, size_t n);
 void overlay_details(struct ui *ui, uint64_t sandbox);
 void overlay_answer(struct ui *ui, uint64_t sandbox); /* its oldest question */
 void overlay_time(struct ui *ui, uint64_t sandbox);

@@ -5,6 +5,7 @@
 #include <cct/config/options.h>
 #include <cct/ui/pane.h>
 #include <cct/ui/term.h>
+#include <cct/util/arr.h>
 
 enum ui_mode { UI_NAV, UI_INPUT };
 
@@ -21,6 +22,7 @@ struct ui_opts {
     const char *bench_frames;     /* file for counters at exit, or NULL */
     const struct key_line *keys;  /* [keys] of the configuration; bad ones are left out */
     size_t n_keys;
+    const char *drafts;           /* file of what was typed and not sent, or NULL */
     const char *note;             /* said in the first status line, or NULL */
 };
 struct overlay {
@@ -42,6 +44,10 @@ struct ui {
     int n_overlays;
     uint64_t selected;    /* sandbox id of the list's cursor, 0 = none */
     uint64_t previous;    /* for "-" */
+    ARR(uint64_t) marks;  /* sandbox ids, in the order they were marked */
+    struct map *drafts;   /* drafts.c */
+    uint64_t int_req;     /* interrupt that was asked for last, 0 = none open */
+    key_code last_key;    /* that is being handled */
     uint64_t procs_of;    /* sandbox whose processes are on the screen, 0 = none */
     bool away;            /* the terminal has not the focus */
     bool awaits_new;      /* a sandbox was asked for: the cursor goes to its row */
@@ -111,6 +117,22 @@ void ui_paste(struct ui *ui, struct inputline *l, const char *paste, size_t len)
 bool ui_changes_things(enum action a);
 void ui_status(struct ui *ui, int level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* Marks (marks.c). One belongs to a sandbox's id, wherever its row is and whether it is
+ * shown; it ends with the row. */
+bool marks_has(const struct ui *ui, uint64_t sandbox);
+void marks_set(struct ui *ui, uint64_t sandbox, bool on);
+void marks_clear(struct ui *ui);
+bool marks_prune(struct ui *ui); /* the model changed; true if some ended */
+/* "a, b, c and 9 more", as many names as fit. */
+void marks_names(const struct ui *ui, const uint64_t *ids, size_t n, char *dst, size_t size);
+/* Drafts (drafts.c), by the session they are for. Read once, written at the end. */
+void drafts_init(struct ui *ui);
+void drafts_release(struct ui *ui);
+void drafts_save(struct ui *ui);
+const char *drafts_get(const struct ui *ui, const char *session); /* "" = none */
+void drafts_put(struct ui *ui, const char *session, const char *text);
+void drafts_broadcast(struct ui *ui, const char *text);
+const char *drafts_of_broadcast(const struct ui *ui);
 /* Where panes go at h x w: fills r and visible of each. */
 void ui_layout(struct ui *ui, int h, int w);
 
