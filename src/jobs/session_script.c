@@ -129,14 +129,26 @@ const char session_taken_script[] =
 
 /* The number alone may be somebody else's by now: the start time decides. A run that takes
  * no notice is ended; a process for all messages is not, its own shell must live on. What
- * we did is written down first, for whoever reads the run's end. */
+ * we did is written down first, for whoever reads the run's end. A message that was taken in
+ * may have no process yet: that is waited for, but no other message's after its end. */
 const char session_sigint_script[] =
     "is_it() {\n"
     "  { read -r st <\"/proc/$p/stat\"; } 2>/dev/null || return 1\n"
     "  st=${st##*\\)}; set -f; set -- $st; set +f\n"
     "  [ \"${20}\" = \"$t\" ] && [ \"$1\" != Z ]\n"
     "}\n"
-    "cd \"$1\" && read -r p t <" SESSION_CLI_PID " && is_it || exit 3\n"
+    "cd \"$1\" || exit 3\n"
+    "i=0\n"
+    "until { read -r p t <" SESSION_CLI_PID "; } 2>/dev/null; do\n"
+    "  id=$(tail -n 1 " SESSION_TAKEN ")\n"
+    "  case $(grep '^run [0-9]* [es]' " SESSION_RUNS " | tail -n 1) in *' exit '*)\n"
+    "    grep -q \" message ${id%% *} \" " SESSION_RUNS " && exit 3 ;;\n"
+    "  esac\n"
+    "  [ $i -lt 20 ] || exit 3\n"
+    "  i=$((i + 1))\n"
+    "  sleep 0.1 2>/dev/null || sleep 1\n"
+    "done\n"
+    "is_it || exit 3\n"
     "n=$(grep '^run [0-9]* start ' " SESSION_RUNS " | tail -n 1)\n"
     "n=${n#run }\n"
     "echo \"run ${n%% *} interrupt $(date +%s)000\" >>" SESSION_RUNS "\n"
@@ -215,8 +227,10 @@ static void parse_run(struct session_probe *p, const char *line)
     else if (r.interrupt)
         p->interrupted = r.run;
     else
-        *ARR_PUSH(&p->ends) = (struct session_run_end){
-            .run = r.run, .offset = r.offset, .code = r.code, .interrupted = r.run == p->interrupted};
+        *ARR_PUSH(&p->ends) = (struct session_run_end){.run = r.run,
+                                                       .offset = r.offset,
+                                                       .code = r.code,
+                                                       .interrupted = r.run == p->interrupted};
 }
 
 bool session_probe_running(const struct session_probe *p)

@@ -22,11 +22,12 @@ static void line_begin(struct demo *d, struct jw *w, struct buf *b, const char *
 static void part_begin(struct demo *d, struct jw *w, struct buf *b, const char *line,
                        const char *type)
 {
-    char id[40];
+    char rest[21], id[40];
 
     line_begin(d, w, b, line);
     jw_obj(w, "part");
-    snprintf(id, sizeof(id), "prt_demo%06u", ++d->out.serial);
+    rand_id(rest, 20); /* of its own over all processes of a session */
+    snprintf(id, sizeof(id), "prt_%s", rest);
     jw_str(w, "id", id);
     jw_str(w, "messageID", d->out.message);
     jw_str(w, "sessionID", d->mem.id);
@@ -72,7 +73,7 @@ static void opencode_step(struct demo *d)
     struct jw w;
 
     buf_clear(&d->said);
-    snprintf(d->out.message, sizeof(d->out.message), "msg_demo%06u", ++d->out.serial);
+    snprintf(d->out.message, sizeof(d->out.message), "msg_%d", d->mem.steps);
     part_begin(d, &w, &b, "step_start", "step-start");
     part_end(d, &w, &b);
 }

@@ -90,11 +90,11 @@ static void play(struct demo *d, const struct play *p, struct demo_end *end)
 }
 
 /* w0 w1 w2 ... at the speed of a model. */
-static void play_slow(struct demo *d)
+static void play_words(struct demo *d, int words)
 {
     struct buf b = BUF_INIT;
 
-    for (int i = 0; i < SLOW_WORDS; i++)
+    for (int i = 0; i < words; i++)
         buf_addf(&b, "w%d ", i);
     d->as->step(d);
     d->as->text(d, buf_str(&b), SLOW_MS);
@@ -145,7 +145,7 @@ static void play_question(struct demo *d)
     char id[40], *text;
     struct buf b = BUF_INIT;
 
-    snprintf(id, sizeof(id), "call_demo%.8s%06u", d->mem.id, ++d->out.serial);
+    snprintf(id, sizeof(id), "call_%.20s_%d_%u", d->mem.id, d->mem.steps, ++d->out.serial);
     d->as->step(d);
     d->as->call(d, id, "AskUserQuestion", input);
     word = d->as->ask ? d->as->ask(d, id, "AskUserQuestion", input) : NULL;
@@ -208,6 +208,7 @@ bool demo_play(struct demo *d, const char *text, struct demo_end *end)
 {
     const char *p = strstr(text, MARK);
     char name[32] = "";
+    int words;
 
     if (!p && !scripted(d, name))
         return play_say(d, text);
@@ -219,7 +220,9 @@ bool demo_play(struct demo *d, const char *text, struct demo_end *end)
             return true;
         }
     if (str_eq(name, "slow"))
-        play_slow(d);
+        play_words(d, SLOW_WORDS);
+    else if (sscanf(name, "words%4d", &words) == 1)
+        play_words(d, words);
     else if (str_eq(name, "chatter"))
         play_chatter(d);
     else if (str_eq(name, "recall"))

@@ -66,7 +66,8 @@ struct appbed *appbed_new(void)
 static void stop_provider(const struct appbed *b)
 {
     char *cmd = xasprintf("cc-tui-local stop --state-dir %s/state/local --runtime-dir %s/run "
-                          ">/dev/null 2>&1", b->root, b->root);
+                          ">/dev/null 2>&1",
+                          b->root, b->root);
     if (system(cmd) != 0)
         fprintf(stderr, "no provider to stop in %s\n", b->root);
     free(cmd);
@@ -99,13 +100,13 @@ static void observe(void *ctx, const struct msg *m)
     if (m->req_id >= sizeof(b->ended) || b->ended[m->req_id]++)
         die("request %llu ended twice", (unsigned long long)m->req_id);
     b->codes[m->req_id] = d->err.code;
+    b->outcomes[m->req_id] = d->outcome;
+    b->made[m->req_id] = d->sandbox;
     if (d->err.code)
         str_copy(b->last_error, sizeof(b->last_error), d->err.text);
     if (m->req_id != b->wanted)
         return;
     b->err = d->err;
-    b->outcome = d->outcome;
-    b->sandbox = d->sandbox;
     free(b->text);
     b->text = xstrdup(d->text);
 }
@@ -146,7 +147,8 @@ void appbed_close(struct appbed *b)
     b->app = NULL;
 }
 
-bool appbed_wait(struct appbed *b, bool (*ok)(struct appbed *b, const void *arg), const void *arg)
+bool appbed_wait(struct appbed *b, bool (*ok)(struct appbed *b, const void *arg),
+                 const void *arg)
 {
     int64_t until = clock_mono_ms() + WAIT_MS;
 
@@ -174,11 +176,13 @@ int appbed_finish(struct appbed *b, uint64_t req)
     b->wanted = req;
     if (!appbed_wait(b, has_ended, NULL))
         die("request %llu never ended", (unsigned long long)req);
-    return b->err.code;
+    b->outcome = b->outcomes[req];
+    b->sandbox = b->made[req];
+    return b->codes[req];
 }
 
 void appbed_must(struct appbed *b, uint64_t req)
 {
     if (appbed_finish(b, req) != 0)
-        die("request %llu: %s", (unsigned long long)req, b->err.text);
+        die("request %llu: %s", (unsigned long long)req, b->last_error);
 }

@@ -7,17 +7,19 @@
 #include <stdbool.h>
 
 struct appbed {
-    char root[64];      /* scratch folder: data, conf, state, run in it */
-    struct app *app;    /* NULL while closed */
+    char root[64];          /* scratch folder: data, conf, state, run in it */
+    struct app *app;        /* NULL while closed */
     uint8_t ended[1 << 16]; /* by req_id */
     int codes[1 << 16];     /* how they ended */
+    int outcomes[1 << 16];
+    uint64_t made[1 << 16]; /* sandboxes of theirs */
     char last_error[512];   /* of the last one that failed */
-    uint64_t wanted;    /* request of the last appbed_finish, and how it ended: */
+    uint64_t wanted;        /* request of the last appbed_finish, and how it ended: */
     struct err err;
     char *text;
     int outcome;
     uint64_t sandbox;
-    size_t losses;      /* times the link was told to be other than ok */
+    size_t losses; /* times the link was told to be other than ok */
 };
 /* First thing of main(): role, signals, secrets, $B in front of PATH. */
 void appbed_main(void);
@@ -30,10 +32,11 @@ void appbed_open(struct appbed *b, const struct app_opts *o);
 void appbed_close(struct appbed *b);
 char *appbed_path(const struct appbed *b, const char *name);
 /* True as soon as ok(b, arg), false after a minute. */
-bool appbed_wait(struct appbed *b, bool (*ok)(struct appbed *b, const void *arg), const void *arg);
+bool appbed_wait(struct appbed *b, bool (*ok)(struct appbed *b, const void *arg),
+                 const void *arg);
 /* Wait for the one EV_DONE of a request; its code. */
 int appbed_finish(struct appbed *b, uint64_t req);
 void appbed_must(struct appbed *b, uint64_t req); /* and it went well */
-bool appbed_isolated(void); /* the provider can make namespaces here */
+bool appbed_isolated(void);                       /* the provider can make namespaces here */
 
 #endif

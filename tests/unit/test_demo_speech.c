@@ -27,12 +27,27 @@ static const struct speech {
 } speeches[] = {
     {"claude", {"--as", "claude"}, "--resume", "Bash:ok:-1", "Bash:failed:3", true, true},
     {"codex", {"--as", "codex", "exec", "--json"}, "resume", ":ok:0", ":failed:3", true, false},
-    {"opencode", {"--as", "opencode", "run"}, "--session", "bash:ok:0", "bash:failed:3", false,
+    {"opencode",
+     {"--as", "opencode", "run"},
+     "--session",
+     "bash:ok:0",
+     "bash:failed:3",
+     false,
      true},
-    {"pi", {"--as", "pi", "--mode", "rpc"}, "--session", "bash:ok:0", "bash:failed:3", true,
+    {"pi",
+     {"--as", "pi", "--mode", "rpc"},
+     "--session",
+     "bash:ok:0",
+     "bash:failed:3",
+     true,
      true},
-    {"pi-json", {"--as", "pi", "--mode", "json"}, "--session", "bash:ok:0", "bash:failed:3",
-     true, true},
+    {"pi-json",
+     {"--as", "pi", "--mode", "json"},
+     "--session",
+     "bash:ok:0",
+     "bash:failed:3",
+     true,
+     true},
 };
 #define N (sizeof(speeches) / sizeof(speeches[0]))
 
@@ -180,7 +195,8 @@ static void test_tools(void **state)
         tools = tape_tools(&t);
         said = tape_texts(&t, AGENT_TEXT);
         assert_true(str_ends(tools, speeches[i].tool));
-        assert_string_equal(said, "I will create the file now.|Done: hello.txt holds one line.");
+        assert_string_equal(said,
+                            "I will create the file now.|Done: hello.txt holds one line.");
         assert_int_equal(end_of(&t)->outcome, AGENT_OK);
         free(tools);
         free(said);
@@ -292,8 +308,8 @@ static int down(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cases), cmocka_unit_test(test_tools),
-        cmocka_unit_test(test_crash), cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_cases),           cmocka_unit_test(test_tools),
+        cmocka_unit_test(test_crash),           cmocka_unit_test(test_resume),
         cmocka_unit_test(test_no_such_session),
     };
 
