@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_IDS 1024 /* beyond it the oldest is forgotten */
+#define HALF_LINE (64u << 10) /* a piece of a stream is shorter */
+#define MAX_IDS 1024          /* beyond it the oldest is forgotten */
 
 /* No JSON: shown as it is, but half an object at the end is only said to be one. */
 static void plain_line(struct agent_dec *d, const char *s, size_t len)
@@ -48,6 +49,83 @@ struct cJSON *agent_line_json(struct agent_dec *d, const char *s, size_t len)
         plain_line(d, s, len);
     return j;
 }
+
+/* --- halves ---------------------------------------------------------------------- */
+
+/* The unit of a \uXXXX escape, or 0. */
+static unsigned unit_at(const char *s, const char *end)
+{
+    unsigned v = 0;
+
+    if (end - s < 6 || s[0] != '\\' || s[1] != 'u')
+        return 0;
+    for (int i = 2; i < 6; i++) {
+        const char *hex = "0123456789abcdef", *at = s[i] ? strchr(hex, s[i] | 0x20) : NULL;
+
+        if (!at)
+            return 0;
+        v = v << 4 | (unsigned)(at - hex);
+    }
+    return v;
+}
+
+static bool is_high(unsigned unit)
+{
+    return unit >= 0xD800 && unit <= 0xDBFF;
+}
+
+/* The end of a string whose first byte is at s; *last: a unit that ends it, or NULL. */
+static const char *string_end(const char *s, const char *end, const char **last)
+{
+    *last = NULL;
+    while (s < end && *s != '"') {
+        *last = *s == '\\' && unit_at(s, end) ? s : NULL;
+        s += *last ? 6 : *s == '\\' ? 2 : 1;
+        if (*last && is_high(unit_at(*last, end)) && unit_at(s, end) >= 0xDC00 &&
+            unit_at(s, end) <= 0xDFFF) {
+            *last = NULL; /* a pair */
+            s += 6;
+        }
+    }
+    return s < end ? s : NULL;
+}
+
+const char *agent_half_join(struct agent_half *h, const char *key, const char *s, size_t *len)
+{
+    const char *end = s + *len, *at, *close, *last;
+    bool pending = h->unit[0] != 0;
+    unsigned first;
+
+    if (*len > HALF_LINE || (!pending && !memmem(s, *len, "\\ud", 3)))
+        return s;
+    at = memmem(s, *len, key, strlen(key));
+    at = at ? at + strlen(key) : NULL;
+    close = at ? string_end(at, end, &last) : NULL;
+    if (!close)
+        return s;
+    first = unit_at(at, end);
+    buf_clear(&h->line);
+    buf_add(&h->line, s, (size_t)(at - s));
+    if (pending && first >= 0xDC00 && first <= 0xDFFF)
+        buf_adds(&h->line, h->unit);
+    h->unit[0] = 0;
+    if (last && is_high(unit_at(last, end)))
+        memcpy(h->unit, last, 6);
+    else
+        last = close;
+    buf_add(&h->line, at, (size_t)(last - at));
+    buf_add(&h->line, close, (size_t)(end - close));
+    *len = h->line.len;
+    return h->line.p;
+}
+
+void agent_half_release(struct agent_half *h)
+{
+    buf_release(&h->line);
+    h->unit[0] = 0;
+}
+
+/* --- turns, messages, counts ------------------------------------------------------ */
 
 bool agent_line_begin_turn(struct agent_dec *d)
 {

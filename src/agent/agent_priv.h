@@ -37,6 +37,17 @@ void agent_end_error(struct agent_dec *d, int code, int sig, const char *stderr_
 /* The object on a line, json_free(). NULL: the line was empty, or it was no JSON and went
  * out as plain text (half an object at the end of the stream is only said to be one). */
 struct cJSON *agent_line_json(struct agent_dec *d, const char *s, size_t len);
+/* A character that a provider's stream was cut in the middle of: the first half of its
+ * surrogate pair ends one piece, the second begins the next. */
+struct agent_half {
+    char unit[7]; /* the escape that waits; "" = none */
+    struct buf line;
+};
+/* The line to parse, s or borrowed from h: in the string behind `key` (with its quotes and
+ * colon: "\"text\":\"") a half at the end is taken off, the one that waited put before its
+ * other half. One that no other follows is given up. */
+const char *agent_half_join(struct agent_half *h, const char *key, const char *s, size_t *len);
+void agent_half_release(struct agent_half *h);
 /* TURN_BEGIN unless a turn is open; true when one began. */
 bool agent_line_begin_turn(struct agent_dec *d);
 /* before + `text` as a JSON string + after + LF, all of it or nothing. */

@@ -48,6 +48,7 @@ static void claude_free(void *state)
     free(c->error);
     free(c->last_result);
     buf_release(&c->id);
+    agent_half_release(&c->half);
     free(c);
 }
 
@@ -343,7 +344,10 @@ static const struct {
 
 static void claude_line(void *state, struct agent_dec *d, const char *s, size_t len)
 {
-    struct cJSON *j = agent_line_json(d, s, len);
+    struct claude *c = state;
+    const char *line =
+        agent_half_join(&c->half, "\"type\":\"text_delta\",\"text\":\"", s, &len);
+    struct cJSON *j = agent_line_json(d, line, len);
     const char *type, *stamp;
     int64_t ms;
 

@@ -24,6 +24,7 @@ struct claude {
     struct claude_ask *asks; /* open questions */
     size_t n_asks;
     struct buf id;
+    struct agent_half half;
     char *error;      /* code of the CLI's last error message in this turn */
     bool spoke;       /* text of the main agent came in this turn */
     bool interrupted; /* the CLI said so in this turn */

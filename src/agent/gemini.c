@@ -18,6 +18,7 @@ struct gemini {
     bool open;
     uint64_t block; /* where it began */
     struct buf id;
+    struct agent_half half;
     char *error;
 };
 
@@ -45,6 +46,7 @@ static void gemini_free(void *state)
     reset_turn(g);
     buf_release(&g->text);
     buf_release(&g->id);
+    agent_half_release(&g->half);
     free(g);
 }
 
@@ -69,6 +71,9 @@ static void end_block(struct gemini *g, struct agent_dec *d)
 
     if (!g->open)
         return;
+    if (g->half.unit[0]) /* nothing whole follows that would put it right */
+        buf_adds(&g->text, "\xEF\xBF\xBD");
+    g->half.unit[0] = 0;
     ev.id = block_id(g);
     ev.final = true;
     ev.mode = g->text.over ? AGENT_APPEND : AGENT_REPLACE;
@@ -223,7 +228,9 @@ static const struct {
 
 static void gemini_line(void *state, struct agent_dec *d, const char *s, size_t len)
 {
-    struct cJSON *j = agent_line_json(d, s, len);
+    struct gemini *g = state;
+    const char *line = agent_half_join(&g->half, "\"content\":\"", s, &len);
+    struct cJSON *j = agent_line_json(d, line, len);
     const char *type = json_str(j, "type", ""), *stamp = json_str(j, "timestamp", NULL);
     int64_t ms;
 
@@ -231,7 +238,7 @@ static void gemini_line(void *state, struct agent_dec *d, const char *s, size_t 
         agent_dec_set_time(d, ms);
     for (size_t i = 0; j && i < sizeof(types) / sizeof(types[0]); i++)
         if (str_eq(type, types[i].type))
-            types[i].fn(state, d, j);
+            types[i].fn(g, d, j);
     json_free(j);
 }
 

@@ -37,6 +37,7 @@ static void pi_free(void *state)
     reset_turn(p);
     agent_ids_clear(&p->asks);
     buf_release(&p->id);
+    agent_half_release(&p->half);
     free(p);
 }
 
@@ -331,12 +332,14 @@ static void use(struct pi *p, struct agent_dec *d, const char *type, const struc
 
 static void pi_line(void *state, struct agent_dec *d, const char *s, size_t len)
 {
-    struct cJSON *j = agent_line_json(d, s, len);
+    struct pi *p = state;
+    const char *line = agent_half_join(&p->half, "\"delta\":\"", s, &len);
+    struct cJSON *j = agent_line_json(d, line, len);
 
     if (!j)
         return;
     agent_dec_set_time(d, agent_line_count(json_get(j, "message"), "timestamp"));
-    use(state, d, json_str(j, "type", ""), j);
+    use(p, d, json_str(j, "type", ""), j);
     json_free(j);
 }
 
