@@ -68,10 +68,11 @@ struct app_create {
     const char *env_file;    /* cct/model/env_file.h; below env; or NULL */
     const char *model;       /* NULL = the tool's, or its own default */
     const char *repo, *branch;      /* cct/model/repo.h; or NULL */
-    const char *system_prompt;      /* text; NULL = none */
+    const char *system_prompt;      /* text; NULL = the project's */
     const char *ask;         /* "yes": permission questions come to the user; "no"; NULL = the
                                 tool's policy */
-    const char *const *skills;      /* folders and files here, cct/jobs/skills.h; or NULL */
+    const char *const *skills;      /* folders and files here, cct/jobs/skills.h, besides the
+                                       project's; or NULL */
     int copies;              /* 0 = 1; see app_create_copies() */
     const struct app_pair *pair; /* two agents take turns at `prompt`; tool is not asked for */
 };
@@ -83,6 +84,9 @@ struct app_pair {
     int rounds; /* 0 = the usual number */
 };
 enum { APP_COPIES_MAX = 20 };
+/* What is not said (NULL, 0) as a preset or a project's defaults have it; borrowed. */
+struct project_choice;
+void app_choice_fill(struct app_create *n, const struct project_choice *c);
 /* What is wrong with it, before anything is spent: 0, or ERR_INVALID / ERR_AUTH ... with the
  * field's name in *field: "name", "tool", "key", "model", "template", "timeout", "env",
  * "env_file", "repo", "branch", "prompt", "system_prompt", "skills", "copies", "ask". Reads the
@@ -252,6 +256,51 @@ uint64_t app_project_var(struct app *a, const char *name, const char *value);
 uint64_t app_project_secret(struct app *a, const char *name, struct secret *take);
 /* Choices under a name, for the current project or for all (of_user); NULL: away. */
 uint64_t app_preset(struct app *a, const char *name, bool of_user, const struct project_choice *p);
+
+/* --- before a sandbox is made: what a form shows, nothing is spent ------------------ */
+
+/* Ask for the templates and for how stored keys stand; the answers come with app_drain(),
+ * which then says that something changed. */
+void app_prepare(struct app *a);
+struct app_template {
+    char *name, *id; /* name: without the team in front, or the id */
+    char *status;    /* of the newest build: "ready", "building", "error" ... */
+    bool ready;      /* there is a finished build: it can be chosen */
+    int cpu_count, memory_mb;
+};
+struct app_templates {
+    struct app_template *v; /* by name; the ready ones first */
+    size_t n, n_ready, n_building, n_failed;
+    bool known;
+    char *error;            /* why the list cannot be had, or NULL */
+};
+const struct app_templates *app_template_list(const struct app *a);
+/* By name or id; NULL: not listed (public ones of others are not). */
+const struct app_template *app_template_find(const struct app *a, const char *name);
+
+/* How the agent's key stands: provider, level and last four; what is wrong, and what to do. */
+enum app_key_state { APP_KEY_NONE /* it needs none */, APP_KEY_ASKING, APP_KEY_GOOD,
+                     APP_KEY_HIDES /* it counts, and another one does not */, APP_KEY_BAD };
+struct app_key_look {
+    enum app_key_state state;
+    char text[500];
+};
+/* For that tool and model (NULL: its own); env: what is given with the sandbox. */
+void app_key_look(struct app *a, const char *tool, const char *model, const struct kv *env,
+                  struct app_key_look *out);
+/* GitHub's, for a repository: APP_KEY_NONE at other places; without one APP_KEY_GOOD says
+ * that only public ones can be had. */
+void app_repo_key_look(struct app *a, const char *repo, const struct kv *env,
+                       struct app_key_look *out);
+
+/* Models that the tool takes, with their list prices (NaN: unpriced); word NULL ends. The
+ * first is the tool's own choice. Borrowed until the next call. */
+struct app_model {
+    char *word;
+    const char *label, *date; /* or NULL */
+    double input, output;     /* USD for 1M tokens */
+};
+const struct app_model *app_models(struct app *a, const char *tool);
 
 /* Tools that may be chosen, for forms and completion: name NULL ends. */
 struct app_tool {

@@ -72,6 +72,7 @@ int cli_exit_of(int err_code);
     X(REPO, "repo", 0, "ADDRESS",                                                              \
       "repository to check out before the agent starts: an address, or OWNER/NAME on GitHub")  \
     X(BRANCH, "branch", 0, "NAME", "branch or tag of it")                                      \
+    X(PRESET, "preset", 0, "NAME", "begin with a preset of the project; flags stand above it") \
     X(ENV_FILE, "env-file", 0, "FILE", "NAME=value lines; --env stands above them")            \
     X(COPIES, "copies", 0, "N", "as many with the same prompt, called NAME-1 to NAME-N")       \
     X(SYSTEM_PROMPT, "system-prompt", 0, "TEXT|@FILE|-", "what the agent is told first")       \
@@ -100,7 +101,7 @@ _Static_assert(CLI_FLAG_COUNT <= 64, "a set of flags is one number");
       CLI_BIT(TOOL) | CLI_BIT(TEMPLATE) | CLI_BIT(TIMEOUT) | CLI_BIT(NAME) | CLI_BIT(ENV) |    \
           CLI_BIT(PROMPT) | CLI_BIT(MODEL) | CLI_BIT(REPO) | CLI_BIT(BRANCH) |                 \
           CLI_BIT(ENV_FILE) | CLI_BIT(COPIES) | CLI_BIT(SYSTEM_PROMPT) | CLI_BIT(SKILL) |      \
-          CLI_BIT(ASK) | CLI_BIT(DRY_RUN),                                                                    \
+          CLI_BIT(ASK) | CLI_BIT(PRESET) | CLI_BIT(DRY_RUN),                                   \
       "create a sandbox with an agent in it; prints its id")                                   \
     X(SEND, cli_send, "send", "", "SANDBOX TEXT|- | SANDBOX... -- TEXT|-", 1, -1,              \
       CLI_BIT(WAIT) | CLI_BIT(NOW) | CLI_BIT(ALL) | CLI_BIT(DRY_RUN),                          \

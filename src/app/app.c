@@ -172,6 +172,7 @@ void app_free(struct app *a)
     mq_free(a->events);
     model_free(a->model);
     app_tools_release(a);
+    app_prepare_release(a);
     tools_free(a->tools);
     models_free(a->models);
     app_keys_release(a);
@@ -290,6 +291,8 @@ static bool take(struct app *a, struct msg *m)
         projects_loaded(a, (struct st_reply *)m);
     else if (m->type == ST_EVLOG)
         log_loaded(a, (struct st_reply *)m);
+    else if (app_prepare_take(a, m))
+        return true;
     else if (app_sink_take(a, m))
         return false;
     else

@@ -5,6 +5,7 @@
 
 #include <cct/jobs/skills.h>
 #include <cct/model/env_file.h>
+#include <cct/model/project.h>
 #include <cct/model/repo.h>
 #include <cct/util/fs.h>
 #include <cct/util/limits.h>
@@ -61,6 +62,54 @@ static int pack_skills(const char *const *skills, struct buf *out, struct err *e
         free(paths[i]);
     free(paths);
     return rc;
+}
+
+/* --- the project's part ------------------------------------------------------------------ */
+
+/* What is said with the sandbox stands in the place of the project's prompt; a tool that can
+ * take none goes without. */
+static const char *prompt_of(const struct app *a, const struct app_create *c, const struct tool *t)
+{
+    const struct project *p = model_project(a->model);
+
+    if (c->system_prompt && *c->system_prompt)
+        return c->system_prompt;
+    return p && t && (t->prompt_flag || t->prompt_file) ? p->prompt : NULL;
+}
+
+/* The project's skills and those given; borrowed strings, the list is the caller's. */
+static const char **skills_of(const struct app *a, const struct app_create *c, const struct tool *t)
+{
+    const struct project *p = model_project(a->model);
+    const char **all = xcalloc(1, sizeof(*all));
+    size_t n = 0;
+
+    for (char **s = p && t && t->skills_dir ? p->skills : NULL; s && *s; s++) {
+        all = xrealloc(all, (n + 2) * sizeof(*all));
+        all[n++] = *s;
+    }
+    for (const char *const *s = c->skills; s && *s; s++) {
+        all = xrealloc(all, (n + 2) * sizeof(*all));
+        all[n++] = *s;
+    }
+    all[n] = NULL;
+    return all;
+}
+
+void app_choice_fill(struct app_create *n, const struct project_choice *c)
+{
+    bool other = n->tool && c->tool && !str_eq(n->tool, c->tool); /* its model is not this one's */
+
+    n->tool = n->tool ? n->tool : c->tool;
+    n->model = n->model || other ? n->model : c->model;
+    n->template_id = n->template_id || other ? n->template_id : c->template_id;
+    n->prompt = n->prompt ? n->prompt : c->prompt;
+    n->timeout_s = n->timeout_s ? n->timeout_s : c->timeout_s;
+    n->copies = n->copies ? n->copies : c->copies;
+    if (!n->repo && c->repo) { /* a branch belongs to its repository */
+        n->repo = c->repo;
+        n->branch = n->branch ? n->branch : c->branch;
+    }
 }
 
 /* --- checks ---------------------------------------------------------------------------- */
@@ -134,14 +183,19 @@ static int check_prompt(const char *prompt, const struct tool *t, struct err *e)
                : err_set(e, ERR_INVALID, "the system prompt is not text in UTF-8");
 }
 
-static int check_skills(const char *const *skills, const struct tool *t, struct err *e)
+static int check_skills(const struct app *a, const struct app_create *c, const struct tool *t,
+                        struct err *e)
 {
     struct buf out = BUF_INIT;
-    int rc;
+    const char **all;
+    int rc = 0;
 
-    if (!t->skills_dir)
+    if (!t->skills_dir && c->skills && *c->skills)
         return err_set(e, ERR_INVALID, "%s takes no skills", t->label);
-    rc = pack_skills(skills, &out, e);
+    all = skills_of(a, c, t);
+    if (*all)
+        rc = pack_skills(all, &out, e);
+    free(all);
     buf_release(&out);
     return rc;
 }
@@ -154,11 +208,14 @@ static int check_env_file(const char *file, struct err *e)
     return env ? 0 : e->code;
 }
 
-int app_check_choices(const struct app_create *c, const struct tool *t, const char **field,
-                      struct err *e)
+int app_check_choices(const struct app *a, const struct app_create *c, const struct tool *t,
+                      const char **field, struct err *e)
 {
+    static char label[] = "a pair"; /* its sides have their own */
+    static const struct tool pair = {.label = label};
     int rc = 0;
 
+    t = t ? t : &pair;
     *field = "model";
     if (c->model && *c->model)
         rc = check_model(c->model, t, e);
@@ -182,8 +239,7 @@ int app_check_choices(const struct app_create *c, const struct tool *t, const ch
     if (rc)
         return rc;
     *field = "skills";
-    if (c->skills && *c->skills)
-        rc = check_skills(c->skills, t, e);
+    rc = check_skills(a, c, t, e);
     if (rc)
         return rc;
     *field = "env_file";
@@ -231,25 +287,29 @@ static char *word(const char *s)
     return s && *s ? xstrdup(s) : NULL;
 }
 
-int app_take_choices(const struct app_create *c, struct cmd_create *q, struct err *e)
+int app_take_choices(const struct app *a, const struct app_create *c, struct cmd_create *q,
+                     struct err *e)
 {
+    const struct tool *t = tools_find(a->tools, c->tool);
     struct kv *file = NULL;
     struct buf tar = BUF_INIT;
+    const char **skills;
+    int rc = 0;
 
     q->model = word(c->model);
     q->repo = word(c->repo);
     q->branch = word(c->branch);
-    q->system_prompt = word(c->system_prompt);
+    q->system_prompt = word(prompt_of(a, c, t));
     q->ask = word(c->ask);
     if (c->env_file && *c->env_file && !(file = read_env(c->env_file, e)))
         return e->code;
     q->env = join_env(file, c->env);
-    if (!c->skills || !*c->skills)
-        return 0;
-    if (pack_skills(c->skills, &tar, e) != 0) {
-        buf_release(&tar);
-        return e->code;
-    }
-    q->skills = buf_detach(&tar, &q->skills_len);
-    return 0;
+    skills = skills_of(a, c, t);
+    if (*skills)
+        rc = pack_skills(skills, &tar, e);
+    if (rc == 0 && *skills)
+        q->skills = buf_detach(&tar, &q->skills_len);
+    free(skills);
+    buf_release(&tar);
+    return rc;
 }

@@ -16,25 +16,13 @@
 
 /* --- keys ----------------------------------------------------------------------- */
 
-static size_t needs_of(const struct tool *t, const char *model, const char **needs)
-{
-    unsigned bits = tool_needs(t, model);
-    size_t n = 0;
-
-    for (unsigned bit = 1; bit <= TOOL_GITHUB; bit <<= 1)
-        if (bits & bit)
-            needs[n++] = tool_provider_name(bit);
-    needs[n] = NULL;
-    return n;
-}
-
 /* Provider whose key the tool lacks; new string, NULL when it lacks none. */
 static char *missing_key(const struct app *a, const struct tool *t, const char *model)
 {
     const char *needs[8];
     char *missing = NULL;
 
-    if (needs_of(t, model, needs))
+    if (app_needs(t, model, needs))
         keys_provider_source(&a->at, needs, &missing);
     return missing;
 }
@@ -47,7 +35,7 @@ void app_key_check(struct app *a, const char *tool, const char *model, const str
     struct key_need n = {t ? t->label : tool, needs, env};
 
     if (t)
-        needs_of(t, model, needs);
+        app_needs(t, model, needs);
     keys_preflight(&a->at, &n, out);
 }
 
@@ -118,8 +106,7 @@ static int check_env(const struct kv *env, struct err *e)
 static int check_tool(struct app *a, const struct app_create *c, const struct tool *t,
                       const char **field, struct err *e)
 {
-    struct key_check key;
-    int rc;
+    struct app_key_look key;
 
     *field = "tool";
     if (!t)
@@ -130,10 +117,8 @@ static int check_tool(struct app *a, const struct app_create *c, const struct to
     if (c->command && !str_eq(t->adapter, "shell"))
         return err_set(e, ERR_INVALID, "a command can be given to the tool \"shell\" only");
     *field = "key";
-    app_key_check(a, c->tool, c->model, c->env, &key);
-    rc = key.state >= KEY_LACKS ? err_set(e, ERR_AUTH, "%s", key.text) : 0;
-    key_check_release(&key);
-    return rc;
+    app_key_look(a, t->name, c->model, c->env, &key);
+    return key.state == APP_KEY_BAD ? err_set(e, ERR_AUTH, "%s", key.text) : 0;
 }
 
 static int check_pair(struct app *a, const struct app_create *c, const char **field, struct err *e)
@@ -202,7 +187,7 @@ int app_check_create(struct app *a, const struct app_create *c, const char **fie
     *field = "env";
     rc = check_env(c->env, e);
     if (rc == 0)
-        rc = app_check_choices(c, t, field, e);
+        rc = app_check_choices(a, c, t, field, e);
     if (rc == 0)
         *field = NULL;
     return rc;
@@ -229,7 +214,8 @@ static struct pair *new_pair(const struct app_create *c)
 }
 
 /* NULL with *e: a file it names cannot be used after all. */
-static struct cmd_create *create_of(const struct app_create *c, struct err *e)
+static struct cmd_create *create_of(const struct app *a, const struct app_create *c,
+                                    struct err *e)
 {
     struct cmd_create *q = xcalloc(1, sizeof(*q));
 
@@ -241,7 +227,7 @@ static struct cmd_create *create_of(const struct app_create *c, struct err *e)
     q->timeout_s = c->timeout_s;
     q->pause_at_end = c->pause_at_end;
     q->in_turn = c->copies > 1;
-    if (app_take_choices(c, q, e) == 0)
+    if (app_take_choices(a, c, q, e) == 0)
         return q;
     cmd_create_free(q);
     return NULL;
@@ -251,7 +237,7 @@ static uint64_t create_named(struct app *a, const struct app_create *c, char *ta
                              bool when_ready)
 {
     struct err e = {0};
-    struct cmd_create *q = create_of(c, &e);
+    struct cmd_create *q = create_of(a, c, &e);
     struct cmd *m;
 
     if (!q) {

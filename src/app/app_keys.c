@@ -67,6 +67,7 @@ void app_keys_loaded(struct app *a, struct st_reply *r)
     a->stored = r->keys;
     r->keys = NULL;
     app_keys_at(a);
+    app_prepare_keys_changed(a);
 }
 
 char *app_place(const struct app *a)
@@ -111,6 +112,7 @@ static uint64_t post_key(struct app *a, enum cmd_type t, const char *provider, b
 
 uint64_t app_unlock(struct app *a, struct secret *take)
 {
+    app_prepare_keys_changed(a);
     return post_key(a, CMD_UNLOCK, NULL, false, take);
 }
 

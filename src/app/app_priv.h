@@ -1,7 +1,8 @@
 /* Inside of the facade; main thread only.
  *
  *   app.c          life, drain
- *   app_create.c   the form's rules, tools; app_choices.c: model, repository, files
+ *   app_create.c   the form's rules, tools; app_choices.c: model, repository, files;
+ *                  app_prepare.c: what a form shows before
  *   app_keys.c     the order of keys as main sees it
  *   app_projects.c projects
  *   app_actions.c  commands
@@ -17,7 +18,21 @@
 #include <cct/jobs/core.h>
 #include <cct/keys.h>
 #include <cct/util/arr.h>
+#include <cct/util/buf.h>
 
+/* What a form was told (app_prepare.c). */
+struct key_asked {
+    unsigned bits;
+    uint64_t req;  /* 0: answered */
+    struct err err;
+};
+struct prepared {
+    struct app_templates templates;
+    uint64_t templates_req;
+    struct buf lines;
+    ARR(struct key_asked) keys;
+    ARR(struct app_model) models;
+};
 struct sink;
 struct app {
     struct app_opts o;
@@ -38,6 +53,7 @@ struct app {
     char *lost;             /* keys_lost() */
     struct keys_at at;      /* borrows the above */
     ARR(struct app_tool) tool_list;
+    struct prepared prepared;
     struct msg *waiting;   /* taken from the queue, not applied yet */
     uint64_t next_req;
     bool online;
@@ -73,13 +89,21 @@ char *app_place(const struct app *a); /* jobs_place() of the key in force */
 /* app_create.c */
 void app_tools_release(struct app *a);
 
+/* app_prepare.c */
+/* True when the message is an answer of ours and meant for nobody else. */
+bool app_prepare_take(struct app *a, const struct msg *m);
+void app_prepare_keys_changed(struct app *a); /* what is known of keys is old */
+void app_prepare_release(struct app *a);
+size_t app_needs(const struct tool *t, const char *model, const char *needs[8]);
+
 /* app_choices.c */
 /* Name of the i-th copy, from 1; the name itself when there is one alone. New string. */
 char *app_copy_name(const struct app_create *c, int i);
 /* Model, template, repository, files: 0, or a code with the field. */
-int app_check_choices(const struct app_create *c, const struct tool *t, const char **field,
-                      struct err *e);
+int app_check_choices(const struct app *a, const struct app_create *c, const struct tool *t,
+                      const char **field, struct err *e);
 /* The same into the command: files are read now. */
-int app_take_choices(const struct app_create *c, struct cmd_create *q, struct err *e);
+int app_take_choices(const struct app *a, const struct app_create *c, struct cmd_create *q,
+                     struct err *e);
 
 #endif

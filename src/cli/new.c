@@ -1,6 +1,7 @@
 /* cc-tui new: a sandbox with an agent in it. */
 #include "cli_priv.h"
 
+#include <cct/model/project.h>
 #include <cct/util/fs.h>
 #include <cct/util/json.h>
 #include <cct/util/limits.h>
@@ -84,7 +85,7 @@ static const char *value(const struct cli *c, enum cli_flag f)
 
 static int take_choices(const struct cli *c, struct app_create *n, struct err *e)
 {
-    int64_t copies = 1;
+    int64_t copies = 0;
 
     n->model = value(c, CLI_MODEL);
     n->ask = value(c, CLI_ASK);
@@ -103,6 +104,7 @@ static int take_choices(const struct cli *c, struct app_create *n, struct err *e
 static int take_texts(const struct cli *c, char **prompt, char **system_prompt, struct err *e)
 {
     const char *p = value(c, CLI_PROMPT), *s = value(c, CLI_SYSTEM_PROMPT);
+    size_t len;
 
     if (p && s && str_eq(p, "-") && str_eq(s, "-"))
         return err_set(e, ERR_INVALID, "'--prompt -' and '--system-prompt -' both want stdin: give "
@@ -111,7 +113,7 @@ static int take_texts(const struct cli *c, char **prompt, char **system_prompt, 
     if (p && !*prompt)
         return e->code;
     if (s && *s == '@')
-        *system_prompt = fs_read(s + 1, LIM_MESSAGE_BYTES, false, NULL, e);
+        *system_prompt = fs_read(s + 1, LIM_MESSAGE_BYTES, false, &len, e);
     else
         *system_prompt = s ? cli_text_arg(s, e) : NULL;
     return s && !*system_prompt ? e->code : 0;
@@ -125,11 +127,7 @@ static int take_options(const struct cli *c, struct app_create *n, struct err *e
         return err_set(e, ERR_INVALID,
                        "'new' takes no argument '%.60s'; a command stands behind --",
                        c->args[0]);
-    n->tool = cli_has(c, CLI_TOOL) ? c->value[CLI_TOOL]
-              : c->n_args > 0      ? "shell"
-                                   : c->config->o.tool;
-    if (!*n->tool)
-        return err_set(e, ERR_INVALID, "'new' wants --tool TOOL; see cc-tui new --help");
+    n->tool = cli_has(c, CLI_TOOL) ? c->value[CLI_TOOL] : c->n_args > 0 ? "shell" : NULL;
     n->template_id = cli_has(c, CLI_TEMPLATE) ? c->value[CLI_TEMPLATE] : NULL;
     n->name = cli_has(c, CLI_NAME) ? c->value[CLI_NAME] : NULL;
     if (cli_has(c, CLI_TIMEOUT) &&
@@ -138,9 +136,38 @@ static int take_options(const struct cli *c, struct app_create *n, struct err *e
                        "'--timeout' is a time such as 90, 15m or 1h30m, at most %d s, not "
                        "'%.60s'",
                        LIM_TIMEOUT_MAX_S, c->value[CLI_TIMEOUT]);
-    n->timeout_s = cli_has(c, CLI_TIMEOUT) ? (int)s : set_timeout(c->config);
-    n->pause_at_end = str_eq(c->config->o.at_end, "pause");
+    n->timeout_s = (int)s;
     return take_choices(c, n, e);
+}
+
+/* What no flag says: the preset, the project's defaults, the configuration, in this order. The
+ * texts are copied into *kept, as the model's live until the next event. */
+static int take_rest(const struct cli *c, const struct app *a, struct app_create *n,
+                     struct project *kept, struct err *e)
+{
+    const struct project *p = model_project(app_model(a));
+    const char *preset = value(c, CLI_PRESET);
+    const struct project_choice *from = NULL;
+
+    if (p)
+        project_copy(kept, p);
+    for (size_t i = 0; preset && i < kept->n_presets && !from; i++)
+        if (str_eq(kept->presets[i].name, preset))
+            from = &kept->presets[i].c;
+    if (preset && !from)
+        return err_set(e, ERR_NOTFOUND, "there is no preset '%.60s' in the project '%.60s'; its form "
+                       "keeps one by Alt-w", preset, kept->name ? kept->name : "default");
+    n->pause_at_end = str_eq(c->config->o.at_end, "pause");
+    if (kept->defaults.at_end_known)
+        n->pause_at_end = kept->defaults.pause_at_end;
+    if (from && from->at_end_known)
+        n->pause_at_end = from->pause_at_end;
+    if (from)
+        app_choice_fill(n, from);
+    app_choice_fill(n, &kept->defaults);
+    n->tool = n->tool ? n->tool : c->config->o.tool;
+    n->timeout_s = n->timeout_s ? n->timeout_s : set_timeout(c->config);
+    return *n->tool ? 0 : err_set(e, ERR_INVALID, "'new' wants --tool TOOL; see cc-tui new --help");
 }
 
 /* --- steps ------------------------------------------------------------------------- */
@@ -319,11 +346,12 @@ static void say_dry(const struct cli *c, const struct app_create *n)
         cli_say(c, "would create a sandbox with %s", n->tool);
 }
 
-static int create(const struct cli *c, const struct app_create *n)
+static int create(const struct cli *c, struct app_create *n)
 {
     struct cli_app a;
     struct err e = {0};
     struct teller steps = {ARR_INIT};
+    struct project kept = {0};
     const char *field = NULL;
     int status = CLI_OK;
 
@@ -332,7 +360,8 @@ static int create(const struct cli *c, const struct app_create *n)
     if (cli_has(c, CLI_VERBOSE) || (isatty(STDERR_FILENO) && !cli_has(c, CLI_QUIET)))
         a.see = tell_steps, a.see_ctx = &steps;
     /* the list first: it proves the key, and names in use are known */
-    if (cli_app_refresh(&a, &e) != 0 || app_check_create(a.app, n, &field, &e) != 0)
+    if (cli_app_refresh(&a, &e) != 0 || take_rest(c, a.app, n, &kept, &e) != 0 ||
+        app_check_create(a.app, n, &field, &e) != 0)
         status = cli_app_fail(&a, &e);
     else if (cli_has(c, CLI_DRY_RUN))
         say_dry(c, n);
@@ -342,6 +371,7 @@ static int create(const struct cli *c, const struct app_create *n)
         status = create_one(c, &a, n);
     cli_app_close(&a);
     teller_release(&steps);
+    project_release(&kept);
     return status;
 }
 

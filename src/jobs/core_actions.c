@@ -576,6 +576,7 @@ void core_action(struct jobs *j, struct cmd *c)
     case CMD_KEY_TRUST:
     case CMD_KEY_PROTECT:
     case CMD_PROJECT_SECRET:
+    case CMD_KEY_LOOK:
     case CMD_STRETCHED:
         core_keys_cmd(j, c);
         break;

@@ -10,6 +10,7 @@
 #include <cct/util/thread.h>
 #include <cct/util/xalloc.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -204,12 +205,40 @@ static void give_passphrase(struct keys *k, struct cmd *c)
         jobs_done(k->j, c->m.req_id, k->locked.code ? &k->locked : NULL, 0);
 }
 
+static void needs_of(unsigned bits, const char *needs[8])
+{
+    size_t n = 0;
+
+    for (unsigned bit = 1; bit <= TOOL_GITHUB; bit <<= 1)
+        if (bits & bit)
+            needs[n++] = tool_provider_name(bit);
+    needs[n] = NULL;
+}
+
+/* Opened and wiped again: whether a key can be used shows when it is. */
+static void look_at(struct keys *k, const struct cmd *c)
+{
+    struct keys_at at = core_keys_at(k->j);
+    const char *needs[8];
+    struct err e = {0};
+    struct kv *env;
+
+    needs_of((unsigned)c->n, needs);
+    env = keys_provider_env(&at, k->data_key, needs, &e);
+    if (!env && !k->data_key && k->locked.code && e.code == ERR_AUTH)
+        e = k->locked;
+    keys_env_free(env);
+    jobs_done(k->j, c->m.req_id, e.code ? &e : NULL, 0);
+}
+
 void core_keys_cmd(struct jobs *j, struct cmd *c)
 {
     struct keys *k = j->priv->keys;
 
     if (c->m.type == CMD_STRETCHED)
         stretched(k, c);
+    else if (c->m.type == CMD_KEY_LOOK)
+        look_at(k, c);
     else if (c->m.type == CMD_UNLOCK)
         give_passphrase(k, c);
     else
@@ -315,6 +344,23 @@ struct secret *core_keys_open(struct jobs *j, const struct st_key *row, struct e
 
 /* --- what agents get -------------------------------------------------------------------- */
 
+/* Provider, level, last four and what is hidden, where the error does not tell them. */
+static void name_key(const struct keys_at *at, const struct core_env_q *q, struct err *e)
+{
+    const char *needs[8];
+    struct key_need n = {q->t->label, needs, q->own};
+    struct key_check c;
+
+    needs_of(tool_needs(q->t, q->model), needs);
+    keys_preflight(at, &n, &c);
+    if (c.state >= KEY_LACKS)
+        err_set(e, e->code, "%s", c.text);
+    else if (c.source && !strstr(e->text, "****"))
+        err_wrap(e, "the %s key %s (%s) cannot be used", c.provider, c.mask,
+                 key_source_name(c.source));
+    key_check_release(&c);
+}
+
 const struct st_key *core_keys_row(struct jobs *j, const char *project, const char *provider,
                                    const char *api)
 {
@@ -349,8 +395,8 @@ struct kv *core_keys_env(struct jobs *j, const struct core_env_q *q, char **miss
     at_project(j, &at, &view, q->project);
     env = core_tool_env(&at, k->data_key, q, vars, missing, e);
     keys_env_free(vars);
-    if (!env && !k->data_key && k->locked.code && e->code == ERR_AUTH)
-        err_set(e, ERR_AUTH, "the stored key for %s cannot be used: %s", q->t->label, k->locked.text);
+    if (!env)
+        name_key(&at, q, e);
     return env;
 }
 
@@ -383,6 +429,22 @@ char *core_keys_refused(struct jobs *j, const struct sandbox *row)
     return n ? keys_refused(&at, &need) : NULL;
 }
 
+static int name_repo_key(const struct keys_at *at, const struct kv *own, struct err *e)
+{
+    static const char *const needs[] = {"github", NULL};
+    struct key_need n = {"the checkout", needs, own};
+    struct key_check c;
+
+    keys_preflight(at, &n, &c);
+    if (c.state >= KEY_LACKS)
+        err_set(e, e->code, "%s", c.text);
+    else if (!strstr(e->text, "****"))
+        err_wrap(e, "the github key %s (%s) for the checkout cannot be used", c.mask,
+                 key_source_name(c.source));
+    key_check_release(&c);
+    return e->code;
+}
+
 int core_keys_repo(struct jobs *j, const char *repo, const struct kv *own, struct core_repo_key *k,
                    struct err *e)
 {
@@ -405,10 +467,7 @@ int core_keys_repo(struct jobs *j, const char *repo, const struct kv *own, struc
     if (!given) {
         env = keys_provider_env(&at, keys->data_key, needs, e);
         if (!env)
-            return keys->data_key || !keys->locked.code
-                       ? e->code
-                       : err_set(e, ERR_AUTH, "the stored GitHub key for the checkout cannot be "
-                                 "used: %s", keys->locked.text);
+            return name_repo_key(&at, own, e);
         source = key_source_name(keys_provider_source(&at, needs, NULL));
         given = env->k ? env->v : NULL;
     }

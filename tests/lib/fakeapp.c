@@ -1,6 +1,7 @@
 /* The facade without threads: see fakeapp.h. */
 #include "fakeapp.h"
 
+#include <cct/model/project.h>
 #include <cct/util/err.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -35,6 +36,13 @@ void fake_free(struct app *a)
     close(a->fd);
     model_free(a->model);
     buf_release(&a->calls);
+    for (size_t i = 0; i < a->templates.n; i++) {
+        free(a->templates.v[i].name);
+        free(a->templates.v[i].status);
+    }
+    free(a->templates.v);
+    for (size_t i = 0; i < a->n_models; i++)
+        free(a->models[i].word);
     for (size_t i = 0; i < a->n_tools; i++) {
         free((char *)a->tools[i].name);
         free((char *)a->tools[i].template_id);
@@ -74,6 +82,78 @@ uint64_t app_create(struct app *a, const struct app_create *c, bool done_when_re
                          env.len ? env.p : "", done_when_ready ? "" : " early");
     buf_release(&env);
     return id;
+}
+
+size_t app_create_copies(struct app *a, const struct app_create *c, bool done_when_ready,
+                         uint64_t reqs[APP_COPIES_MAX])
+{
+    struct buf more = BUF_INIT;
+    reqs[0] = app_create(a, c, done_when_ready);
+    if (c->model)
+        buf_addf(&more, " model=%s", c->model);
+    if (c->repo)
+        buf_addf(&more, " repo=%s branch=%s", c->repo, c->branch ? c->branch : "-");
+    if (c->env_file)
+        buf_addf(&more, " env_file=%s", c->env_file);
+    if (c->copies > 1)
+        buf_addf(&more, " copies=%d", c->copies);
+    if (more.len)
+        fake_called(a, "  with%s", buf_str(&more));
+    buf_release(&more);
+    return 1;
+}
+
+void app_prepare(struct app *a)
+{
+    (void)a;
+}
+
+const struct app_templates *app_template_list(const struct app *a)
+{
+    return &a->templates;
+}
+
+const struct app_template *app_template_find(const struct app *a, const char *name)
+{
+    for (size_t i = 0; name && i < a->templates.n; i++)
+        if (!strcmp(a->templates.v[i].name, name))
+            return &a->templates.v[i];
+    return NULL;
+}
+
+void app_key_look(struct app *a, const char *tool, const char *model, const struct kv *env,
+                  struct app_key_look *out)
+{
+    (void)model;
+    (void)env;
+    *out = a->key;
+    for (size_t i = 0; i < a->n_tools; i++)
+        if (!strcmp(a->tools[i].name, tool) && a->tools[i].missing_key) {
+            out->state = APP_KEY_BAD;
+            snprintf(out->text, sizeof(out->text), "%s needs a key of %s: none in the environment, "
+                     "the project \"default\" or for the user; store one with cc-tui keys add %s",
+                     tool, a->tools[i].missing_key, a->tools[i].missing_key);
+        }
+}
+
+void app_repo_key_look(struct app *a, const char *repo, const struct kv *env,
+                       struct app_key_look *out)
+{
+    (void)env;
+    *out = repo ? a->repo_key : (struct app_key_look){0};
+}
+
+const struct app_model *app_models(struct app *a, const char *tool)
+{
+    (void)tool;
+    return a->models;
+}
+
+uint64_t app_preset(struct app *a, const char *name, bool of_user, const struct project_choice *p)
+{
+    return fake_called(a, "preset %s user=%d tool=%s model=%s repo=%s timeout=%d copies=%d", name,
+                       of_user, p->tool, p->model ? p->model : "-", p->repo ? p->repo : "-",
+                       p->timeout_s, p->copies);
 }
 
 uint64_t app_send(struct app *a, uint64_t sandbox, const char *text, bool wait)

@@ -11,6 +11,10 @@ struct app {
     struct buf calls; /* "call kill 3\n" for each action, oldest first */
     struct app_tool tools[9];
     size_t n_tools;
+    struct app_templates templates;
+    struct app_model models[9];   /* of every tool */
+    size_t n_models;
+    struct app_key_look key, repo_key;
     uint64_t next;
     int fd;           /* eventfd: write 8 bytes to have on_drain called */
     bool (*on_drain)(struct app *a);

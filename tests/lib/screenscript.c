@@ -5,6 +5,7 @@
 #include <cct/agent/decode.h>
 #include <cct/model/transcribe.h>
 #include <cct/util/clock.h>
+#include <cct/util/str.h>
 #include <cct/util/thread.h>
 #include <cct/util/utf8.h>
 #include <cct/util/str.h>
@@ -443,6 +444,67 @@ static void tool_line(struct script *s, char *line)
     t->template_id = xstrdup(word(&line));
     t->missing_key = *line ? xstrdup(line) : NULL;
     t->local_only = !strcmp(t->name, "demo");
+    t->takes_model = !t->local_only;
+}
+
+/* template NAME STATUS [CPU MEM] */
+static void template_line(struct script *s, char *line)
+{
+    struct app_templates *all = &s->app->templates;
+    struct app_template *t;
+    all->v = xrealloc(all->v, (all->n + 1) * sizeof(*all->v));
+    t = &all->v[all->n++];
+    *t = (struct app_template){.name = xstrdup(word(&line))};
+    t->status = xstrdup(word(&line));
+    t->ready = !strcmp(t->status, "ready");
+    t->cpu_count = (int)strtoll(word(&line), NULL, 10);
+    t->memory_mb = (int)strtoll(word(&line), NULL, 10);
+    all->known = true;
+    all->n_ready += t->ready;
+    all->n_building += !t->ready;
+}
+
+/* model WORD INPUT OUTPUT */
+static void model_line(struct script *s, char *line)
+{
+    struct app_model *m = &s->app->models[s->app->n_models++];
+    m->word = xstrdup(word(&line));
+    m->input = strtod(word(&line), NULL);
+    m->output = strtod(word(&line), NULL);
+}
+
+/* key | repokey none|asking|good|hides|bad TEXT */
+static void key_line(struct app_key_look *k, char *line)
+{
+    static const char *const states[] = {"none", "asking", "good", "hides", "bad"};
+    const char *state = word(&line);
+    for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
+        if (!strcmp(state, states[i]))
+            k->state = (enum app_key_state)i;
+    str_copy(k->text, sizeof(k->text), line);
+}
+
+/* preset NAME TOOL MODEL REPO PROMPT: of the current project, which is there then */
+static void preset_line(struct script *s, char *line)
+{
+    struct ev_projects *ev = ev_new(EV_PROJECTS);
+    struct project *p = ev->v = xcalloc(1, sizeof(*p));
+    const struct project *now = model_project(s->app->model);
+    struct project_preset *one;
+    if (now)
+        project_copy(p, now);
+    else
+        *p = (struct project){.id = xstrdup("p1"), .name = xstrdup("web")};
+    p->presets = xrealloc(p->presets, (p->n_presets + 1) * sizeof(*p->presets));
+    one = &p->presets[p->n_presets++];
+    *one = (struct project_preset){.name = xstrdup(word(&line))};
+    one->c.tool = xstrdup(word(&line));
+    one->c.model = xstrdup(word(&line));
+    one->c.repo = xstrdup(word(&line));
+    one->c.prompt = xstrdup(line);
+    one->c.copies = 3;
+    ev->n = 1;
+    script_post(s, ev);
 }
 
 static void open_ui(struct script *s)
@@ -622,6 +684,16 @@ static bool feed_line(struct script *s, const char *w, char *rest, const char *w
         ended_line(s, rest);
     else if (!strcmp(w, "receipts"))
         receipts_line(s, rest);
+    else if (!strcmp(w, "template"))
+        template_line(s, rest);
+    else if (!strcmp(w, "model"))
+        model_line(s, rest);
+    else if (!strcmp(w, "key"))
+        key_line(&s->app->key, rest);
+    else if (!strcmp(w, "repokey"))
+        key_line(&s->app->repo_key, rest);
+    else if (!strcmp(w, "preset"))
+        preset_line(s, rest);
     else if (!strcmp(w, "tool"))
         tool_line(s, rest);
     else

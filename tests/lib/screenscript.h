@@ -29,6 +29,8 @@ void script_release(struct script *s);
  *   listed SECONDS (ago: for the next link)    gone ID (the row vanishes)
  *   rows N FIRST-ID  agent ID {event}  lines ID N TEXT (N text events, "%d" counts)
  *   message ID SANDBOX STATE TEXT     event LEVEL SANDBOX TEXT    tool NAME TEMPLATE [KEY]
+ *   template NAME STATUS [CPU MEM]   model WORD INPUT OUTPUT   preset NAME TOOL MODEL REPO PROMPT
+ *   key|repokey none|asking|good|hides|bad TEXT (how they stand, in the form)
  *   procs ID asking|listed|cannot none|live|lost|paused|ended WATCHED [WHY, or
  *       PID COMMAND | PID COMMAND ...; even pids have a folder]
  *   hits whole|part NAME WHO TEXT | ... (of the newest search; <match> in the text)

@@ -62,7 +62,8 @@ enum cmd_type {
     CMD_PROJECT_SET,    /* project: prompt, skills and defaults of the current one */
     CMD_PROJECT_VAR,    /* text: name, text2: value, or NULL: away */
     CMD_PROJECT_SECRET, /* text2: name, key: its value */
-    CMD_PRESET          /* text: name, on: the user's, project: its defaults; NULL: away */
+    CMD_PRESET,         /* text: name, on: the user's, project: its defaults; NULL: away */
+    CMD_KEY_LOOK        /* n: providers as bits of tool.needs: can the key in force be used? */
 };
 struct project;
 struct pair; /* cct/model/pair.h */

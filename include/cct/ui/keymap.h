@@ -107,6 +107,7 @@ enum key_scope { SCOPE_NAV, SCOPE_LIST, SCOPE_OUTPUT, SCOPE_PROCS, SCOPE_INPUT, 
     X(FIELD_PREV, "field-prev", SCOPE_FORM, "BackTab Up", "", "previous field")                \
     X(SUBMIT, "submit", SCOPE_FORM, "Alt-s", "create", "do it, from any field")                \
     X(FORM_CANCEL, "form-cancel", SCOPE_FORM, "Esc ^C", "cancel", "cancel")                    \
+    X(PRESET_SAVE, "preset-save", SCOPE_FORM, "Alt-w", "", "keep the choices as a preset")      \
     X(CHOICE_PREV, "choice-prev", SCOPE_FORM, "Left", "", "previous choice")                   \
     X(CHOICE_NEXT, "choice-next", SCOPE_FORM, "Right", "", "next choice")
 
