@@ -576,8 +576,11 @@ static void ended(struct session *s, size_t i, const char *how)
 
     if (is_live(s))
         say_end(a, how);
-    err_set(&e, ERR_CONFLICT, CLOSED);
-    requests_settled(a, a->sent_at || how ? NULL : &e);
+    if (how && !a->answered) /* ours is still being committed, or was not given */
+        err_set(&e, ERR_CONFLICT, "another answer was faster: %.80s", how);
+    else if (!how && !a->sent_at)
+        err_set(&e, ERR_CONFLICT, CLOSED);
+    requests_settled(a, e.code ? &e : NULL);
     ARR_REMOVE(&s->asks.v, i);
     ask_free(a);
 }

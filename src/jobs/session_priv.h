@@ -77,7 +77,7 @@ struct session_probe {
 };
 extern const char session_probe_script[];   /* $1 = session name, $2 $3 = range to sum up */
 extern const char session_sum_script[];     /* $1 = file, $2 $3 = first byte (from 0), count */
-extern const char session_prepare_script[]; /* $1 = session name, $2 = command to find */
+extern const char session_prepare_script[]; /* $1 = session name, $2.. = programs to find */
 extern const char session_install_script[]; /* $1 = session folder, $2.. = files */
 extern const char session_place_script[];   /* $1 = folder, $2 = skills' folder or "", $3 =
                                                file for the system prompt or "" */
@@ -103,6 +103,8 @@ struct session_cli {
     bool asks;             /* when there is no such file */
 };
 void session_cli_script(struct buf *out, const struct session_cli *c);
+/* The program is our driver of OpenCode's server, which lies in the folder. */
+bool session_cli_drives(char *const *argv);
 /* 13 digits, '-', id; characters that the folder's names do not allow become '_'. */
 void session_inbox_name(char *dst, size_t size, int64_t ms, const char *id);
 /* The same text but for white space at both ends. */
@@ -272,7 +274,7 @@ struct reader { /* logs */
     uint64_t timer;
     struct session *s;
 };
-enum { PROVISION_FILES = 11 };
+enum { PROVISION_FILES = 12 };
 struct secret_kv {
     char *k;
     struct secret *v;

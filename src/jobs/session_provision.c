@@ -220,10 +220,23 @@ void session_provision_start(struct session *s)
 
 /* --- the folder -------------------------------------------------------------------- */
 
+static void no_program(struct session *s, const char *program)
+{
+    const struct sandbox *row = session_row(s);
+    bool drives = session_cli_drives(s->tool->argv);
+
+    session_provision_fail(s, ERR_NOTFOUND,
+                           "the agent's program '%.60s' is not in the template '%s': build a "
+                           "template that has it, or choose another one%s",
+                           program, row && row->template_id ? row->template_id : "",
+                           drives && str_eq(program, "curl")
+                               ? "; the tool opencode needs no curl, and asks nothing"
+                               : "");
+}
+
 static void on_prepared(void *ctx, const struct envd_run_result *r)
 {
     struct session *s = ctx;
-    const struct sandbox *row = session_row(s);
     char *home;
 
     s->prov->call = 0;
@@ -233,11 +246,7 @@ static void on_prepared(void *ctx, const struct envd_run_result *r)
         return;
     }
     if (r->exit_code == 127) {
-        session_provision_fail(
-            s, ERR_NOTFOUND,
-            "the agent's program '%s' is not in the template '%s': build a template "
-            "that has it, or choose another one",
-            s->tool->argv[0], row && row->template_id ? row->template_id : "");
+        no_program(s, r->err_len ? r->errout : s->tool->argv[0]);
         return;
     }
     home = xstrndup(r->out ? r->out : "", r->out_len);
@@ -255,8 +264,13 @@ static void on_prepared(void *ctx, const struct envd_run_result *r)
 static void prepare(struct session *s)
 {
     struct provision *p = s->prov;
-    bool other = p->command || !session_upload_cli(s);
-    const char *args[] = {s->name, other ? "" : s->tool->argv[0], NULL};
+    bool other = p->command || !session_upload_cli(s), drives = session_cli_drives(s->tool->argv);
+    const char *args[] = {s->name, NULL, NULL, NULL};
+
+    if (!other) {
+        args[1] = drives ? "opencode" : s->tool->argv[0];
+        args[2] = drives ? "curl" : NULL;
+    }
 
     s->prov_begun = true;
     session_agent(s, AG_STARTING);

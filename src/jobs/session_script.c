@@ -53,8 +53,12 @@ const char session_sum_script[] = "tail -c +$(($2 + 1)) \"$1\" | head -c $3 | ck
 
 const char session_prepare_script[] =
     "umask 077\n"
-    "[ -z \"$2\" ] || command -v \"$2\" >/dev/null 2>&1 || exit 127\n"
-    "mkdir -p \"$HOME/" SESSION_ROOT "/$1/" SESSION_INBOX "\" || exit 1\n"
+    "s=$1\n"
+    "shift\n"
+    "for c; do\n"
+    "  command -v \"$c\" >/dev/null 2>&1 || { printf '%s' \"$c\" >&2; exit 127; }\n"
+    "done\n"
+    "mkdir -p \"$HOME/" SESSION_ROOT "/$s/" SESSION_INBOX "\" || exit 1\n"
     "printf '%s\\n' \"$HOME\"\n";
 
 const char session_install_script[] = "cd \"$1\" || exit 1\n"
@@ -334,6 +338,11 @@ static void add_word(struct buf *out, const char *word)
     session_quote(out, word);
 }
 
+bool session_cli_drives(char *const *argv)
+{
+    return argv && argv[0] && str_eq(argv[0], "opencode-driver");
+}
+
 /* `resume`: how the tool goes on with a session of its own (struct tool). */
 static void add_words(struct buf *out, char *const *argv, char *const *resume,
                       const char *resume_id)
@@ -345,7 +354,10 @@ static void add_words(struct buf *out, char *const *argv, char *const *resume,
         dash = i && !argv[i + 1] && str_eq(argv[i], "-");
         if (dash)
             break;
-        add_word(out, argv[i]);
+        if (i == 0 && session_cli_drives(argv))
+            buf_adds(out, " sh \"$dir/" SESSION_OPENCODE_DRIVER "\"");
+        else
+            add_word(out, argv[i]);
         if (word && str_eq(argv[i], resume[0]))
             add_word(out, word);
     }

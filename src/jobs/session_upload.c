@@ -14,6 +14,9 @@
 static const unsigned char runner_sh[] = {
 #include <runner.sh.h>
 };
+static const unsigned char opencode_sh[] = {
+#include <opencode-driver.sh.h>
+};
 static const unsigned char driver_sh[] = {
 #include <shell-driver.sh.h>
 };
@@ -192,6 +195,8 @@ void session_upload(struct session *s)
     buf_clear(&text);
     add_meta(s, &text);
     upload(s, SESSION_META, text.p, text.len);
+    if (session_cli_drives(s->tool->argv))
+        upload(s, SESSION_OPENCODE_DRIVER, opencode_sh, sizeof(opencode_sh));
     if (driver)
         upload(s, SESSION_SHELL_DRIVER, driver_sh, sizeof(driver_sh));
     if (s->ad->pty)

@@ -107,6 +107,30 @@ static void add_member(struct buf *b, const struct cJSON *m, const char *title)
     free(json);
 }
 
+/* What only the agent's own server needs. */
+static bool is_bookkeeping(const char *name)
+{
+    static const char *const names[] = {"id",   "sessionID",  "messageID", "callID",
+                                        "tool", "permission", "always",    "patterns"};
+
+    for (size_t i = 0; name && i < sizeof(names) / sizeof(names[0]); i++)
+        if (str_eq(name, names[i]))
+            return true;
+    return false;
+}
+
+static void add_members(struct buf *b, const struct cJSON *j, const char *title)
+{
+    bool of_server = json_get(j, "sessionID") != NULL;
+
+    for (const struct cJSON *m = json_first(j); m; m = json_next(m)) {
+        if (of_server && str_eq(json_name(m), "metadata"))
+            add_members(b, m, title);
+        else if (!of_server || !is_bookkeeping(json_name(m)))
+            add_member(b, m, title);
+    }
+}
+
 char *question_detail(const char *tool, const char *title, const char *input)
 {
     struct cJSON *j = input ? json_parse(input, strlen(input), NULL) : NULL;
@@ -118,8 +142,7 @@ char *question_detail(const char *tool, const char *title, const char *input)
     for (; q; q = json_next(q))
         add_question(&b, q, several);
     if (!b.len && !asks_itself(tool))
-        for (const struct cJSON *m = json_first(j); m; m = json_next(m))
-            add_member(&b, m, title);
+        add_members(&b, j, title);
     if (b.len > DETAIL_BYTES) {
         buf_truncate(&b, DETAIL_BYTES);
         buf_adds(&b, " [cut]");

@@ -41,6 +41,7 @@
 /* written by the client, before the start */
 #define SESSION_RUNNER "runner.sh"
 #define SESSION_SHELL_DRIVER "shell-driver.sh" /* the shell tool only */
+#define SESSION_OPENCODE_DRIVER "opencode-driver.sh" /* the tool opencode-serve only */
 #define SESSION_META "meta.json"               /* opaque to the runner */
 /* A shell script of single-quoted words: cd to the project, then `exec` the CLI.
  * Its working directory at the start is the session directory. In one-run mode
