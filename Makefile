@@ -12,10 +12,10 @@ Q := @
 endif
 
 # --- set-up: what is missing is installed before anything is built -----------
-SETUP_GOALS := all run test e2e bench lint check
+SETUP_GOALS := all run test e2e bench lint check agents
 ifneq ($(filter $(SETUP_GOALS),$(or $(MAKECMDGOALS),all)),)
 ifeq ($(CCT_SETUP),)
-ifneq ($(shell tests/setup.sh $(filter test e2e bench lint check,$(MAKECMDGOALS)) 1>&2 && echo done),done)
+ifneq ($(shell tests/setup.sh $(filter test e2e bench lint check agents,$(MAKECMDGOALS)) 1>&2 && echo done),done)
 $(error the set-up failed: what is missing is said above)
 endif
 endif
@@ -114,7 +114,7 @@ run: all
 
 # all tests but the benchmarks; `make test T=unit/test_buf` runs one
 TESTS := $(UNIT) $(GOLDEN) $(FUZZ)
-.PHONY: all run test unit e2e bench lint fmt install uninstall clean check FORCE
+.PHONY: all run test unit e2e bench agents lint fmt install uninstall clean check FORCE
 test: all $(TESTS) $(E2E) $(FAULTD)
 	@B=$(B) MODE=$(MODE) tests/run.sh $(or $(T),unit golden fuzz cli e2e sdk)
 unit: all $(TESTS)
@@ -123,12 +123,13 @@ e2e: all $(E2E) $(FAULTD)
 	@B=$(B) MODE=$(MODE) tests/run.sh $(or $(T),cli e2e sdk)
 bench: all $(BENCH) $(FLOORS) $(FAULTD)
 	@B=$(B) MODE=$(MODE) RUNS=$(RUNS) tests/bench/run.sh $(SECTION)
+agents: all # the real ones, fetched from npm, with a stand-in for their models
+	@B=$(B) tests/agents/test_agents.sh
 check: # the whole gate: both compilers, all tests, sanitizers, lint
 	@.ci/run
 lint:
 	@CC='$(CC)' tests/lint/lint.sh
-fmt:
-	clang-format -i $$(git ls-files '*.c' '*.h')
+fmt: ; clang-format -i $$(git ls-files '*.c' '*.h')
 
 compile_commands.json: Makefile $(LIB_SRC) $(LOCAL_SRC)
 	@{ echo '['; for f in $(LIB_SRC) $(LOCAL_SRC) src/main.c; do printf '%s{"directory":"%s","file":"%s","command":"%s"}' \
@@ -146,5 +147,4 @@ uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/cc-tui $(DESTDIR)$(PREFIX)/bin/cc-tui-local
 	rm -f $(DESTDIR)$(PREFIX)/share/man/man1/cc-tui.1 $(DESTDIR)$(PREFIX)/share/man/man5/cc-tui.conf.5
 	rm -rf $(DESTDIR)$(PREFIX)/share/cc-tui $(DESTDIR)$(PREFIX)/share/doc/cc-tui
-clean:
-	rm -rf build compile_commands.json
+clean: ; rm -rf build compile_commands.json

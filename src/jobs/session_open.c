@@ -53,7 +53,8 @@ static void on_page(void *ctx, struct st_reply *r)
         struct agent_event ev;
 
         o->sum_at = (struct session_key){e->offset, e->index, true};
-        if (!memmem(e->json, e->len, "\"usage\"", 7) &&
+        if (!memmem(e->json, e->len, "\"session\"", 9) &&
+            !memmem(e->json, e->len, "\"usage\"", 7) &&
             !memmem(e->json, e->len, "\"exit\"", 6) &&
             !memmem(e->json, e->len, "\"turn_end\"", 10))
             continue;
@@ -61,6 +62,7 @@ static void on_page(void *ctx, struct st_reply *r)
             continue;
         ev.offset = e->offset;
         ev.index = e->index;
+        session_out_session(s, &ev); /* some say it once, at their start */
         session_out_usage(s, &ev);
         agent_event_release(&ev);
     }

@@ -286,6 +286,22 @@ static void keep_event(struct session *s, const struct agent_event *ev)
     e->json = buf_detach(&json, &e->len);
 }
 
+static void set_text(char **field, const char *text)
+{
+    if (!text || str_eq(text, *field))
+        return;
+    free(*field);
+    *field = xstrdup(text);
+}
+
+void session_out_session(struct session *s, const struct agent_event *ev)
+{
+    if (ev->kind != AGENT_SESSION)
+        return;
+    set_text(&s->out.agent_session, ev->id);
+    set_text(&s->out.model, ev->name);
+}
+
 static void follow_state(struct session *s, const struct agent_event *ev)
 {
     struct out *o = &s->out;
@@ -297,10 +313,7 @@ static void follow_state(struct session *s, const struct agent_event *ev)
         o->last_line = line;
         session_out_row(s);
     }
-    if (ev->kind == AGENT_SESSION && ev->id && !str_eq(ev->id, o->agent_session)) {
-        free(o->agent_session);
-        o->agent_session = xstrdup(ev->id);
-    }
+    session_out_session(s, ev);
     if (transcribe_agent_state(ev, &a) && ev->kind == AGENT_EXIT &&
         s->ad->mode == AGENT_ONE_RUN)
         a = AG_IDLE;

@@ -3,19 +3,12 @@
 #include "session_priv.h"
 
 #include <cct/config/models.h>
-#include <cct/util/str.h>
-#include <cct/util/xalloc.h>
 #include <math.h>
-#include <stdlib.h>
 
 void session_price(struct session *s, struct agent_event *ev)
 {
     const char *model = s->fo.p.model;
 
-    if (ev->kind == AGENT_SESSION && ev->name && !str_eq(ev->name, s->out.model)) {
-        free(s->out.model);
-        s->out.model = xstrdup(ev->name);
-    }
     if (ev->kind != AGENT_USAGE || !isnan(ev->cost_usd) || !s->j->o.models)
         return;
     if (!model && s->tool)

@@ -471,6 +471,8 @@ void session_out_close(struct session *s); /* forget the run; open it again late
 void session_out_feed(struct session *s, const char *data, size_t len);
 void session_out_exit(struct session *s, const struct session_run_end *e);
 void session_out_flush(struct session *s);
+/* What the agent says of its own session; other events are left alone. */
+void session_out_session(struct session *s, const struct agent_event *ev);
 /* An event of our own between two bytes of the log, stored with it. */
 void session_out_echo(struct session *s, uint64_t at, const char *text, const char *key);
 /* An event of our own with its place given. */
@@ -490,7 +492,7 @@ void session_out_event(void *ctx, const struct agent_event *ev); /* the decoder'
 bool session_key_newer(struct session_key *last, const struct agent_event *ev);
 
 /* --- session_price.c ------------------------------------------------------------- */
-void session_price(struct session *s, struct agent_event *ev); /* each event, in order */
+void session_price(struct session *s, struct agent_event *ev); /* each event before it is kept */
 
 /* --- session_relay.c ------------------------------------------------------------- */
 void session_relay_release(struct session *s);
