@@ -289,7 +289,7 @@ bool ui_changes_things(enum action a)
     return a == ACT_NEW || a == ACT_NEW_PROMPT || a == ACT_INPUT || a == ACT_ANSWER || a == ACT_INTERRUPT ||
            a == ACT_KILL || a == ACT_KILL_ALL || a == ACT_SET_TIME || a == ACT_PAUSE ||
            a == ACT_RESUME || a == ACT_PROTECT || a == ACT_RENAME || a == ACT_FORGET ||
-           a == ACT_ADOPT || a == ACT_PROC_END || a == ACT_BULK;
+           a == ACT_PAIR || a == ACT_ADOPT || a == ACT_PROC_END || a == ACT_BULK;
 }
 
 /* The newest of what can still be called off. */
@@ -364,6 +364,9 @@ static int global_action(struct ui *ui, enum action a, key_code k)
     case ACT_NEW:
     case ACT_NEW_PROMPT:
         overlay_create(ui, a == ACT_NEW_PROMPT);
+        break;
+    case ACT_PAIR:
+        overlay_pair(ui, ui->selected);
         break;
     case ACT_KILL_ALL:
         overlay_kill_all(ui);

@@ -44,6 +44,23 @@ static void pair_state_free(void *state)
     free(p);
 }
 
+/* Programs count their blocks and calls anew in each run. */
+static char *own_id(const struct pair_dec *p, const char *id)
+{
+    return id ? xasprintf("%s:%s", p->message ? p->message : "", id) : NULL;
+}
+
+static void emit_with_ids(struct pair_dec *p, struct agent_event *ev)
+{
+    char *id = own_id(p, ev->id), *parent = own_id(p, ev->parent);
+
+    ev->id = id;
+    ev->parent = parent;
+    agent_dec_emit(p->d, ev);
+    free(id);
+    free(parent);
+}
+
 /* A run is one turn, whatever its program says of turns, and its message stands in our
  * own line. */
 static void on_event(void *ctx, const struct agent_event *from)
@@ -61,7 +78,11 @@ static void on_event(void *ctx, const struct agent_event *from)
         ev.id = p->message;
     }
     ev.role = p->role;
-    agent_dec_emit(p->d, &ev);
+    if (ev.kind == AGENT_TEXT || ev.kind == AGENT_THINKING || ev.kind == AGENT_TOOL ||
+        ev.kind == AGENT_ASK)
+        emit_with_ids(p, &ev);
+    else
+        agent_dec_emit(p->d, &ev);
 }
 
 /* {"cc_tui":"turn","role":"checker","adapter":"codex","message":ID,"by":"pair","text":...} */

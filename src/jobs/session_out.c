@@ -369,7 +369,7 @@ void session_out_event(void *ctx, const struct agent_event *from)
     const char *key;
 
     /* what a run was given is known from its begin (session_turn_run) */
-    if (ev.kind == AGENT_USER_ECHO && s->ad->mode == AGENT_ONE_RUN)
+    if (ev.kind == AGENT_USER_ECHO && s->ad->mode == AGENT_ONE_RUN && !s->ad->echoes)
         return;
     place_exit(s, &ev);
     session_price(s, &ev);

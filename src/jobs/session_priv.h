@@ -219,6 +219,7 @@ struct relay {
     int attempt, checks;
     bool turn_seen; /* a turn began after it was published */
     bool moving;    /* it may be in the inbox */
+    bool again;     /* asked for while the store is asked for a message */
     uint64_t timer, call;
     bool interrupting;
     uint64_t int_req, int_timer, int_call; /* of it; int_req 0: nobody waits for its end */

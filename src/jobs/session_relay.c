@@ -329,6 +329,10 @@ static void on_claim(void *ctx, struct st_reply *r)
     if (re->step != RE_CLAIM)
         return;
     re->step = RE_IDLE;
+    if (!r->msg.id && re->again) { /* one was stored since we asked */
+        session_relay(s);
+        return;
+    }
     if (r->err.code || !r->msg.id) {
         store_messages(s->j->o.store, s->row, LIST_MESSAGES, jobs_store(s->j, on_list, s, s));
         return;
@@ -361,6 +365,7 @@ void session_relay(struct session *s)
     session_turn_look(s);
     if (s->re.step == RE_SENT && !s->re.timer && !s->re.call)
         check(s);
+    s->re.again = s->re.step == RE_CLAIM;
     if (s->re.step != RE_IDLE || !r || r->state == SB_PAUSED || r->state == SB_KILLED)
         return;
     if (!is_free(s)) {

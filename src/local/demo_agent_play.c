@@ -36,7 +36,7 @@ static const struct play {
      .done = "The long command is over."},
     {.name = "nap",
      .text = "I will rest a little.",
-     .command = "sleep 2; echo rested",
+     .command = "sleep 1; echo rested",
      .done = "That was a short rest."},
     {.name = "pass", .text = "I looked at all of it.\n\nVERDICT: PASS"},
     {.name = "fail", .text = "The last line is missing.\n\n**VERDICT: FAIL**"},

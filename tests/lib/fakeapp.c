@@ -219,6 +219,11 @@ uint64_t app_rename(struct app *a, uint64_t sandbox, const char *name)
     return fake_called(a, "rename %d %s", (int)sandbox, name);
 }
 
+uint64_t app_pair_do(struct app *a, uint64_t sandbox, int kind, int rounds, const char *note)
+{
+    return fake_called(a, "pair %d %d %d %s", (int)sandbox, kind, rounds, note ? note : "");
+}
+
 void app_protect(struct app *a, uint64_t sandbox, bool on)
 {
     fake_called(a, "protect %d %d", (int)sandbox, on);

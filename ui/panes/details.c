@@ -111,6 +111,8 @@ void details_text(struct ui *ui, const struct sandbox *s, struct buf *b, int64_t
         s->alias && s->template_id ? " (" : "", s->alias && s->template_id ? s->template_id : "",
         s->alias && s->template_id ? ")" : "");
     add(b, "project", "%s", s->project ? s->project : "-");
+    if (s->pair)
+        pair_text(s->pair, b);
     if (isnan(s->cost_usd))
         add(b, "usage", "%lld tokens in, %lld out, unpriced", (long long)s->tokens_in,
             (long long)s->tokens_out);

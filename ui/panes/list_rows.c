@@ -1,6 +1,7 @@
 /* One row of the list: what each column says about a sandbox. */
 #include "list_priv.h"
 
+#include <cct/model/pair.h>
 #include <cct/text/width.h>
 #include <cct/util/clock.h>
 #include <cct/util/str.h>
@@ -34,7 +35,27 @@ static struct look look_of(const struct sandbox *s)
     return (struct look){".", ROLE_IDLE};
 }
 
-static void doing_text(const struct sandbox *s, int64_t now, char *dst, size_t size)
+/* A pair at work, or where it stands once nobody works; false when the agent's own state
+ * says more. In few cells the role has a shorter name, or the rounds go. */
+static bool pair_doing_text(const struct sandbox *s, int w, char *dst, size_t size)
+{
+    const struct pair *p = s->pair;
+    bool works = s->agent == AG_WORKING || s->agent == AG_STARTING;
+
+    if (!p || s->agent == AG_ASKS || (p->state != PAIR_RUNNING && works))
+        return false;
+    pair_doing(p, dst, size);
+    if (w >= (int)strlen(dst))
+        return true;
+    if (p->state == PAIR_RUNNING)
+        snprintf(dst, size, "%s %d/%d", p->role == PAIR_DESIGNER ? "work" : "check", p->round,
+                 p->rounds);
+    else
+        str_copy(dst, size, pair_state_name(p->state));
+    return true;
+}
+
+static void doing_text(const struct sandbox *s, int w, int64_t now, char *dst, size_t size)
 {
     char span[16] = "";
     if (s->state == SB_KILLED) {
@@ -63,6 +84,8 @@ static void doing_text(const struct sandbox *s, int64_t now, char *dst, size_t s
         str_copy(dst, size, "-");
         return;
     }
+    if (pair_doing_text(s, w, dst, size))
+        return;
     if (s->agent == AG_IDLE && s->agent_since && now - s->agent_since >= 60000)
         clock_format_span(span, sizeof(span), (now - s->agent_since) / 60000 * 60000);
     if (s->adopted && s->agent == AG_WORKING) { /* what it does, nobody tells us */
@@ -193,7 +216,7 @@ void list_draw_row(struct ui *ui, struct canvas *c, int y, struct rect r,
     state_text(ui, s, text, sizeof(text));
     canvas_text(c, y, x, col.state - 1, s->state == SB_RUNNING ? ROLE_TEXT : look.role, text);
     x += col.state;
-    doing_text(s, now, text, sizeof(text));
+    doing_text(s, col.doing - 1, now, text, sizeof(text));
     canvas_text(c, y, x, col.doing - 1, strcmp(text, "-") == 0 ? ROLE_TEXT : look.role, text);
     x += col.doing;
     if (col.left) {

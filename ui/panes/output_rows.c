@@ -237,7 +237,7 @@ static const char *mark_of(const struct item *it)
 {
     switch (it->kind) {
     case ITEM_NOTICE:
-        return "!";
+        return it->state == AGENT_INFO ? "-" : "!";
     case ITEM_ASK:
         return "?";
     case ITEM_TURN_END:
@@ -266,6 +266,8 @@ static void draw_begin(struct canvas *c, int y, int x, const struct item *it,
         draw_stamp(c, y, x, it);
     if (speaks) {
         const char *who = it->kind == ITEM_SYSTEM ? "system" : it->who ? it->who : "agent";
+        if (st->w >= NARROW && strcmp(who, "designer") == 0)
+            who = "design"; /* the one name of ours that does not fit */
         int used = canvas_text(c, y, x + time, st->w >= NARROW ? WHO_CELLS - 1 : st->w / 2,
                                who_role(it), who);
         if (st->w < NARROW && it->kind == ITEM_USER)

@@ -45,6 +45,8 @@ enum key_scope { SCOPE_NAV, SCOPE_LIST, SCOPE_OUTPUT, SCOPE_PROCS, SCOPE_INPUT, 
     X(SUSPEND, "suspend", SCOPE_NAV, "^Z", "", "suspend to the shell")                         \
     X(NEW, "new", SCOPE_LIST, "n", "new", "new sandbox")                                        \
     X(NEW_PROMPT, "new-prompt", SCOPE_LIST, "N", "", "new sandbox, prompt field first")         \
+    X(PAIR, "pair", SCOPE_NAV, "g2", "",                                                       \
+      "two agents take turns: a new pair, or a word to this one")                              \
     X(INPUT, "input", SCOPE_NAV, "i", "type", "type to the agent")                             \
     X(ANSWER, "answer", SCOPE_NAV, "a", "answer", "answer the agent's question")               \
     X(INTERRUPT, "interrupt", SCOPE_NAV, "X", "", "interrupt the agent")                       \

@@ -53,6 +53,8 @@ extern const struct pane_ops pane_list, pane_output, pane_input, pane_details, p
 struct buf;
 struct sandbox;
 void details_text(struct ui *ui, const struct sandbox *s, struct buf *b, int64_t now);
+struct pair;
+void pair_text(const struct pair *p, struct buf *b); /* how it stands, cost per role */
 
 /* Overlays: on top, get keys first; `modal` ones swallow everything else. */
 struct overlay_ops {
@@ -83,6 +85,8 @@ void overlay_details(struct ui *ui, uint64_t sandbox);
 void overlay_answer(struct ui *ui, uint64_t sandbox); /* its oldest question */
 void overlay_time(struct ui *ui, uint64_t sandbox);
 void overlay_rename(struct ui *ui, uint64_t sandbox);
+/* A word to the pair in it, or where there is none the form for a new one. */
+void overlay_pair(struct ui *ui, uint64_t sandbox);
 struct proc;
 void overlay_process_end(struct ui *ui, uint64_t sandbox, const struct proc *p);
 /* p: the process at hand, or NULL. */
