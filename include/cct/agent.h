@@ -60,6 +60,9 @@ struct agent_adapter {
     void (*state_free)(void *state);
     /* One whole line (without its LF); with `pty` any piece of the stream. */
     void (*line)(void *state, struct agent_dec *d, const char *s, size_t len);
+    /* A line over the limit was left out, this is how it began. True: it would not have been
+     * shown, or was understood by that; else a notice says it. May be NULL. */
+    bool (*dropped)(void *state, struct agent_dec *d, const char *head, size_t len);
     /* What a terminal would show of a line that has not ended (borrowed; NULL: nothing);
      * may be NULL. Where it stands is where its end will stand. */
     const char *(*rest)(void *state);

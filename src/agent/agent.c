@@ -13,6 +13,7 @@
 /* Indexes of exit events: beyond what one line can hold, so that they sort after
  * the last line and before a line that a later run appends. */
 #define EXIT_INDEX (1u << 24)
+#define LONG_HEAD 64           /* bytes kept of a line that is left out */
 #define KEEP_BYTES (16u << 10) /* a bigger line buffer is given back */
 
 struct agent_dec {
@@ -26,6 +27,7 @@ struct agent_dec {
     int64_t time_ms;
     struct buf pend; /* begin of a line whose end has not come */
     bool skipping;   /* that line is too long */
+    char head[LONG_HEAD];
     bool cut, busy, exit_place;
 };
 
@@ -151,6 +153,8 @@ static void too_long(struct agent_dec *d)
     char text[128];
     struct agent_event ev = AGENT_EVENT(AGENT_NOTICE);
 
+    if (d->a->dropped && d->a->dropped(d->state, d, d->head, LONG_HEAD))
+        return;
     snprintf(text, sizeof(text), "line too long: %.1f MB left out, the raw log has them",
              (double)(d->pos - d->line_off) / 1e6);
     ev.level = AGENT_WARN;
@@ -181,7 +185,12 @@ static void feed_lines(struct agent_dec *d, const char *data, size_t len)
         size_t used = nl ? n + 1 : n;
 
         if (!d->skipping && d->pend.len + n > LIM_LINE_BYTES) {
+            size_t had = d->pend.len < LONG_HEAD ? d->pend.len : LONG_HEAD;
+
             d->skipping = true;
+            if (had)
+                memcpy(d->head, d->pend.p, had);
+            memcpy(d->head + had, data, LONG_HEAD - had); /* there are more than the limit */
             buf_release(&d->pend);
         }
         /* a line that lies whole in `data` is read where it is */

@@ -27,7 +27,7 @@ static void reset_turn(struct pi *p)
     free(p->stop);
     free(p->error);
     p->stop = p->error = NULL;
-    p->in_message = false;
+    p->in_message = p->settles = false;
 }
 
 static void pi_free(void *state)
@@ -102,6 +102,7 @@ static void on_update(struct pi *p, struct agent_dec *d, const struct cJSON *j)
     const char *type = json_str(e, "type", ""), *delta = json_str(e, "delta", "");
     struct agent_event ev = AGENT_EVENT(AGENT_TEXT);
 
+    p->settles = !json_get(j, "message"); /* older ones repeat the message */
     if (str_eq(type, "thinking_delta"))
         ev.kind = AGENT_THINKING;
     else if (!str_eq(type, "text_delta"))
@@ -294,6 +295,20 @@ static void on_agent_end(struct pi *p, struct agent_dec *d, const struct cJSON *
         pi_end_turn(p, d, false);
 }
 
+/* It repeats all of the run and may well be too long: how the version speaks tells whether
+ * something else ends the turn. */
+static bool pi_dropped(void *state, struct agent_dec *d, const char *head, size_t len)
+{
+    static const char agent_end[] = "{\"type\":\"agent_end\"";
+    struct pi *p = state;
+
+    if (len < sizeof(agent_end) - 1 || memcmp(head, agent_end, sizeof(agent_end) - 1) != 0)
+        return false;
+    if (!p->settles)
+        pi_end_turn(p, d, false);
+    return true;
+}
+
 /* --- lines --------------------------------------------------------------------------- */
 
 static void use(struct pi *p, struct agent_dec *d, const char *type, const struct cJSON *j)
@@ -362,6 +377,7 @@ const struct agent_adapter agent_pi = {
     .state_new = pi_new,
     .state_free = pi_free,
     .line = pi_line,
+    .dropped = pi_dropped,
     .end = pi_end,
     .hello = "{\"id\":\"hello\",\"type\":\"get_state\"}\n", /* tells its session's id */
     .encode_message = pi_message,
@@ -378,6 +394,7 @@ const struct agent_adapter agent_pi_json = {
     .state_new = pi_new,
     .state_free = pi_free,
     .line = pi_line,
+    .dropped = pi_dropped,
     .end = pi_end,
     .encode_message = agent_line_stdin,
     .encode_interrupt = NULL,

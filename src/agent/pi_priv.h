@@ -13,6 +13,7 @@ struct pi {
     struct agent_half half;
     uint64_t message; /* place of the line in which the message at hand began */
     bool in_message;
+    bool settles; /* this version ends a turn with agent_settled */
     char *stop, *error; /* of the last answer: stopReason, errorMessage */
 };
 

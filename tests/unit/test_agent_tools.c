@@ -285,6 +285,31 @@ static void pi_older(void **state)
     tape_release(&t);
 }
 
+/* Its last line repeats everything and can be over the limit. */
+static void pi_end_too_long(void **state)
+{
+    static const char *const deltas[] = {"\"message\":{},", ""};
+    char *big = xmalloc(LIM_LINE_BYTES + 1), *text;
+    struct tape t;
+
+    (void)state;
+    memset(big, 'x', LIM_LINE_BYTES);
+    big[LIM_LINE_BYTES] = 0;
+    for (size_t i = 0; i < 2; i++) {
+        text = xasprintf(PI_START "{\"type\":\"message_update\",%s\"assistantMessageEvent\":"
+                                  "{\"type\":\"text_delta\",\"delta\":\"a\"}}\n"
+                                  "{\"type\":\"agent_end\",\"messages\":[\"%s\"]}\n"
+                                  "{\"type\":\"turn_end\",\"x\":\"%s\"}\n",
+                         deltas[i], big, big);
+        run(&t, "pi", text, TAPE_NO_EXIT, 0);
+        assert_int_equal(tape_count(&t, AGENT_TURN_END), i == 0 ? 1 : 0);
+        assert_int_equal(tape_count(&t, AGENT_NOTICE), 1);
+        tape_release(&t);
+        free(text);
+    }
+    free(big);
+}
+
 static void pi_refusals(void **state)
 {
     struct tape t;
@@ -461,6 +486,7 @@ int main(void)
         cmocka_unit_test(pi_older),        cmocka_unit_test(pi_refusals),
         cmocka_unit_test(words_of_errors), cmocka_unit_test(pi_output_is_bounded),
         cmocka_unit_test(drift),           cmocka_unit_test(halves),
+        cmocka_unit_test(pi_end_too_long),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -243,12 +243,58 @@ static void cost_of_a_process(void **state)
     jobsbed_free(w.b);
 }
 
+/* --- ends of runs that lie among the stored bytes -------------------------------------- */
+
+#define STEP(id) \
+    "{\"type\":\"step_start\",\"sessionID\":\"ses_1\",\"part\":{\"id\":\"" id "\"}}\n"
+
+static void do_open_with_end(void *ctx)
+{
+    struct work *w = ctx;
+    struct session *s = session_of(&w->b->j, w->row);
+
+    ARR_CLEAR(&s->fo.p.ends);
+    *ARR_PUSH(&s->fo.p.ends) =
+        (struct session_run_end){.run = 1, .offset = strlen(STEP("p1")), .code = 1};
+    session_open(s, w->epoch, opened);
+}
+
+static void do_busy(void *ctx)
+{
+    struct work *w = ctx;
+
+    w->code = agent_dec_busy(session_of(&w->b->j, w->row)->out.dec);
+}
+
+/* Only its end says that a turn of opencode is over: a decoder that begins at that turn once
+ * more, with bytes of the next run behind it, must hear of it. */
+static void an_end_in_between(void **state)
+{
+    struct work w = bed("opencode");
+    (void)state;
+
+    open_run(&w, 1);
+    feed(&w, STEP("p1"), 1);
+    feed(&w, "some words\n", -2);
+    restart(&w);
+    opened_flag = false;
+    jobsbed_run(w.b, do_open_with_end, &w);
+    assert_true(jobsbed_wait(w.b, is_open, NULL, WAIT_MS));
+    jobsbed_run(w.b, do_busy, &w);
+    assert_int_equal(w.code, 0);
+    feed(&w, STEP("p2"), -2);
+    jobsbed_run(w.b, do_busy, &w);
+    assert_int_equal(w.code, 1);
+    jobsbed_free(w.b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(totals_of_a_thread),
         cmocka_unit_test(another_reader),
         cmocka_unit_test(cost_of_a_process),
+        cmocka_unit_test(an_end_in_between),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);
