@@ -74,6 +74,7 @@ struct app_create {
     const char *const *skills;      /* folders and files here, cct/jobs/skills.h, besides the
                                        project's; or NULL */
     int copies;              /* 0 = 1; see app_create_copies() */
+    bool only_try;           /* EV_DONE tells what is known before; nothing is made */
     const struct app_pair *pair; /* two agents take turns at `prompt`; tool is not asked for */
 };
 /* A role's tool, model (NULL: the tool's own) and instructions (NULL: ours). */
@@ -283,6 +284,7 @@ enum app_key_state { APP_KEY_NONE /* it needs none */, APP_KEY_ASKING, APP_KEY_G
                      APP_KEY_HIDES /* it counts, and another one does not */, APP_KEY_BAD };
 struct app_key_look {
     enum app_key_state state;
+    bool hides;     /* or its form is strange: worth a word even while it is being opened */
     char text[500];
 };
 /* For that tool and model (NULL: its own); env: what is given with the sandbox. */

@@ -227,6 +227,7 @@ static struct cmd_create *create_of(const struct app *a, const struct app_create
     q->timeout_s = c->timeout_s;
     q->pause_at_end = c->pause_at_end;
     q->in_turn = c->copies > 1;
+    q->only_try = c->only_try;
     if (app_take_choices(a, c, q, e) == 0)
         return q;
     cmd_create_free(q);

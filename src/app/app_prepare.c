@@ -171,6 +171,7 @@ static void say(struct app *a, const struct key_check *c, unsigned bits, struct 
     out->state = c->state == KEY_READY       ? APP_KEY_GOOD
                  : c->state < KEY_LACKS      ? APP_KEY_HIDES
                                              : APP_KEY_BAD;
+    out->hides = out->state == APP_KEY_HIDES;
     if (out->state == APP_KEY_BAD || (c->source != KEY_PROJECT && c->source != KEY_USER))
         return;
     k = ask_key(a, bits);

@@ -338,12 +338,32 @@ static int create_copies(const struct cli *c, struct cli_app *a, const struct ap
     return good ? CLI_SOME_FAILED : cli_exit_of(waits[0].err.code ? waits[0].err.code : ERR_IO);
 }
 
-static void say_dry(const struct cli *c, const struct app_create *n)
+/* What would be met before anything is made, is met now. */
+static int try_it(const struct cli *c, struct cli_app *a, struct app_create *n)
 {
+    struct err e = {0};
+
+    n->only_try = true;
+    if (cli_app_wait(a, app_create(a->app, n, true), &e) != 0)
+        return cli_app_fail(a, &e);
     if (n->copies > 1)
         cli_say(c, "would create %d sandboxes with %s", n->copies, n->tool);
     else
         cli_say(c, "would create a sandbox with %s", n->tool);
+    return CLI_OK;
+}
+
+/* A key that hides another, or looks like another provider's, is used: but it is said. */
+static void warn_of_keys(const struct cli *c, struct cli_app *a, const struct app_create *n)
+{
+    struct app_key_look k;
+
+    app_key_look(a->app, n->tool, n->model, n->env, &k);
+    if (k.hides)
+        cli_say(c, "cc-tui: %s", k.text);
+    app_repo_key_look(a->app, n->repo, n->env, &k);
+    if (k.hides)
+        cli_say(c, "cc-tui: %s", k.text);
 }
 
 static int create(const struct cli *c, struct app_create *n)
@@ -363,12 +383,12 @@ static int create(const struct cli *c, struct app_create *n)
     if (cli_app_refresh(&a, &e) != 0 || take_rest(c, a.app, n, &kept, &e) != 0 ||
         app_check_create(a.app, n, &field, &e) != 0)
         status = cli_app_fail(&a, &e);
-    else if (cli_has(c, CLI_DRY_RUN))
-        say_dry(c, n);
-    else if (n->copies > 1)
-        status = create_copies(c, &a, n);
-    else
-        status = create_one(c, &a, n);
+    else {
+        warn_of_keys(c, &a, n);
+        status = cli_has(c, CLI_DRY_RUN) ? try_it(c, &a, n)
+                 : n->copies > 1         ? create_copies(c, &a, n)
+                                         : create_one(c, &a, n);
+    }
     cli_app_close(&a);
     teller_release(&steps);
     project_release(&kept);

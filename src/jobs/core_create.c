@@ -506,6 +506,11 @@ void core_create(struct jobs *j, struct cmd *cmd)
 
     if (!c)
         return;
+    if (cmd->create->only_try) {
+        jobs_done(j, cmd->m.req_id, NULL, 0);
+        create_free(c);
+        return;
+    }
     core_project_ensure(j);
     c->q = cmd->create;
     c->req_id = cmd->m.req_id;

@@ -44,7 +44,7 @@ static void draw_tools(struct ui *ui, const struct form *f, struct canvas *c, in
     size_t from = 0;
     int need = 0, end = x + w;
     for (size_t i = f->tool + 1; i-- > 0;) {
-        need += (int)strlen(t[i].name) + (i == f->tool ? 5 : 3);
+        need += (int)strlen(t[i].name) + (i == f->tool ? 6 : 2);
         if (need > w)
             break;
         from = i;
@@ -52,11 +52,11 @@ static void draw_tools(struct ui *ui, const struct form *f, struct canvas *c, in
     for (size_t i = from; t[i].name; i++) {
         char text[48];
         bool here = i == f->tool;
-        snprintf(text, sizeof(text), here ? "< %s >" : " %s ", t[i].name);
+        snprintf(text, sizeof(text), here ? "< %s >" : "%s", t[i].name);
         if (x + (int)strlen(text) > end)
             break;
         enum theme_role role = !here ? ROLE_DIM : f->at == F_TOOL ? ROLE_FIELD_FOCUS : ROLE_TITLE;
-        x += canvas_text(c, y, x, end - x, role, text) + 1;
+        x += canvas_text(c, y, x, end - x, role, text) + 2;
     }
 }
 

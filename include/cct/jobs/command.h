@@ -81,6 +81,7 @@ struct cmd_create {
     size_t skills_len;
     bool in_turn;        /* one of several: they are made a second apart where a service
                             counts */
+    bool only_try;       /* all that can be told before it is made, and nothing is made */
     struct pair *pair; /* tool "pair": sides, rounds, task; or NULL */
 };
 struct cmd {
