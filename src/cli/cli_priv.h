@@ -111,6 +111,8 @@ struct cli_app {
     struct cli_wait *waits; /* borrowed while they are waited for */
     size_t n_waits;
     bool progress;   /* tell kill-all's progress on stderr */
+    uint64_t asks_of; /* tell what the agent of this sandbox asks meanwhile; 0 = nobody's */
+    char *told_ask;   /* the question told last */
     void (*see)(void *ctx, const struct msg *ev); /* shown each event, too; may be NULL */
     void *see_ctx;
 };

@@ -59,6 +59,7 @@ static int send_one(struct cli *c, const char *text)
     char *id = xstrdup(s->sandbox_id ? s->sandbox_id : s->name);
     uint64_t row = s->id;
     int how = cli_has(c, CLI_NOW) ? SEND_NOW : 0;
+    a.asks_of = wait ? row : 0;
     int rc = cli_app_wait(&a, app_send_how(a.app, row, text, wait, how), &e);
     if (rc == 0 && !wait)
         rc = cli_app_hand_over(&a, row, &queued, &e);

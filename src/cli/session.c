@@ -53,6 +53,21 @@ static void tell_event(const struct cli_app *a, const struct ev_event *ev)
         fprintf(stderr, "cc-tui: %s\n", ev->text);
 }
 
+/* Whoever waits for an answer of the agent learns that it waits for one, too. */
+static void tell_asks(struct cli_app *a, const struct ev_asks *ev)
+{
+    const struct sandbox *s = model_sandbox(app_model(a->app), ev->sandbox);
+    const char *name = s ? s->name ? s->name : s->sandbox_id : "it";
+
+    for (size_t i = 0; i < ev->n; i++) {
+        if (ev->v[i].answer || str_eq(ev->v[i].id, a->told_ask))
+            continue;
+        cli_say(a->c, "%s asks you: %s  (cc-tui answer %s)", name, ev->v[i].question, name);
+        free(a->told_ask);
+        a->told_ask = xstrdup(ev->v[i].id);
+    }
+}
+
 static void on_event(void *ctx, const struct msg *ev)
 {
     struct cli_app *a = ctx;
@@ -61,6 +76,8 @@ static void on_event(void *ctx, const struct msg *ev)
         a->see(a->see_ctx, ev);
     if (ev->type == EV_EVENT)
         tell_event(a, (const struct ev_event *)ev);
+    if (ev->type == EV_ASKS && a->asks_of && ((const struct ev_asks *)ev)->sandbox == a->asks_of)
+        tell_asks(a, (const struct ev_asks *)ev);
     if (ev->type == EV_KILL && a->progress)
         kill_progress((const struct ev_kill *)ev);
     for (size_t i = 0; ev->type == EV_DONE && i < a->n_waits; i++)
@@ -185,6 +202,7 @@ void cli_app_close(struct cli_app *a)
         close(a->sigfd);
     free(a->sandbox_id);
     free(a->text);
+    free(a->told_ask);
     int sig = a->signal;
     memset(a, 0, sizeof(*a));
     a->sigfd = -1;

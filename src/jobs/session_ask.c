@@ -1,8 +1,6 @@
-/* Questions of the agent and their answers. The decoder opens and ends questions; an answer
- * is committed first (the first one to a question counts), then published in the inbox under
- * a name that the question alone decides: whoever publishes it again, after a crash or from
- * another machine, changes nothing, for the sandbox takes each name once. It is open until
- * the agent's own stream ends it. */
+/* Questions of the agent: which are open, and what was answered to them. The decoder opens
+ * and ends them, so that what is open is found again by reading the last turn; a question
+ * that was answered is open until the agent's own stream ends it. */
 #include "session_priv.h"
 
 #include <cct/text/clean.h>
@@ -16,13 +14,9 @@
 #include <string.h>
 
 #define LOOK_MS 3000    /* another instance may have answered; a lost wake line */
-#define OTHERS_MS 2000  /* its own answer it publishes itself, if it lives */
-#define REACH_MS 20000  /* a request waits so long for the sandbox */
 #define ASKS_MAX 100
-#define CLOSED "the question is not open any more: the agent did not wait for the answer"
 
 static void look(void *ctx);
-static void publish(struct session_ask *a);
 
 /* --- the list --------------------------------------------------------------------- */
 
@@ -42,7 +36,7 @@ static void ask_free(struct session_ask *a)
 }
 
 /* The label of the choice, or what was typed; new string, NULL when nothing was answered. */
-static char *answer_words(const struct session_ask *a)
+char *session_ask_words(const struct session_ask *a)
 {
     char **labels, *words = NULL;
 
@@ -75,7 +69,7 @@ static void post(struct session *s)
             .choices = question_choices(a->choices),
             .words = a->words,
             .since = a->since,
-            .answer = answer_words(a),
+            .answer = session_ask_words(a),
         };
     }
     jobs_post(s->j, ev);
@@ -97,7 +91,7 @@ enum sb_agent session_ask_state(const struct session *s, enum sb_agent a)
     return unanswered(s) ? AG_ASKS : AG_WORKING;
 }
 
-static void changed(struct session *s)
+void session_ask_changed(struct session *s)
 {
     post(s);
     if (s->out.agent == AG_ASKS || s->out.agent == AG_WORKING)
@@ -118,159 +112,18 @@ void session_ask_forget(struct session *s)
     s->asks.known = false;
 }
 
-/* --- requests --------------------------------------------------------------------- */
-
-static void request_end(struct session *s, size_t i, const struct err *e)
-{
-    struct ask_request q = s->asks.requests.v[i];
-
-    ARR_REMOVE(&s->asks.requests, i);
-    jobs_done(s->j, q.req_id, e, s->row);
-    free(q.id);
-    free(q.text);
-}
-
-static void requests_end(struct session *s, const struct err *e)
-{
-    while (s->asks.requests.n)
-        request_end(s, s->asks.requests.n - 1, e);
-    session_cancel_timer(s, &s->asks.reach);
-}
-
-/* The requests whose answer is this question's. */
-static void requests_settled(struct session_ask *a, const struct err *e)
-{
-    struct session *s = a->s;
-
-    for (size_t i = s->asks.requests.n; i-- > 0;)
-        if (s->asks.requests.v[i].committed && s->asks.requests.v[i].at.offset == a->at.offset &&
-            s->asks.requests.v[i].at.index == a->at.index)
-            request_end(s, i, e);
-}
-
 void session_ask_release(struct session *s)
 {
     struct err e = {0};
 
     err_set(&e, ERR_CANCELLED, "cc-tui ends");
-    requests_end(s, &e);
+    session_answer_end(s, &e);
     session_ask_forget(s);
     ARR_RELEASE(&s->asks.v);
     ARR_RELEASE(&s->asks.requests);
 }
 
-/* --- publishing ------------------------------------------------------------------- */
-
-static void on_sent(void *ctx, struct st_reply *r)
-{
-    struct session_ask *a = ctx;
-
-    requests_settled(a, r->err.code ? &r->err : NULL);
-}
-
-static void again(void *ctx)
-{
-    struct session_ask *a = ctx;
-
-    a->timer = 0;
-    publish(a);
-}
-
-static void trouble(struct session_ask *a, const struct err *e)
-{
-    if (a->attempt == 3)
-        session_say(a->s, AGENT_WARN, "an answer could not be sent yet, trying again: %s",
-                    e->text);
-    session_cancel_timer(a->s, &a->timer);
-    a->timer =
-        net_timer(a->s->j->o.net, net_backoff_ms(a->attempt++, 200, 5000), again, a);
-}
-
-static void on_moved(void *ctx, const struct envd_result *r)
-{
-    struct session_ask *a = ctx;
-    struct session *s = a->s;
-
-    a->call = 0;
-    if (r->err.code) {
-        trouble(a, &r->err);
-        return;
-    }
-    a->sent_at = clock_wall_ms();
-    session_life_wake(s);
-    store_answer_sent(s->j->o.store, &a->at, jobs_store(s->j, on_sent, a, a));
-}
-
-static void inbox_id(const struct session_ask *a, char *dst, size_t size)
-{
-    snprintf(dst, size, "q%" PRId64 "_%" PRIu64 "_%" PRIu32, a->s->out.open_epoch, a->at.offset,
-             a->at.index);
-}
-
-static char *tmp_path(const struct session_ask *a)
-{
-    char name[160], id[80], *p;
-
-    inbox_id(a, id, sizeof(id));
-    snprintf(name, sizeof(name), SESSION_INBOX_TMP_FMT, a->s->j->o.owner);
-    for (p = strrchr(name, '/') + 1; *p; p++)
-        if (!isalnum((unsigned char)*p) && *p != '.')
-            *p = '_';
-    return xasprintf("%s/%s-%s", a->s->dir, name, id);
-}
-
-static void on_uploaded(void *ctx, const struct envd_result *r)
-{
-    struct session_ask *a = ctx;
-    char id[80], name[96], *tmp, *to;
-
-    a->call = 0;
-    if (r->err.code) {
-        trouble(a, &r->err);
-        return;
-    }
-    inbox_id(a, id, sizeof(id));
-    session_inbox_name(name, sizeof(name), a->since, id);
-    tmp = tmp_path(a);
-    to = xasprintf("%s/" SESSION_INBOX "/%s", a->s->dir, name);
-    a->call = envd_move(a->s->envd, tmp, to, on_moved, a);
-    free(tmp);
-    free(to);
-}
-
-static int encode(const struct session_ask *a, int choice, const char *text, struct buf *out,
-                  struct err *e)
-{
-    struct agent_answer answer = {a->id, a->tool, a->input, choice, text};
-
-    if (!a->s->ad->encode_answer)
-        return err_set(e, ERR_UNSUPPORTED, "this agent takes no answers");
-    return a->s->ad->encode_answer(&answer, out, e);
-}
-
-static void publish(struct session_ask *a)
-{
-    struct session *s = a->s;
-    struct buf bytes = BUF_INIT;
-    struct err e = {0};
-    char *tmp;
-
-    if (!a->answered || a->sent_at || a->call || a->timer || !s->envd || !s->dir ||
-        !s->out.caught_up || session_readonly(s))
-        return;
-    if (encode(a, a->choice, a->text, &bytes, &e) != 0) {
-        requests_settled(a, &e); /* another version of this program committed it */
-    } else {
-        tmp = tmp_path(a);
-        a->call = envd_write(s->envd, tmp, bytes.p, bytes.len, on_uploaded, a);
-        free(tmp);
-    }
-    buf_release(&bytes);
-}
-
-/* --- what is committed ------------------------------------------------------------ */
-
-static struct session_ask *ask_at(struct session *s, uint64_t offset, uint32_t index)
+struct session_ask *session_ask_at(struct session *s, uint64_t offset, uint32_t index)
 {
     for (size_t i = 0; i < s->asks.v.n; i++)
         if (s->asks.v.v[i]->at.offset == offset && s->asks.v.v[i]->at.index == index)
@@ -279,174 +132,22 @@ static struct session_ask *ask_at(struct session *s, uint64_t offset, uint32_t i
 }
 
 /* True when it is news. */
-static bool use_answer(struct session *s, const struct st_answer *row)
-{
-    struct session_ask *a = ask_at(s, row->offset, row->index);
-    bool news = a && !a->answered;
-
-    if (!a)
-        return false;
-    if (news) {
-        a->answered = true;
-        a->choice = row->choice;
-        a->text = row->text ? xstrdup(row->text) : NULL;
-    }
-    a->sent_at = row->sent_at ? row->sent_at : a->sent_at;
-    if (a->ours || clock_wall_ms() - row->created_at > OTHERS_MS ||
-        clock_wall_ms() < row->created_at)
-        publish(a);
-    return news;
-}
-
-static void on_added(void *ctx, struct st_reply *r)
-{
-    struct session_ask *a = ctx;
-    struct session *s = a->s;
-    struct err e = r->err;
-    char *words;
-
-    a->adding = false;
-    if (e.code) {
-        err_wrap(&e, "the answer was not given");
-        requests_settled(a, &e);
-        return;
-    }
-    a->ours = r->got;
-    for (size_t i = 0; i < r->n_answers; i++)
-        use_answer(s, &r->answers[i]);
-    changed(s);
-    if (r->got)
-        return; /* done when it lies in the inbox */
-    words = answer_words(a);
-    err_set(&e, ERR_CONFLICT, "the question was answered already, by another cc-tui: %s",
-            words ? words : "");
-    free(words);
-    requests_settled(a, &e);
-}
-
-static struct session_ask *asked_for(struct session *s, const char *id)
-{
-    struct session_ask *found = NULL;
-
-    for (size_t i = 0; i < s->asks.v.n; i++) {
-        struct session_ask *a = s->asks.v.v[i];
-        char *clean = clean_line_dup(a->id, 0);
-
-        if ((!id && !a->answered && !found) || str_eq(id, clean))
-            found = a;
-        free(clean);
-    }
-    return found;
-}
-
-static void commit(struct session *s, size_t i, struct session_ask *a)
-{
-    struct ask_request *q = &s->asks.requests.v[i];
-    struct buf bytes = BUF_INIT;
-    struct err e = {0};
-
-    if (!s->out.run.id || s->out.store_down)
-        err_set(&e, ERR_IO, "the answer was not given: it cannot be stored");
-    else if (a->answered || a->adding)
-        err_set(&e, ERR_CONFLICT, "the question was answered already");
-    else
-        encode(a, q->choice, q->text, &bytes, &e);
-    if (e.code) {
-        request_end(s, i, &e);
-    } else {
-        a->at.run = s->out.run.id;
-        q->at = a->at;
-        q->committed = a->adding = true;
-        store_answer_add(s->j->o.store, &a->at, q->choice, q->text,
-                         jobs_store(s->j, on_added, a, a));
-    }
-    buf_release(&bytes);
-}
-
-static void commit_all(struct session *s)
-{
-    struct err e = {0};
-
-    for (size_t i = s->asks.requests.n; i-- > 0;) {
-        struct ask_request *q = &s->asks.requests.v[i];
-        struct session_ask *a = q->committed ? NULL : asked_for(s, q->id);
-
-        if (q->committed)
-            continue;
-        if (a) {
-            commit(s, i, a);
-            continue;
-        }
-        err_set(&e, ERR_NOTFOUND,
-                q->id ? "that question is not open any more: it was answered, or taken back"
-                      : "the agent asks you nothing");
-        request_end(s, i, &e);
-    }
-    session_cancel_timer(s, &s->asks.reach);
-}
-
-static void on_late(void *ctx)
-{
-    struct session *s = ctx;
-    struct err e = {0};
-
-    s->asks.reach = 0;
-    err_set(&e, ERR_TIMEOUT, "the question could not be answered: the sandbox was not reached "
-            "within %d s; try again", REACH_MS / 1000);
-    requests_end(s, &e);
-}
-
-void session_answer(struct session *s, uint64_t req_id, const char *id, int choice,
-                    const char *text)
-{
-    struct ask_request *q;
-    struct err e = {0};
-
-    if (session_readonly(s) || s->raw) {
-        err_set(&e, ERR_PERM, s->raw ? "an adopted process asks nothing: send it a message"
-                                     : "nothing was answered: this cc-tui only reads");
-        jobs_done(s->j, req_id, &e, s->row);
-        return;
-    }
-    q = ARR_PUSH(&s->asks.requests);
-    *q = (struct ask_request){.req_id = req_id, .choice = choice, .id = id ? xstrdup(id) : NULL,
-                              .text = text && *text ? xstrdup(text) : NULL};
-    if (s->asks.known && s->out.caught_up) {
-        commit_all(s);
-        return;
-    }
-    if (!s->asks.reach)
-        session_timer(s, &s->asks.reach, REACH_MS, on_late);
-    session_follow(s);
-}
-
 /* --- looking ---------------------------------------------------------------------- */
 
 static void on_answers(void *ctx, struct st_reply *r)
 {
     struct session *s = ctx;
     bool first = !s->asks.known, news = false;
-    struct err e = {0};
 
     if (!s->out.caught_up || r->err.code)
         return; /* the next look tries again */
     s->asks.known = true;
     for (size_t i = 0; i < r->n_answers; i++)
-        news |= use_answer(s, &r->answers[i]);
+        news |= session_answer_use(s, &r->answers[i]);
     if (first || news)
-        changed(s);
-    err_set(&e, ERR_CONFLICT, CLOSED);
-    for (size_t i = s->asks.requests.n; i-- > 0;) { /* it ended while we were away */
-        const struct ask_request *q = &s->asks.requests.v[i];
-        bool sent = false;
-
-        for (size_t k = 0; k < r->n_answers; k++)
-            sent |= r->answers[k].offset == q->at.offset && r->answers[k].index == q->at.index &&
-                    r->answers[k].sent_at;
-        if (q->committed && !ask_at(s, q->at.offset, q->at.index))
-            request_end(s, i, sent ? NULL : &e);
-    }
-    commit_all(s);
+        session_ask_changed(s);
+    session_answer_missed(s, r);
+    session_answer_commit(s);
 }
 
 static void look(void *ctx)
@@ -486,8 +187,8 @@ void session_ask_ready(struct session *s)
         look(s);
     } else { /* nothing is kept */
         s->asks.known = true;
-        changed(s);
-        commit_all(s);
+        session_ask_changed(s);
+        session_answer_commit(s);
     }
 }
 
@@ -496,10 +197,10 @@ void session_ask_over(struct session *s)
     struct err e = {0};
 
     err_set(&e, ERR_CONFLICT, "the agent has ended: it asks you nothing");
-    requests_end(s, &e);
+    session_answer_end(s, &e);
     session_ask_forget(s);
     s->asks.known = true;
-    changed(s);
+    session_ask_changed(s);
 }
 
 void session_ask_stop(struct session *s, const char *why)
@@ -517,7 +218,7 @@ void session_ask_stop(struct session *s, const char *why)
     if (!why)
         return;
     err_set(&e, ERR_CONFLICT, "the answer has not reached the agent: %s", why);
-    requests_end(s, &e);
+    session_answer_end(s, &e);
 }
 
 /* --- the agent's stream ------------------------------------------------------------ */
@@ -541,7 +242,7 @@ static void opened(struct session *s, const struct agent_event *ev)
     a->input = xstrdup(ev->input);
     a->choices = xstrdup(ev->choices);
     a->since = ev->time_ms ? ev->time_ms : jobs_now(s->j);
-    a->words = encode(a, -1, "1", &scratch, NULL) == 0 || !a->choices;
+    a->words = session_answer_encode(a, -1, "1", &scratch, NULL) == 0 || !a->choices;
     buf_release(&scratch);
     *ARR_PUSH(&s->asks.v) = a;
     if (!is_live(s))
@@ -554,7 +255,7 @@ static void opened(struct session *s, const struct agent_event *ev)
 /* How it ended, when that is not what was answered here. */
 static void say_end(struct session_ask *a, const char *how)
 {
-    char *words = answer_words(a), *heard = how ? clean_line_dup(how, 200) : NULL;
+    char *words = session_ask_words(a), *heard = how ? clean_line_dup(how, 200) : NULL;
     char *line = question_line(a->tool, a->title);
 
     if (heard && !a->answered)
@@ -579,8 +280,8 @@ static void ended(struct session *s, size_t i, const char *how)
     if (how && !a->answered) /* ours is still being committed, or was not given */
         err_set(&e, ERR_CONFLICT, "another answer was faster: %.80s", how);
     else if (!how && !a->sent_at)
-        err_set(&e, ERR_CONFLICT, CLOSED);
-    requests_settled(a, e.code ? &e : NULL);
+        err_set(&e, ERR_CONFLICT, SESSION_ASK_CLOSED);
+    session_answer_settled(a, e.code ? &e : NULL);
     ARR_REMOVE(&s->asks.v, i);
     ask_free(a);
 }
@@ -606,5 +307,5 @@ void session_ask_settle(struct session *s)
     if (!s->asks.dirty)
         return;
     s->asks.dirty = false;
-    changed(s);
+    session_ask_changed(s);
 }

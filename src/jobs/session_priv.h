@@ -15,7 +15,8 @@
  *   session_out.c        raw bytes -> decoder -> store, row, items
  *   session_price.c      what tokens cost where the agent does not say it
  *   session_relay.c      queue -> inbox -> delivered
- *   session_ask.c        questions of the agent -> answers in the inbox
+ *   session_ask.c        questions of the agent that are open
+ *   session_answer.c     answers to them -> inbox
  *   session_interrupt.c  the tool's own request, then SIGINT
  *   session_turn.c       whose turn it is: echoes, waiters for an answer
  *   session_show.c       the transcript for the screen
@@ -510,6 +511,9 @@ void session_relay_input(struct session *s, enum session_input how, const char *
 void session_interrupt_done(struct session *s, const struct err *e); /* err NULL: it worked */
 void session_hurry_go(struct session *s); /* the queue waits for the agent */
 
+#define SESSION_ASK_CLOSED \
+    "the question is not open any more: the agent did not wait for the answer"
+
 /* --- session_ask.c --------------------------------------------------------------- */
 void session_ask_release(struct session *s);
 void session_ask_forget(struct session *s); /* the decoder begins anew */
@@ -520,6 +524,20 @@ enum sb_agent session_ask_state(const struct session *s, enum sb_agent a);
 void session_ask_ready(struct session *s); /* at the live end */
 void session_ask_over(struct session *s);  /* the CLI is gone, all was read */
 void session_ask_stop(struct session *s, const char *why); /* NULL: for a moment */
+void session_ask_changed(struct session *s);
+struct session_ask *session_ask_at(struct session *s, uint64_t offset, uint32_t index);
+/* The label of the choice, or what was typed; new string, NULL when nothing was answered. */
+char *session_ask_words(const struct session_ask *a);
+
+/* --- session_answer.c ------------------------------------------------------------ */
+int session_answer_encode(const struct session_ask *a, int choice, const char *text,
+                          struct buf *out, struct err *e);
+void session_answer_commit(struct session *s); /* the requests that waited */
+bool session_answer_use(struct session *s, const struct st_answer *row); /* true: it is news */
+void session_answer_missed(struct session *s, const struct st_reply *r); /* all answers */
+void session_answer_publish(struct session_ask *a); /* when it is due and possible */
+void session_answer_settled(struct session_ask *a, const struct err *e); /* its requests end */
+void session_answer_end(struct session *s, const struct err *e); /* all requests end */
 
 /* --- session_turn.c -------------------------------------------------------------- */
 void session_turn_release(struct session *s);
