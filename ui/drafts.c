@@ -117,6 +117,20 @@ static void write_all(struct map *m, struct buf *b)
     jw_end(&w);
 }
 
+static int write_file(const char *path, struct map *m, struct err *e)
+{
+    struct buf b = BUF_INIT;
+    const char *slash = strrchr(path, '/');
+    char *dir = slash ? xstrndup(path, (size_t)(slash - path)) : xstrdup(".");
+    int rc = fs_mkdir_private(dir, e);
+    write_all(m, &b);
+    if (rc == 0)
+        rc = fs_write_private(path, buf_str(&b), b.len, e);
+    buf_release(&b);
+    free(dir);
+    return rc;
+}
+
 void drafts_save(struct ui *ui)
 {
     bool touched = false;
@@ -132,13 +146,8 @@ void drafts_save(struct ui *ui)
             put(m, key, d->text, d->at, true);
             touched = true;
         }
-    if (touched) {
-        struct buf b = BUF_INIT;
-        struct err e = {0};
-        write_all(m, &b);
-        if (fs_write_private(ui->opts.drafts, buf_str(&b), b.len, &e) != 0)
-            log_error("drafts are lost: %s", e.text);
-        buf_release(&b);
-    }
+    struct err e = {0};
+    if (touched && write_file(ui->opts.drafts, m, &e) != 0)
+        log_error("drafts are lost: %s", e.text);
     map_free(m, draft_free);
 }

@@ -46,6 +46,12 @@ static int print_answer(const struct cli *c, const struct cli_app *a, const char
     return status_of(a->outcome);
 }
 
+static bool ended(const struct cli_app *a, uint64_t row)
+{
+    const struct sandbox *s = model_sandbox(app_model(a->app), row);
+    return s && (s->state == SB_ERROR || s->agent == AG_EXITED || s->agent == AG_FAILED);
+}
+
 static int send_one(struct cli *c, const char *text)
 {
     struct cli_app a;
@@ -70,9 +76,11 @@ static int send_one(struct cli *c, const char *text)
     } else if (wait) {
         status = print_answer(c, &a, id);
     } else {
-        cli_say(c, queued ? "queued for %s: the agent is busy; cc-tui sends it when it runs and "
-                            "the agent is idle"
-                          : "sent to %s",
+        cli_say(c, !queued ? "sent to %s"
+                   : ended(&a, row) ? "queued for %s: its agent has ended; 'cc-tui restart' starts it "
+                                      "again"
+                                    : "queued for %s: the agent is busy; cc-tui sends it when it "
+                                      "runs and the agent is idle",
                 id);
     }
     free(id);

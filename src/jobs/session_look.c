@@ -195,6 +195,7 @@ static void use_probe(struct session *s)
                         s->name);
         }
         s->fo.missing = true;
+        session_turn_missing(s);
         session_logs_go(s);
         session_follow_wait(s, s->fo.said_missing ? MISSING_MS : 1000);
         if (s->prov)

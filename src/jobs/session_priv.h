@@ -557,6 +557,8 @@ void session_turn_missed(struct session *s, uint64_t message);
 void session_turn_fail(struct session *s, uint64_t message, const struct err *e);
 void session_turn_fail_all(struct session *s, const struct err *e);
 void session_turn_ended(struct session *s);
+/* No agent was ever started there, as far as the last look told: nobody answers. */
+void session_turn_missing(struct session *s);
 void session_turn_look(struct session *s); /* a message may have been cancelled */
 
 /* --- session_show.c -------------------------------------------------------------- */

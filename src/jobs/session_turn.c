@@ -73,6 +73,18 @@ void session_turn_ended(struct session *s)
     s->due = 0;
 }
 
+void session_turn_missing(struct session *s)
+{
+    const struct sandbox *r = session_row(s);
+    struct err e = {0};
+
+    if (!s->fo.missing || s->prov || !r || r->agent == AG_STARTING)
+        return; /* it may be on its way */
+    err_set(&e, ERR_CONFLICT, "no agent runs in this sandbox: the message is queued and goes to it "
+            "once it was started ('cc-tui restart')");
+    session_turn_fail_all(s, &e);
+}
+
 void session_turn_delivered(struct session *s, uint64_t message)
 {
     for (size_t i = 0; i < s->waiters.n; i++)
@@ -154,6 +166,9 @@ void session_wait_turn(struct session *s, uint64_t message, uint64_t req_id)
     w->req_id = req_id;
     session_follow(s);
     session_turn_look(s);
+    session_turn_missing(s);
+    if (s->fo.state == FO_ENDED)
+        session_turn_ended(s);
 }
 
 /* --- echoes ---------------------------------------------------------------------- */

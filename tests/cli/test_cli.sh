@@ -267,6 +267,29 @@ check "send: what was sent stands before its answer" sh -c \
 run "$c" kill sh --yes
 run "$c" send box ""
 check "send: empty: 2" is 2
+run "$c" new --tool demo --name box2
+run "$c" send box box2 -- 'run echo to-{name} {{name}}'
+check "send: several, one message" both is 0 err "sent to $id"
+check "send: several: a line for each" lines err 2
+run "$c" logs box2
+check "send: several: each has its own words" out "to-box2 {name}"
+run "$c" send box nobody -- x
+check "send: several, one unknown: 5, and nothing is sent" both is 5 err "nothing was sent"
+run "$c" send box fix the login
+check "send: a text without quotes is not many sandboxes: 2" both is 2 err "stands in quotes"
+run "$c" send --all --dry-run hi
+check "send --all --dry-run" both is 0 err "would send it: $id box"
+run "$c" send --all box hi
+check "send --all with a name: 2" is 2
+run "$c" send box "run sleep 60"
+run "$c" send box "run echo at-once" --now --wait
+check "send --now does not wait for the turn" both is 0 out "exit status 0"
+run "$c" new --tool claude --env ANTHROPIC_API_KEY=sk-ant-not-one --name unborn
+check "new: no such program: 5" is 5
+timeout 20 "$c" send unborn hello --wait > "$T/out" 2> "$T/err"
+rc=$?
+check "send --wait to an agent that did not start ends" both is 1 err "no agent runs"
+run "$c" kill unborn --yes
 run "$c" logs box
 check "logs" both is 0 out "one-42"
 check "logs: stdin's message" out "from-stdin"
@@ -292,6 +315,9 @@ run "$c" ls
 check "paused is shown" out " paused "
 run "$c" send box hello
 check "send to a paused one is refused" sh -c "[ $rc -ne 0 ]"
+run "$c" send box box2 --json -- hello
+check "send: some of several cannot: 3" both is 3 out '"name":"box","state":"failed"'
+run "$c" kill box2 --yes
 run "$c" resume box
 check "resume" is 0
 run "$c" --readonly kill box --yes

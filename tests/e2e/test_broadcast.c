@@ -226,7 +226,7 @@ static void test_killed_sender(void **state)
     for (int i = 0; i < ROUNDS; i++) {
         snprintf(text[i], sizeof(text[i]), "run echo round-%d", i);
         pid_t pid = send_by_command(b, text[i]);
-        poll(NULL, 0, i * 30); /* somewhere between its start and its end */
+        poll(NULL, 0, i * 12); /* somewhere between its start and its end */
         kill(pid, SIGKILL);
         assert_int_equal(waitpid(pid, &status, 0), pid);
     }
