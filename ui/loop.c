@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum { FIRST_ROWS_MS = 8, DRAIN_MS = 8, FPS_LOCAL = 30, FPS_SSH = 10, RETRY_WRITE_MS = 20,
-       KEYS_PER_TURN = 256, RESIZE_MS = 50 };
+       KEYS_PER_TURN = 256, RESIZE_MS = 50, KEY_FRAME_MS = 4 };
 
 struct loop {
     struct ui *ui;
@@ -23,6 +23,7 @@ struct loop {
     int64_t last_frame; /* mono ms */
     int frame_ms;
     bool dirty;         /* something visible may differ */
+    bool keyed;         /* ... by a key */
     bool stop;
     int status;
     int64_t resize_at;  /* a burst of sizes is drawn once; 0 = none */
@@ -92,7 +93,8 @@ static void read_keys(struct loop *l)
         l->ui->now = clock_wall_ms();
         l->ui->crowded = !term_key_alone();
         int r = ui_key(l->ui, k, paste, len);
-        l->dirty |= r != UI_IGNORED;
+        if (r != UI_IGNORED)
+            l->dirty = l->keyed = true;
         if (r & UI_QUIT)
             l->stop = true;
     }
@@ -119,7 +121,7 @@ static void paint(struct loop *l, int64_t now)
         l->stop = true;
         l->status = 129;
     }
-    l->dirty = false;
+    l->dirty = l->keyed = false;
     if (l->ui->model->loaded) /* the picture without the stored rows holds up nothing */
         l->last_frame = now;
 }
@@ -131,6 +133,12 @@ static int min_wait(int a, int64_t b)
     return a < 0 || b < a ? (int)b : a;
 }
 
+/* Frames of agents' output come at a steady pace; what a key did is not held back by it. */
+static int frame_ms(const struct loop *l)
+{
+    return l->keyed && l->frame_ms > KEY_FRAME_MS ? KEY_FRAME_MS : l->frame_ms;
+}
+
 /* How long nothing needs to be done; -1 = until woken. */
 static int wait_ms(struct loop *l, int64_t now)
 {
@@ -138,7 +146,7 @@ static int wait_ms(struct loop *l, int64_t now)
     if (l->resize_at)
         ms = min_wait(ms, l->resize_at + RESIZE_MS - now);
     if (l->dirty)
-        ms = min_wait(ms, l->last_frame + l->frame_ms - now);
+        ms = min_wait(ms, l->last_frame + frame_ms(l) - now);
     if (term_backed_up())
         ms = min_wait(ms, RETRY_WRITE_MS);
     int64_t wall = clock_wall_ms(), next = ui_next_change(l->ui, wall);
@@ -177,7 +185,7 @@ static void turn(struct loop *l)
     int64_t now = clock_mono_ms();
     if (l->resize_at && now - l->resize_at >= RESIZE_MS)
         resize(l);
-    if (l->dirty && !l->stop && now - l->last_frame >= l->frame_ms && !term_backed_up())
+    if (l->dirty && !l->stop && now - l->last_frame >= frame_ms(l) && !term_backed_up())
         paint(l, now);
 }
 

@@ -55,8 +55,8 @@ void rig_start(struct ptyrig *r, int h, int w, char *const argv[], const char *c
     vterm_screen_reset(r->screen, 1);
     int slave;
     /* the modes are read before the program can have changed them */
-    if (openpty(&r->fd, &slave, NULL, NULL, &ws) != 0 ||
-        tcgetattr(r->fd, &r->before) != 0 || (r->pid = fork()) < 0) {
+    if (openpty(&r->fd, &slave, NULL, NULL, &ws) != 0 || tcgetattr(r->fd, &r->before) != 0 ||
+        (r->pid = fork()) < 0) {
         perror("openpty");
         exit(1);
     }
@@ -146,52 +146,64 @@ static void add_cell(struct buf *b, const VTermScreenCell *cell)
     }
 }
 
+static void add_row(struct ptyrig *r, int y, struct buf *b)
+{
+    size_t start = b->len;
+    VTermScreenCell cell;
+    for (int x = 0; x<r->w; x += cell.width> 1 ? cell.width : 1) {
+        vterm_screen_get_cell(r->screen, (VTermPos){y, x}, &cell);
+        add_cell(b, &cell);
+    }
+    while (b->len > start && b->p[b->len - 1] == ' ')
+        buf_truncate(b, b->len - 1);
+    buf_addc(b, '\n');
+}
+
 char *rig_screen(struct ptyrig *r)
 {
     struct buf b = BUF_INIT;
-    for (int y = 0; y < r->h; y++) {
-        size_t start = b.len;
-        VTermScreenCell cell;
-        for (int x = 0; x < r->w; x += cell.width > 1 ? cell.width : 1) {
-            vterm_screen_get_cell(r->screen, (VTermPos){y, x}, &cell);
-            add_cell(&b, &cell);
-        }
-        while (b.len > start && b.p[b.len - 1] == ' ')
-            buf_truncate(&b, b.len - 1);
-        buf_addc(&b, '\n');
-    }
+    for (int y = 0; y < r->h; y++)
+        add_row(r, y, &b);
     return buf_detach(&b, NULL);
 }
 
-static bool shows(struct ptyrig *r, const char *text)
+/* y: on that row, -1: anywhere. */
+static bool shows(struct ptyrig *r, const char *text, int y)
 {
-    char *s = rig_screen(r);
-    bool yes = strstr(s, text) != NULL;
-    free(s);
+    struct buf b = BUF_INIT;
+    for (int i = y < 0 ? 0 : y; i < (y < 0 ? r->h : y + 1); i++)
+        add_row(r, i, &b);
+    bool yes = strstr(buf_str(&b), text) != NULL;
+    buf_release(&b);
     return yes;
 }
 
-static bool wait_shown(struct ptyrig *r, const char *text, bool shown, int ms)
+static bool wait_shown(struct ptyrig *r, const char *text, int y, bool shown, int ms)
 {
     int64_t end = rig_now_ms() + ms;
-    while (shows(r, text) != shown) {
+    while (shows(r, text, y) != shown) {
         int64_t left = end - rig_now_ms();
         if (left <= 0)
             return false;
         if (!pump(r, left > 50 ? 50 : (int)left) && reap(r))
-            return shows(r, text) == shown;
+            return shows(r, text, y) == shown;
     }
     return true;
 }
 
 bool rig_wait(struct ptyrig *r, const char *text, int ms)
 {
-    return wait_shown(r, text, true, ms);
+    return wait_shown(r, text, -1, true, ms);
 }
 
 bool rig_wait_gone(struct ptyrig *r, const char *text, int ms)
 {
-    return wait_shown(r, text, false, ms);
+    return wait_shown(r, text, -1, false, ms);
+}
+
+bool rig_wait_row(struct ptyrig *r, int y, const char *text, bool shown, int ms)
+{
+    return wait_shown(r, text, y, shown, ms);
 }
 
 bool rig_wait_quiet(struct ptyrig *r, int quiet_ms, int ms)

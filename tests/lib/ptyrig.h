@@ -50,6 +50,8 @@ void rig_type(struct ptyrig *r, const char *text);
 /* Read until `text` stands on the screen (or not any more); false after ms. */
 bool rig_wait(struct ptyrig *r, const char *text, int ms);
 bool rig_wait_gone(struct ptyrig *r, const char *text, int ms);
+/* The same on one row alone: quick enough to time it. */
+bool rig_wait_row(struct ptyrig *r, int y, const char *text, bool shown, int ms);
 /* Read until nothing came for quiet_ms, at most ms. */
 bool rig_wait_quiet(struct ptyrig *r, int quiet_ms, int ms);
 /* Read until the program ended; its status is in r->status. */

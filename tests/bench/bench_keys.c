@@ -1,0 +1,194 @@
+/* Keys under load: twenty agents of four kinds talk on the local provider at the same
+ * time, each twenty steps a second, while keys are pressed on the screen. The time from a
+ * key to its effect on the terminal: a letter of a message, another row of the list. */
+#include "../lib/bench.h"
+#include "../lib/ptyrig.h"
+#include "../lib/storebox.h"
+
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { TITLE_ROW = 1, INPUT_ROW = 37, COPIES = 5, KEYS = 300, SOON = 30000, PAUSE_MS = 8 };
+#define BAR_MS 16
+
+static const char section[] = "keys";
+static const char *local = "--local";
+
+static const struct {
+    const char *name, *adapter, *command, *resume;
+} tools[] = {
+    {"claude", "claude", "demo-agent --as claude", "--resume"},
+    {"codex", "codex", "demo-agent --as codex exec --json -", "exec resume"},
+    {"opencode", "opencode", "demo-agent --as opencode run --format json", "--session"},
+    {"pi", "pi", "demo-agent --as pi --mode rpc", "--session"},
+};
+
+static void write_tools(const char *dir)
+{
+    char *path = xasprintf("%s/tools.conf", dir);
+    FILE *f = fopen(path, "w");
+
+    for (size_t i = 0; f && i < 4; i++)
+        fprintf(f,
+                "[tool d-%s]\nadapter = %s\ntemplate = demo\ncommand = \"%s\"\nresume = %s\n",
+                tools[i].name, tools[i].adapter, tools[i].command, tools[i].resume);
+    if (!f || fclose(f) != 0 || chmod(path, 0600) != 0)
+        die("no '%s'", path);
+    free(path);
+}
+
+static void run(const char *program, const char *arguments)
+{
+    char *prog = bench_program(program);
+    char *line = xasprintf("%s %s >/dev/null 2>&1", prog, arguments);
+
+    if (system(line) != 0)
+        die("'%s' failed", line);
+    free(prog);
+    free(line);
+}
+
+static void ours(const char *arguments)
+{
+    char *all = xasprintf("%s %s", local, arguments);
+
+    run("cc-tui", all);
+    free(all);
+}
+
+/* --- keys -------------------------------------------------------------------------- */
+
+struct times {
+    double ms[KEYS];
+    int n;
+};
+
+static void must_show(struct ptyrig *r, const char *text)
+{
+    if (rig_wait(r, text, SOON))
+        return;
+    char *s = rig_screen(r);
+    fputs(s, stderr);
+    die("'%s' does not come to the screen", text);
+}
+
+static void press(struct ptyrig *r, const char *key, int row, const char *effect, bool shown,
+                  struct times *t)
+{
+    int64_t t0;
+
+    poll(NULL, 0, PAUSE_MS + t->n % 7); /* at no beat of the screen's */
+    t0 = bench_now_us();
+    rig_type(r, key);
+    if (!rig_wait_row(r, row, effect, shown, SOON))
+        die("a key had no effect: '%s'", effect);
+    t->ms[t->n++] = (double)(bench_now_us() - t0) / 1000;
+}
+
+/* A letter and its deletion in turn. */
+static void letters(struct ptyrig *r, struct times *t)
+{
+    t->n = 0;
+    rig_type(r, "1gg2i");
+    must_show(r, "claude-1> ");
+    rig_type(r, "latency-");
+    must_show(r, "> latency-");
+    while (t->n < KEYS)
+        press(r, t->n % 2 ? "\177" : "q", INPUT_ROW, "latency-q", t->n % 2 == 0, t);
+    rig_type(r, "\177\177\177\177\177\177\177\177");
+    if (!rig_wait_gone(r, "laten", SOON))
+        die("the message cannot be taken back");
+    rig_type(r, "\033");
+    must_show(r, "NAV");
+}
+
+/* Another row, with all that its agent said, and back. */
+static void rows(struct ptyrig *r, struct times *t)
+{
+    t->n = 0;
+    rig_type(r, "1gg");
+    must_show(r, "output: claude-1");
+    while (t->n < KEYS)
+        press(r, t->n % 2 ? "k" : "j", TITLE_ROW,
+              t->n % 2 ? "output: claude-1" : "output: claude-2", true, t);
+}
+
+static int by_time(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static void report(const char *what, struct times *t, bool loaded)
+{
+    char *text = xasprintf("%s, %s: median", what, loaded ? "20 agents talk" : "all idle");
+    char *last = xasprintf("%s, %s: p99", what, loaded ? "20 agents talk" : "all idle");
+
+    qsort(t->ms, (size_t)t->n, sizeof(t->ms[0]), by_time);
+    bench_value(section, text, "ms", t->ms[t->n / 2], BENCH_INFO, 0, false);
+    bench_value(section, last, "ms", t->ms[t->n - 1 - t->n / 100], BENCH_VALUE_MAX, BAR_MS,
+                loaded);
+    free(text);
+    free(last);
+}
+
+static void measure(struct ptyrig *r, bool loaded)
+{
+    static struct times t;
+
+    letters(r, &t);
+    report("a letter", &t, loaded);
+    rows(r, &t);
+    report("another row", &t, loaded);
+}
+
+int main(void)
+{
+    char *dir = storebox_dir(), **env = bench_env(dir, 0), *prog = bench_program("cc-tui");
+    char *stop = xasprintf("stop --state-dir %s/local --runtime-dir %s", dir, dir);
+    char *argv[] = {prog, NULL, NULL};
+    struct ptyrig r;
+
+    for (size_t i = 0; env[i]; i++)
+        if (!str_starts(env[i], "PATH="))
+            putenv(env[i]);
+    unsetenv("E2B_API_KEY");
+    prog = bench_program("cc-tui-local");
+    char *probe = xasprintf("%s probe >/dev/null 2>&1", prog);
+    if (system(probe) != 0)
+        local = "--local-unsafe";
+    write_tools(dir);
+    for (size_t i = 0; i < 4; i++) {
+        char *new = xasprintf("new --tool d-%s --name %s --copies %d", tools[i].name,
+                              tools[i].name, COPIES);
+        ours(new);
+        free(new);
+    }
+    argv[1] = (char *)local;
+    rig_start(&r, 40, 120, argv, NULL);
+    must_show(&r, "20 idle");
+    measure(&r, false);
+    ours("send --all -- '[[case:chatter]]'");
+    must_show(&r, "20 working");
+    measure(&r, true);
+    must_show(&r, "20 working"); /* to the last key */
+    rig_type(&r, "q");
+    if (!rig_wait_exit(&r, SOON))
+        die("the screen does not end");
+    rig_stop(&r);
+    ours("kill --all -y");
+    run("cc-tui-local", stop);
+    storebox_remove(dir);
+    free(dir);
+    free(prog);
+    free(probe);
+    free(stop);
+    free(argv[0]);
+    return 0;
+}
