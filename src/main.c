@@ -165,8 +165,9 @@ static int choose_project(struct cli *c, struct files *f, struct err *e)
     c->project_source = src;
     if (c->project && !project_name_ok(c->project)) {
         if (src >= OPT_ENV)
-            return err_set(e, ERR_INVALID, "the project is 1 to 64 of A-Z a-z 0-9 - _ . /, no / at "
-                           "its ends, not '%.70s'", c->project);
+            return err_set(e, ERR_INVALID, "'%s' is 1 to 64 of A-Z a-z 0-9 - _ . /, no / at its "
+                           "ends, not '%.70s'", src == OPT_FLAG ? "--project" : "CC_TUI_PROJECT",
+                           c->project);
         config_note(c->config, "sandbox.project: '%.70s' is no name (A-Z a-z 0-9 - _ . /); the "
                     "project used last counts", c->project);
         c->project = NULL;

@@ -118,9 +118,13 @@ static void draw_header(struct ui *ui)
     canvas_text(c, 0, right, -1, link_role(m), words);
     x = word(c, x, right, ROLE_HEADER, "cc-tui");
     if (m->project && *m->project && c->w >= UI_LIST_ONLY_W) {
-        char project[64];
+        char project[160], more[40] = "";
         size_t used, len = text_fit(m->project, strlen(m->project), 24, &used);
-        snprintf(project, sizeof(project), "%.*s", (int)len, m->project);
+        size_t elsewhere = model_elsewhere(m); /* out of view, but not out of mind */
+        if (elsewhere)
+            snprintf(more, sizeof(more), " +%zu elsewhere", elsewhere);
+        snprintf(project, sizeof(project), "%s%.*s%s%s", m->all_projects ? "all (" : "", (int)len,
+                 m->project, m->all_projects ? ")" : "", more);
         x = word(c, x, right, ROLE_TITLE, project);
     }
     if (m->unsafe)

@@ -220,11 +220,14 @@ static void write_bench(const struct loop *l, const char *path)
 
 static void say_goodbye(const struct model *m)
 {
-    size_t st[SB_STATE_COUNT], asks, working, idle;
-    model_counts(m, st, &asks, &working, &idle);
-    size_t up = st[SB_RUNNING] + st[SB_CREATING];
+    size_t up = 0; /* of all projects, whatever the view was */
+    double usd = 0;
     char money[32];
-    snprintf(money, sizeof(money), "$%.2f per hour", model_usd_per_hour(m));
+    for (size_t i = 0; i < m->n_sandboxes; i++) {
+        up += m->sandboxes[i].state == SB_RUNNING || m->sandboxes[i].state == SB_CREATING;
+        usd += sandbox_usd_per_hour(&m->sandboxes[i]);
+    }
+    snprintf(money, sizeof(money), "$%.2f per hour", usd);
     if (up)
         printf("%zu sandbox%s still running (%s)\n"
                "'cc-tui%s' shows %s again, 'cc-tui kill --all%s' ends %s\n",

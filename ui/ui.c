@@ -124,6 +124,9 @@ void ui_select(struct ui *ui, uint64_t sandbox)
         app_unfollow(ui->app, ui->selected);
     }
     ui->selected = sandbox;
+    const struct sandbox *s = model_sandbox(ui->model, sandbox);
+    if (s && !model_in_view(ui->model, s)) /* found elsewhere: the view goes along */
+        app_project_view(ui->app, true);
     if (sandbox)
         app_follow(ui->app, sandbox);
     relayout(ui);
@@ -344,6 +347,12 @@ static int global_action(struct ui *ui, enum action a, key_code k)
     case ACT_SEARCH_ALL:
         overlay_search(ui);
         break;
+    case ACT_PROJECTS:
+        overlay_projects(ui);
+        break;
+    case ACT_KEYS:
+        overlay_keys(ui);
+        break;
     case ACT_HELP:
         overlay_help(ui);
         break;
@@ -455,6 +464,7 @@ int ui_key(struct ui *ui, key_code k, const char *paste, size_t len)
     ui->status[0] = 0;
     ui->awaits_new = false;
     ui->last_key = k;
+    app_touch(ui->app);
     if (ui->tiny) /* nothing can be seen, so nothing but leaving is done */
         return k == 'q' || k == ('C' & 0x1F) ? UI_QUIT : UI_IGNORED;
     if (k == K_PASTE_LONG) {
@@ -493,6 +503,11 @@ bool ui_update(struct ui *ui)
         p->seen_rev = ui->model->rev;
         changed |= !p->ops->update || p->ops->update(ui, p->state);
     }
+    if (ui->seen_vault != ui->model->vault_rev) {
+        ui->seen_vault = ui->model->vault_rev;
+        if (ui->model->vault_locked && ui->model->vault_passphrase && !ui->model->vault_opening)
+            overlay_unlock(ui);
+    }
     for (int i = 0; i < ui->n_overlays; i++)
         if (ui->overlays[i].ops->update)
             changed |= ui->overlays[i].ops->update(ui, ui->overlays[i].state);
@@ -520,6 +535,10 @@ void ui_observe(void *ctx, const struct msg *ev)
     if (ev->type == EV_DONE && ev->req_id == ui->export_req && ui->export_req && !d->err.code) {
         ui_status(ui, 0, "written to %s", d->text ? d->text : "the file");
         ui->said = true;
+    }
+    if (ev->type == EV_DONE && keys_dialog_done(ui, d)) {
+        ui->said = true;
+        return;
     }
     if (ev->type != EV_DONE || !d->err.code || d->err.code == ERR_CANCELLED)
         return;

@@ -31,6 +31,7 @@ struct app_opts {
     int retention_days;
     int64_t max_store_bytes;
     bool vacuum;
+    int vault_idle_s;      /* the vault is locked when so long no key was pressed; 0 = never */
     int kill_all_grace_s;
     int kill_wait_ms;      /* deletes are tried, then proof is looked for, so long; 0 = 30 s */
 };
@@ -224,11 +225,30 @@ const struct keys_at *app_keys(const struct app *a);
 const char *app_config_dir(const struct app *a);
 /* Stored keys are protected by a passphrase. */
 bool app_vault_by_passphrase(const struct app *a);
+/* The keys of each provider as they stand in the current project, for the screen; provider
+ * NULL ends. Valid until the next call. NULL until the stored ones were read. */
+struct app_key {
+    const char *provider;
+    char user[16], project[16]; /* "****9f21" of what is stored there, or "" */
+    bool works;                 /* one is in force and can be used */
+    char *text;                 /* which, and what it hides; else what is wrong */
+};
+const struct app_key *app_key_list(struct app *a);
+/* What was pasted as a key of that provider, without what people paste around it; NULL with
+ * *e. Takes it. */
+struct secret *app_key_clean(struct secret *take, const char *provider, struct err *e);
 /* EV_DONE when it is open: ERR_AUTH, the passphrase is wrong. */
 uint64_t app_unlock(struct app *a, struct secret *take);
+/* Forget the data key and its passphrase; the E2B key in use stays, for kill-all above all.
+ * Only a vault with a passphrase can be locked. */
+uint64_t app_lock(struct app *a);
+void app_touch(struct app *a); /* somebody is there */
 /* Store a key for the user, or for the current project; it is sealed first. */
 uint64_t app_key_add(struct app *a, const char *provider, bool project, struct secret *take);
 uint64_t app_key_rm(struct app *a, const char *provider, bool project);
+/* Try the key in force of an agent's provider (not E2B's: app_refresh) at the provider's own
+ * host: EV_DONE with the text that it works, or what is wrong. */
+uint64_t app_key_test(struct app *a, const char *provider);
 /* This folder's .cc-tui may choose the project's keys. */
 uint64_t app_key_trust(struct app *a);
 /* Seal everything anew: by that passphrase, NULL: by a key file. */

@@ -172,7 +172,7 @@ _Static_assert(CLI_FLAG_COUNT <= 64, "a set of flags is one number");
     X(KEYS_RM, cli_keys_rm, "keys rm", "", "PROVIDER", 1, 1, CLI_NONE,                         \
       "remove your stored key, or with --project that project's")                              \
     X(KEYS_TEST, cli_keys_test, "keys test", "", "[PROVIDER]", 0, 1, CLI_NONE,                 \
-      "try the key in force; E2B's with one list")                                             \
+      "try the key in force: E2B's with one list, others with one question to their service")                                             \
     X(KEYS_TRUST, cli_keys_trust, "keys trust", "", "", 0, 0, CLI_NONE,                        \
       "let this folder's .cc-tui choose its project's keys")                                   \
     X(KEYS_PROTECT, cli_keys_protect, "keys protect", "", "passphrase|file", 1, 1, CLI_NONE,   \

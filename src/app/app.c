@@ -102,6 +102,7 @@ static struct jobs_opts job_opts(struct app *a)
                               .state_dir = a->state_dir,
                               .poll_ms = a->o.poll_ms,
                               .keepalive_s = a->o.keepalive_s,
+                              .vault_idle_s = a->o.vault_idle_s,
                               .kill_all_grace_s = a->o.kill_all_grace_s,
                               .kill_wait_ms = a->o.kill_wait_ms,
                               .tools = a->tools,
@@ -209,7 +210,7 @@ static void show(struct app *a, struct msg *ev)
     if (a->observe)
         a->observe(a->observe_ctx, ev);
     model_apply(a->model, ev);
-    if (ev->type == EV_PROJECTS)
+    if (ev->type == EV_PROJECTS || ev->type == EV_VAULT)
         app_keys_at(a);
 }
 

@@ -49,11 +49,13 @@ struct app {
     struct keys_outside outside;
     struct st_keys *stored; /* NULL: not read yet, or they cannot be */
     bool keys_read;
+    int64_t touched;        /* boot ms: the jobs heard of a key of the screen */
     char *api, *project_folder;
     char *lost;             /* keys_lost() */
     struct keys_at at;      /* borrows the above */
     ARR(struct app_tool) tool_list;
     struct prepared prepared;
+    ARR(struct app_key) key_list;
     struct msg *waiting;   /* taken from the queue, not applied yet */
     uint64_t next_req;
     bool online;

@@ -343,42 +343,22 @@ static int test_e2b(struct cli *c)
     return status;
 }
 
-/* Their services are asked by the agents alone: what can be told is which key they get. */
 static int test_provider(struct cli *c, const char *provider)
 {
-    const char *needs[] = {provider, NULL};
     struct cli_app a;
     struct err e = {0};
-    char *missing, *text;
+    int rc, status;
 
     if (cli_app_open_keys(&a, c, false, &e) != 0)
         return cli_fail(&e);
-    const struct keys_at *at = app_keys(a.app);
-    enum key_source s = keys_provider_source(at, needs, &missing);
-    const struct st_key *row = NULL;
-    struct secret *data_key = NULL, *key = NULL;
-    if (s == KEY_PROJECT || s == KEY_USER)
-        row = keys_row(at->stored, s == KEY_PROJECT ? at->stored->project : NULL, provider, NULL);
-    if (row && !at->stored->vault.passphrase) {
-        data_key = vault_file_read(app_config_dir(a.app), at->stored->vault.uid, &e);
-        key = data_key ? keys_open(row, data_key, &e) : NULL;
-    }
-    if (s == KEY_NONE)
-        err_set(&e, ERR_AUTH, "no key of %s is set or stored", provider);
-    int status = e.code ? cli_fail(&e) : CLI_OK;
-    if (status == CLI_OK) {
-        char mask[16] = "";
-        if (row)
-            key_row_mask(row, mask);
-        text = xasprintf("agents get the key%s%s (%s)%s; its service is not asked from here",
-                         *mask ? " " : "", mask, key_source_name(s),
-                         key ? ", it opens" : row ? ", locked by a passphrase" : "");
-        tested(c, provider, text);
-        free(text);
-    }
-    secret_free(key);
-    secret_free(data_key);
-    free(missing);
+    rc = app_go_online(a.app, &e);
+    if (rc == 0 && app_vault_by_passphrase(a.app) && cli_can_ask(c))
+        rc = cli_app_unlock(&a, &e);
+    if (rc == 0)
+        rc = cli_app_wait(&a, app_key_test(a.app, provider), &e);
+    status = rc == 0 ? CLI_OK : cli_app_fail(&a, &e);
+    if (rc == 0)
+        tested(c, provider, a.text ? a.text : "works");
     cli_app_close(&a);
     return status;
 }

@@ -33,6 +33,7 @@ void cli_app_opts(const struct cli *c, struct app_opts *o)
         .retention_days = s->retention,
         .max_store_bytes = s->max_store,
         .vacuum = s->vacuum,
+        .vault_idle_s = s->vault_idle_lock,
         .kill_all_grace_s = s->kill_all_grace,
     };
 }

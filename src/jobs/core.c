@@ -195,7 +195,10 @@ static bool must_wait(const struct jobs *j, const struct cmd *c)
     case CMD_SAY:
     case CMD_KILL_CANCEL:
     case CMD_STRETCHED:
+    case CMD_TOUCH:
         return false;
+    case CMD_KEY_TEST:
+    case CMD_LOCK:
     case CMD_UNLOCK:
     case CMD_KEY_ADD:
     case CMD_KEY_RM:

@@ -577,6 +577,9 @@ void core_action(struct jobs *j, struct cmd *c)
     case CMD_KEY_PROTECT:
     case CMD_PROJECT_SECRET:
     case CMD_KEY_LOOK:
+    case CMD_KEY_TEST:
+    case CMD_LOCK:
+    case CMD_TOUCH:
     case CMD_STRETCHED:
         core_keys_cmd(j, c);
         break;

@@ -6,6 +6,7 @@
 #include <cct/config/tools.h>
 #include <cct/model/repo.h>
 #include <cct/secrets/vault.h>
+#include <cct/util/clock.h>
 #include <cct/util/str.h>
 #include <cct/util/thread.h>
 #include <cct/util/xalloc.h>
@@ -35,6 +36,7 @@ struct keys_at core_keys_at(const struct jobs *j)
                             .api = k ? k->api : NULL,
                             .project = jobs_project(j),
                             .lost = k ? k->lost : NULL,
+                            .locked = k && k->locked.code ? k->locked.text : NULL,
                             .by_folder = core_project_folder(j) != NULL};
 }
 
@@ -147,10 +149,71 @@ static void unlock(struct keys *k)
         by_file(k);
 }
 
+/* --- told, locked ----------------------------------------------------------------- */
+
+static void tell_vault(struct keys *k)
+{
+    const char *locked = k->locked.code ? k->locked.text : NULL;
+    struct ev_vault *ev;
+
+    if (k->told && k->told_opening == k->opening && str_eq(k->told_locked, locked))
+        return;
+    k->told = true;
+    k->told_opening = k->opening;
+    free(k->told_locked);
+    k->told_locked = xstrdup(locked);
+    ev = ev_new(EV_VAULT);
+    ev->passphrase = k->stored && k->stored->vault.passphrase;
+    ev->opening = k->opening;
+    ev->locked = xstrdup(locked);
+    jobs_post(k->j, ev);
+}
+
+static bool can_lock(const struct keys *k)
+{
+    return k->stored && k->stored->vault.passphrase && k->data_key && !k->opening && !k->ops.n;
+}
+
+/* Whoever sits down at a screen that was left finds no key; the account that is in use goes
+ * on, so that everything can still be killed. */
+static void lock_now(struct keys *k, const char *why)
+{
+    secret_free(k->data_key);
+    secret_free(k->passphrase);
+    k->data_key = k->passphrase = NULL;
+    err_set(&k->locked, ERR_AUTH, "%s: give the passphrase (gk, then u)", why);
+    jobs_say(k->j, 0, 0, "%s; the E2B key in use stays", why);
+    tell_vault(k);
+}
+
+static void lock_when_idle(struct keys *k)
+{
+    int64_t ms = k->j->o.vault_idle_s * INT64_C(1000);
+
+    if (ms && can_lock(k) && clock_boot_ms() - k->touched >= ms)
+        lock_now(k, "the vault was locked as nobody was there");
+}
+
+static void lock_asked(struct keys *k, uint64_t req_id)
+{
+    if (can_lock(k)) {
+        lock_now(k, "the vault was locked");
+        jobs_done(k->j, req_id, NULL, 0);
+    } else if (k->stored && k->stored->vault.passphrase && !k->data_key) {
+        jobs_done(k->j, req_id, NULL, 0);
+    } else {
+        core_done_err(k->j, req_id, 0, ERR_CONFLICT, "the vault cannot be locked: %s",
+                      k->opening || k->ops.n ? "it is in use, try again"
+                                             : "it has no passphrase (cc-tui keys protect "
+                                               "passphrase)");
+    }
+}
+
 /* Who waits for the vault goes on, with or without it. */
 static void opened(struct keys *k)
 {
     k->opening = false;
+    tell_vault(k);
     core_account_keys(k->j);
     core_run_held(k->j);
 }
@@ -198,7 +261,9 @@ static void give_passphrase(struct keys *k, struct cmd *c)
     secret_free(k->passphrase);
     k->passphrase = c->key;
     c->key = NULL;
+    k->touched = clock_boot_ms();
     unlock(k);
+    tell_vault(k);
     if (k->opening)
         k->unlock_req = c->m.req_id;
     else
@@ -241,6 +306,12 @@ void core_keys_cmd(struct jobs *j, struct cmd *c)
         look_at(k, c);
     else if (c->m.type == CMD_UNLOCK)
         give_passphrase(k, c);
+    else if (c->m.type == CMD_KEY_TEST)
+        keytest_start(k, c);
+    else if (c->m.type == CMD_LOCK)
+        lock_asked(k, c->m.req_id);
+    else if (c->m.type == CMD_TOUCH)
+        k->touched = clock_boot_ms();
     else
         keyop_start(k, c);
 }
@@ -274,6 +345,7 @@ static void take_rows(struct keys *k, struct st_reply *r)
     k->stored = r->keys;
     r->keys = NULL;
     unlock(k);
+    tell_vault(k);
     if (first)
         say_protection(k);
     else /* main shows and checks by the same rows */
@@ -318,6 +390,7 @@ static void look_later(void *ctx)
     struct keys *k = ctx;
 
     k->timer = 0;
+    lock_when_idle(k);
     core_projects_look(k->j);
     keys_look(k, false);
 }
@@ -498,6 +571,7 @@ void core_keys_start(struct jobs *j)
         k->j = j;
         k->api = keys_api();
         k->passphrase = secret_dup(j->o.passphrase);
+        k->touched = clock_boot_ms();
     }
     keys_look(k, true);
 }
@@ -512,11 +586,13 @@ void core_keys_release(struct jobs *j)
     jobs_store_forget(j, k);
     stretch_end(k);
     keyop_release(k);
+    keytest_release(k);
     st_keys_free(k->stored);
     secret_free(k->data_key);
     secret_free(k->passphrase);
     free(k->api);
     free(k->lost);
+    free(k->told_locked);
     free(k);
     j->priv->keys = NULL;
 }

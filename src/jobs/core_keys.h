@@ -9,6 +9,7 @@
 #include <cct/secrets/vault.h>
 
 struct keyop;
+struct keytest;
 struct stretch;
 struct keys {
     struct jobs *j;
@@ -20,11 +21,15 @@ struct keys {
     struct err locked;        /* why, when there is a vault */
     struct secret *passphrase;
     bool known, opening;      /* rows were read; Argon2 runs for the data key */
+    int64_t touched;          /* boot ms: somebody was at the screen */
+    bool told, told_opening;  /* what main heard of the vault */
+    char *told_locked;
     bool undecided;           /* the account's change waits for something to end */
     uint64_t timer, unlock_req;
     struct stretch *stretch;
     struct keyop *stretch_for; /* NULL: for opening */
     ARR(struct keyop *) ops;
+    ARR(struct keytest *) tests;
 };
 extern const char *const keys_locked_text;
 
@@ -39,6 +44,10 @@ void keyop_rows(struct keys *k, const struct err *e);
 void keyop_stretched(struct keyop *op, const struct vault_kdf *kdf, struct secret *key,
                      const char *error);
 void keyop_release(struct keys *k);
+
+/* --- core_keytest.c */
+void keytest_start(struct keys *k, struct cmd *c);
+void keytest_release(struct keys *k);
 
 /* --- core_account.c, for core_choice.c ------------------------------------------- */
 /* Go on with that account; sessions of the same one under another address move along. */

@@ -5,6 +5,7 @@
  *   core_account.c   the account in use; link state
  *   core_choice.c    which key is in force, and what follows when that changes
  *   core_keys.c      stored keys: read, opened; core_keyops.c changes them
+ *   core_keytest.c   trying a provider's key
  *   core_projects.c  projects: the current one, its variables, changes
  *   core_local.c     finding and starting the embedded provider
  *   core_poll.c      the list: when it is asked for

@@ -110,6 +110,12 @@ static void free_hits(struct msg *m)
     free(ev);
 }
 
+static void free_vault(struct msg *m)
+{
+    free(((struct ev_vault *)m)->locked);
+    free(m);
+}
+
 static void free_projects(struct msg *m)
 {
     struct ev_projects *ev = (struct ev_projects *)m;
@@ -147,6 +153,7 @@ void *ev_new(enum ev_type t)
         [EV_HITS] = {sizeof(struct ev_hits), free_hits},
         [EV_PROJECTS] = {sizeof(struct ev_projects), free_projects},
         [EV_VIEW] = {sizeof(struct ev_view), NULL},
+        [EV_VAULT] = {sizeof(struct ev_vault), free_vault},
         [EV_ASKS] = {sizeof(struct ev_asks), free_asks},
     };
     if (t < EV_SANDBOXES || (size_t)t >= sizeof(kinds) / sizeof(kinds[0]))

@@ -81,6 +81,7 @@ void model_free(struct model *m)
     free(m->link_text);
     free(m->account);
     free(m->project);
+    free(m->vault_locked);
     free_projects(m->projects, m->n_projects);
     if (m->kill)
         msg_free(&m->kill->m);
@@ -346,6 +347,16 @@ static void apply_projects(struct model *m, struct ev_projects *ev)
     m->sandboxes_rev++; /* other ones may be in view */
 }
 
+static void apply_vault(struct model *m, struct ev_vault *ev)
+{
+    free(m->vault_locked);
+    m->vault_locked = ev->locked;
+    ev->locked = NULL;
+    m->vault_passphrase = ev->passphrase;
+    m->vault_opening = ev->opening;
+    m->vault_rev++;
+}
+
 static void apply_view(struct model *m, const struct ev_view *ev)
 {
     m->all_projects = ev->all;
@@ -443,6 +454,9 @@ void model_apply(struct model *m, struct msg *ev)
         break;
     case EV_ASKS:
         apply_asks(m, (struct ev_asks *)e);
+        break;
+    case EV_VAULT:
+        apply_vault(m, (struct ev_vault *)e);
         break;
     case EV_LOADED:
         m->loaded = true;

@@ -59,6 +59,8 @@ static void row_number(struct script *s, struct sandbox *r, const char *key, con
         r->started_at = r->created_at = 0;
     else if (!strcmp(key, "left"))
         r->end_at = s->now + strtoll(v, NULL, 10) * 1000;
+    else if (!strcmp(key, "project"))
+        r->project = xstrdup(v);
     else if (!strcmp(key, "cost"))
         r->cost_usd = strtod(v, NULL);
     else if (!strcmp(key, "since"))
@@ -644,6 +646,27 @@ static bool set_option(struct script *s, const char *w, const char *rest)
     return true;
 }
 
+/* NAME NAME ...: the first is current. */
+static void projects(struct script *s, char *line)
+{
+    struct ev_projects *ev = ev_new(EV_PROJECTS);
+
+    ev->v = xcalloc(16, sizeof(*ev->v));
+    while (*line && ev->n < 16)
+        ev->v[ev->n++].name = xstrdup(word(&line));
+    script_post(s, ev);
+}
+
+/* open, or why it is locked */
+static void vault(struct script *s, const char *line)
+{
+    struct ev_vault *ev = ev_new(EV_VAULT);
+
+    ev->passphrase = true;
+    ev->locked = strcmp(line, "open") == 0 ? NULL : xstrdup(line);
+    script_post(s, ev);
+}
+
 static bool feed_line(struct script *s, const char *w, char *rest, const char *where)
 {
     if (!strcmp(w, "loaded"))
@@ -668,6 +691,10 @@ static bool feed_line(struct script *s, const char *w, char *rest, const char *w
         kill_line(s, rest);
     else if (!strcmp(w, "event"))
         event_line(s, rest);
+    else if (!strcmp(w, "projects"))
+        projects(s, rest);
+    else if (!strcmp(w, "vault"))
+        vault(s, rest);
     else if (!strcmp(w, "hits"))
         hits_line(s, rest);
     else if (!strcmp(w, "asks") || !strcmp(w, "and"))

@@ -23,7 +23,7 @@ void script_release(struct script *s);
 /* Lines (ends the program with a message when it cannot be read):
  *   # comment        size H W       ascii   readonly   wrap off   times off
  *   loaded           later SECONDS  link STATE cloud|hiding|local|unsafe [TEXT]
- *   row ID NAME TOOL STATE AGENT [left=S since=S started=S cost=D gone=N load=C,M,U,A vm foreign
+ *   row ID NAME TOOL STATE AGENT [project=NAME left=S since=S started=S cost=D gone=N load=C,M,U,A vm foreign
  *       protect unsafe unlisted pending changing meta=K:V odd=WORD step=N doing=TEXT
  *       last=TEXT | reason=TEXT (to the line's end)]      TOOL, left or started "-": none
  *   listed SECONDS (ago: for the next link)    gone ID (the row vanishes)
@@ -38,6 +38,7 @@ void script_release(struct script *s);
  *       its questions; and ID ...: one more     answered ID QUESTION_ID TEXT
  *   kill PHASE N_PROJECT N_ACCOUNT KILLED ALREADY FAILED ALIVE
  *       [unverified | grace | account]
+ *   projects NAME ... (the first is current)    vault open|WHY LOCKED
  *   keys j "typed" Enter <pasted>     drawn after each;   ahead K y   typed ahead: not drawn
  *   done TEXT (a request failed)    ended [TEXT] (the last one asked for; or failed so)
  *   receipts SANDBOX MESSAGE|! NAME [WHY] | ... (of the broadcast asked for last)

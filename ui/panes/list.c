@@ -48,7 +48,7 @@ static bool matches(const struct sandbox *s, const char *f)
            has(s->project, f) || has(s->last_line, f);
 }
 
-/* Living ones first, then ended ones; each in order of creation. Rows never change places
+/* Those in view. Living ones first, then ended ones; each in order of creation. Rows never change places
  * while they live, so nothing moves under the cursor. */
 static void collect(struct ui *ui, struct list *l)
 {
@@ -60,7 +60,8 @@ static void collect(struct ui *ui, struct list *l)
             const struct sandbox *s = &m->sandboxes[i];
             /* the cursor's row stays in sight when it no longer matches */
             bool stays = !l->filtering && s->id == ui->selected;
-            if ((s->state == SB_KILLED) == ended && (stays || matches(s, f)))
+            if ((s->state == SB_KILLED) == ended && model_in_view(m, s) &&
+                (stays || matches(s, f)))
                 *ARR_PUSH(&l->rows) = s->id;
         }
 }
@@ -84,6 +85,9 @@ static bool list_update(struct ui *ui, void *state)
     l->seen = ui->model->sandboxes_rev;
     collect(ui, l);
     size_t at = cursor_at(ui, l);
+    const struct sandbox *s = model_sandbox(ui->model, ui->selected);
+    if (s && !model_in_view(ui->model, s)) /* nothing is done to what is not seen */
+        ui_select(ui, l->rows.n ? l->rows.v[at] : 0);
     if (l->rows.n && !ui->selected)
         ui_select(ui, l->rows.v[at]);
     return true;

@@ -31,6 +31,8 @@
       "", "always = type the number, count = y below ten, never = at once")                    \
     X(kill_all_grace, "sandbox", "kill_all_grace", INT, "0", "0", "10",                        \
       "seconds in which u calls a kill-all off")                                               \
+    X(vault_idle_lock, "sandbox", "vault_idle_lock", SPAN, "0", "0", "86400",                  \
+      "time without a key press after which stored keys want their passphrase again; 0 = never") \
     X(poll, "net", "poll", INT, "3", "2", "60", "seconds between two lists while visible")     \
     X(ca_file, "net", "ca_file", STR, "", "", "", "private CA certificates (PEM)")             \
     X(local_network, "local", "network", ENUM, "host", "host private", "",                     \

@@ -39,6 +39,7 @@ struct jobs_opts {
     const char *runtime_dir, *state_dir; /* the provider's; NULL = its own defaults */
     int poll_ms;           /* list interval while active; 0 = 3000 */
     int keepalive_s;       /* sign of life asked of streams; 0 = 15; dead after 2.5 x */
+    int vault_idle_s;      /* locked after so long without CMD_TOUCH; 0 = never */
     int kill_all_grace_s;
     int kill_wait_ms;      /* a delete is tried, then its proof is looked for, so long;
                               0 = 30 s */

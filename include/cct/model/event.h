@@ -25,7 +25,8 @@ enum ev_type {
     EV_HITS,          /* what a search found: struct ev_hits */
     EV_PROJECTS,      /* projects and which is current: struct ev_projects */
     EV_VIEW,          /* sandboxes of the project, or of all: struct ev_view */
-    EV_ASKS           /* open questions of one sandbox: struct ev_asks */
+    EV_ASKS,          /* open questions of one sandbox: struct ev_asks */
+    EV_VAULT          /* stored keys can be opened or not: struct ev_vault */
 };
 
 struct ev_sandboxes {
@@ -157,6 +158,12 @@ struct ev_projects {
 struct ev_view {
     struct msg m;
     bool all;
+};
+struct ev_vault {
+    struct msg m;
+    bool passphrase; /* it is what opens them */
+    bool opening;    /* one was given and is being tried */
+    char *locked;    /* why they cannot be opened, or NULL */
 };
 
 /* All questions of the sandbox that are open; replaces. Comes when they change, and once

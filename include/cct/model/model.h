@@ -35,6 +35,10 @@ struct model {
     bool project_by_folder;    /* a .cc-tui file chose it */
     bool all_projects;         /* shown are the sandboxes of all, else of the current one */
     uint64_t projects_rev;
+    /* stored keys, as far as the jobs have told */
+    bool vault_passphrase, vault_opening;
+    char *vault_locked;        /* why they cannot be opened, or NULL */
+    uint64_t vault_rev;
     /* events pane: ring, oldest first */
     struct model_event *events;
     size_t n_events;

@@ -36,6 +36,8 @@ enum key_scope { SCOPE_NAV, SCOPE_LIST, SCOPE_OUTPUT, SCOPE_PROCS, SCOPE_INPUT, 
     X(LAST_SANDBOX, "last-sandbox", SCOPE_NAV, "-", "", "back to the last sandbox")            \
     X(SEARCH, "search", SCOPE_NAV, "/", "/ find", "filter the list, search the output")        \
     X(SEARCH_ALL, "search-all", SCOPE_NAV, "g/", "", "search all that was ever said")          \
+    X(PROJECTS, "projects", SCOPE_NAV, "gp", "", "projects: switch, see all, make, rename")    \
+    X(KEYS, "keys", SCOPE_NAV, "gk", "", "keys of the services: add, try, remove; the vault")  \
     X(HELP, "help", SCOPE_NAV, "? F1", "help", "help, drawn from this table")                  \
     X(BACK, "back", SCOPE_NAV, "Esc ^C", "", "close, clear the filter, back; never quits")     \
     X(QUIT, "quit", SCOPE_NAV, "q", "quit", "back one level; at the top quits")                \

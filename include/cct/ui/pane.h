@@ -92,6 +92,11 @@ void overlay_process_end(struct ui *ui, uint64_t sandbox, const struct proc *p);
 /* p: the process at hand, or NULL. */
 void overlay_adopt(struct ui *ui, uint64_t sandbox, const struct proc *p);
 void overlay_search(struct ui *ui);
+void overlay_projects(struct ui *ui);
+void overlay_keys(struct ui *ui);
+void overlay_unlock(struct ui *ui); /* the vault's passphrase; nothing while another is open */
+struct ev_done;
+bool keys_dialog_done(struct ui *ui, const struct ev_done *d); /* true: it was its request */
 /* The selected sandbox's output moves to the event with that key, once it is loaded. */
 void output_go_to(struct ui *ui, uint64_t sandbox, uint64_t offset, uint32_t index);
 /* The process that the output pane points at or shows, NULL = none. */

@@ -55,6 +55,7 @@ struct ui {
     char status[256];     /* one line; cleared by the next key, an info by time too */
     int status_level;     /* 0 info 1 warn 2 bad */
     int64_t status_since; /* wall ms of its first frame, 0 = not drawn yet */
+    uint64_t seen_vault;  /* of the model: the passphrase is asked for once a change */
     uint64_t seen_events; /* of the model: a newer event ends an older info */
     int64_t now;          /* wall ms of this frame, set by the loop or a test */
     int64_t boot;         /* CLOCK_BOOTTIME ms of it, by which the service's clock goes */
