@@ -44,7 +44,8 @@ int cli_exit_of(int err_code);
     X(BENCH_FRAMES, "bench-frames", 0, "FILE", "write counters of the screen at its end")      \
     X(DRY_RUN, "dry-run", 0, "", "say what would be done, do nothing")                         \
     X(ALL, "all", 'a', "", "all of them; in lists the ended ones too")                         \
-    X(TOOL, "tool", 't', "TOOL", "agent: claude, shell, demo or one of tools.conf")            \
+    X(TOOL, "tool", 't', "TOOL",                                                               \
+      "agent: claude, codex, opencode, pi, gemini, qwen, shell, demo or one of tools.conf")   \
     X(TEMPLATE, "template", 0, "ID", "template of the sandbox")                                \
     X(TIMEOUT, "timeout", 0, "SPAN", "time until it ends: 90, 15m, 1h30m")                     \
     X(NAME, "name", 'n', "NAME", "name; letters, digits, - and _")                             \
