@@ -190,6 +190,7 @@ void session_agent(struct session *s, enum sb_agent a)
         return;
     r->agent = a;
     r->agent_since = jobs_now(s->j);
+    session_quiet_heard(s);
     jobs_row_changed(s->j, r);
 }
 

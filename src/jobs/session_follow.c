@@ -51,6 +51,7 @@ void session_follow_stop(struct session *s, enum follow_state st)
 {
     close_calls(s);
     session_life_close(s);
+    session_quiet_close(s);
     if (s->out.open)
         session_out_flush(s);
     s->out.caught_up = false;
@@ -169,6 +170,7 @@ static void on_get(void *ctx, const struct e2b_result *r)
 
 static void feed(struct session *s, const char *data, size_t len)
 {
+    session_quiet_heard(s);
     while (len) {
         uint64_t room = session_look_next_end(s) - s->out.pos;
         size_t n = len < room ? len : (size_t)room;
@@ -230,6 +232,7 @@ static void on_tail_start(void *ctx, int pid)
     }
     session_ask_ready(s);
     session_agent(s, s->out.agent);
+    session_quiet_heard(s);
     session_provision_alive(s);
     session_life(s);
     session_show_acked(s);

@@ -10,6 +10,7 @@
  *   session_look.c       what the folder says, before reading and at the end
  *   session_runs.c       runs of one-run tools, as they begin and end
  *   session_sum.c        are they the log's own bytes? what silence brings
+ *   session_quiet.c      a working agent that prints nothing for long
  *   session_life.c       the runner: find it, start it, wake it, see it end
  *   session_open.c       the store's run, its last turn once more, its usage
  *   session_out.c        raw bytes -> decoder -> store, row, items
@@ -362,6 +363,10 @@ struct session {
     char *answer_id;
     struct show sh;
     ARR(struct reader *) readers;
+    struct {
+        int64_t heard; /* mono ms */
+        uint64_t timer;
+    } quiet;
     uint16_t said;          /* notices so far: two at one byte are two */
     struct provision *prov; /* a start or restart under way */
     bool prov_begun;        /* it is at work in the folder */
@@ -439,6 +444,10 @@ void session_look(struct session *s);
 void session_look_ends(struct session *s);
 uint64_t session_look_next_end(const struct session *s);
 void session_look_finish(struct session *s); /* the CLI is gone and all was read */
+
+/* --- session_quiet.c ------------------------------------------------------------- */
+void session_quiet_heard(struct session *s); /* output came, or a turn begins */
+void session_quiet_close(struct session *s);
 
 /* --- session_runs.c -------------------------------------------------------------- */
 /* For tools that run once per message: where runs begin and end, as it happens. */

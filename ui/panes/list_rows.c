@@ -5,8 +5,10 @@
 #include <cct/text/width.h>
 #include <cct/util/clock.h>
 #include <cct/util/str.h>
+#include <cct/util/xalloc.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct look {
@@ -33,6 +35,15 @@ static struct look look_of(const struct sandbox *s)
     if (s->agent == AG_WORKING || s->agent == AG_STARTING)
         return (struct look){"*", ROLE_WORKING};
     return (struct look){".", ROLE_IDLE};
+}
+
+/* How long a working agent has put nothing out; false: it has. */
+static bool quiet_text(const struct sandbox *s, int64_t now, char *dst, size_t size)
+{
+    if (s->agent != AG_WORKING || s->adopted || !s->quiet_since || now - s->quiet_since < 60000)
+        return false;
+    clock_format_span(dst, size, (now - s->quiet_since) / 60000 * 60000);
+    return true;
 }
 
 /* A pair at work, or where it stands once nobody works; false when the agent's own state
@@ -90,6 +101,10 @@ static void doing_text(const struct sandbox *s, int w, int64_t now, char *dst, s
         clock_format_span(span, sizeof(span), (now - s->agent_since) / 60000 * 60000);
     if (s->adopted && s->agent == AG_WORKING) { /* what it does, nobody tells us */
         str_copy(dst, size, "runs");
+        return;
+    }
+    if (quiet_text(s, now, span, sizeof(span))) {
+        snprintf(dst, size, "quiet %s", span);
         return;
     }
     snprintf(dst, size, "%s%s%s", s->agent == AG_ASKS ? "ASKS YOU" : sb_agent_name(s->agent),
@@ -236,6 +251,12 @@ void list_draw_row(struct ui *ui, struct canvas *c, int y, struct rect r,
     }
     if (!col.last)
         return;
+    if (s->state == SB_RUNNING && quiet_text(s, now, text, sizeof(text))) {
+        char *quiet = xasprintf("no output for %s | ", text);
+
+        x += canvas_text(c, y, x, r.x + r.w - x, ROLE_STATUS_WARN, quiet);
+        free(quiet);
+    }
     canvas_text(c, y, x, r.x + r.w - x, s->state == SB_ERROR ? ROLE_ERROR : ROLE_DIM,
                 last_words(s));
 }

@@ -43,6 +43,8 @@ struct jobs_opts {
     int kill_all_grace_s;
     int kill_wait_ms;      /* a delete is tried, then its proof is looked for, so long;
                               0 = 30 s */
+    int quiet_ms;          /* a working agent puts nothing out so long, then its row says so;
+                              0 = 60 s */
     const struct tools *tools; /* borrowed, constant after start */
     const struct models *models; /* likewise; NULL: none is known */
 };

@@ -73,6 +73,8 @@ struct sandbox {
     int64_t started_at, end_at, ended_at, seen_at, created_at;
     int64_t vouched_at;  /* unlisted, but looked up by its id it was there; 0 = it was not */
     int64_t agent_since; /* since when `agent` holds */
+    int64_t quiet_since; /* it works and has put nothing out since then; 0 = not long enough to
+                            be told; never stored */
     int cpu_count;
     int memory_mb, disk_mb;
     struct sandbox_load load; /* while it runs and is looked at; never stored */
