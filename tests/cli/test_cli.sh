@@ -139,6 +139,20 @@ check "decode: the end by a signal" sh -c "tail -n 1 '$T/out' | grep -q '\"signa
 decode $F/claude-badmodel.jsonl --tool claude --exit-code 1 \
     --stderr-file $F/claude-badmodel.stderr.txt
 check "decode: stderr of the agent" is 0
+same() { # tool, case: the pieces in which the bytes come change nothing
+    "$c" decode --tool "$1" --exit-code 0 < "$F/$2.jsonl" > "$T/want" 2> "$T/err" || return 1
+    for bs in 1 7 4096; do
+        dd bs=$bs if="$F/$2.jsonl" 2> "$T/err" | "$c" decode --tool "$1" --exit-code 0 > "$T/out" || return 1
+        cmp -s "$T/want" "$T/out" || return 1
+    done
+}
+for pair in claude:claude-multiturn codex:codex-tool opencode:opencode-tool pi:pi-rpc-multiturn \
+    pi-json:pi-tool gemini:gemini-tool qwen:qwen-tool-partial opencode-serve:opencode-serve-events; do
+    check "decode: ${pair#*:} in pieces" same "${pair%:*}" "${pair#*:}"
+    check "decode: ${pair#*:} is understood" out "Done: hello.txt holds one line."
+done
+decode $F/pi-e401.jsonl --tool pi-json --exit-code 0
+check "decode: failed, although it ended with 0" both is 0 out '"outcome":"failed","error_class":"auth","http_status":401'
 decode /dev/null --tool claud
 check "decode: unknown tool, near word" both is 2 err "did you mean 'claude'?"
 decode /dev/null

@@ -302,8 +302,7 @@ static void test_adapter(void **state)
     const char *want = *state;
     size_t n = 0;
 
-    if (!agent_adapter_find(want))
-        skip();
+    assert_non_null(agent_adapter_find(want));
     for (size_t i = 0; i < table.n; i++) {
         char *copy = xstrdup(table.lines[i]), *f[N_COLUMNS + 1];
 
