@@ -78,10 +78,11 @@ uint64_t app_create(struct app *a, const struct app_create *c, bool done_when_re
     struct buf env = BUF_INIT;
     for (const struct kv *kv = c->env; kv && kv->k; kv++)
         buf_addf(&env, " %s=%s", kv->k, kv->v);
-    uint64_t id = fake_called(a, "create tool=%s name=%s template=%s timeout=%d pause=%d prompt=%s%s%s",
+    uint64_t id = fake_called(a, "create tool=%s name=%s template=%s timeout=%d pause=%d prompt=%s%s%s%s%s",
                          c->tool, c->name ? c->name : "-", c->template_id ? c->template_id : "-",
                          c->timeout_s, c->pause_at_end, c->prompt ? c->prompt : "-",
-                         env.len ? env.p : "", done_when_ready ? "" : " early");
+                         env.len ? env.p : "", c->ask ? " ask=" : "", c->ask ? c->ask : "",
+                         done_when_ready ? "" : " early");
     buf_release(&env);
     return id;
 }

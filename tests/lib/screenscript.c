@@ -447,6 +447,7 @@ static void tool_line(struct script *s, char *line)
     t->missing_key = *line ? xstrdup(line) : NULL;
     t->local_only = !strcmp(t->name, "demo");
     t->takes_model = !t->local_only;
+    t->can_ask = t->local_only || !strcmp(t->name, "claude");
 }
 
 /* template NAME STATUS [CPU MEM] */

@@ -12,11 +12,11 @@ enum { TIMEOUT_BYTES = 9, COPIES_BYTES = 2, PATH_BYTES = 1000 };
 
 static const char *const field_names[F_COUNT] = {
     "name", "tool",   "model",  "template", "timeout", "at_end", "env",
-    "env_file", "repo", "branch", "prompt", "copies",  "preset", ""};
+    "env_file", "ask", "repo", "branch", "prompt", "copies",  "preset", ""};
 
 bool form_is_text(enum field f)
 {
-    return f != F_TOOL && f != F_END && f != F_CREATE;
+    return f != F_TOOL && f != F_END && f != F_ASK && f != F_CREATE;
 }
 
 const struct app_tool *form_tool(struct ui *ui, const struct form *f)
@@ -30,6 +30,11 @@ static size_t count_tools(struct ui *ui)
     while (app_tools(ui->app)[n].name)
         n++;
     return n;
+}
+
+bool form_asks(const struct app_tool *t, const struct form *f)
+{
+    return t->can_ask && (f->ask ? f->ask > 0 : t->asks);
 }
 
 const char *form_text(struct form *f, enum field id)
@@ -95,6 +100,7 @@ static int to_spec(struct ui *ui, struct form *f, struct app_create *q, char **e
                              .repo = form_text(f, F_REPO),
                              .branch = form_text(f, F_BRANCH),
                              .prompt = form_text(f, F_PROMPT),
+                             .ask = f->ask > 0 ? "yes" : f->ask < 0 ? "no" : NULL,
                              .pause_at_end = f->pause};
     *field = "timeout";
     if (q->timeout_s == 0)
@@ -212,6 +218,10 @@ static bool choose(struct ui *ui, struct form *f, int step)
     if (f->at == F_TOOL && n) {
         f->tool = (f->tool + n + (size_t)(step + (int)n)) % n;
         inputline_set(&f->lines[F_MODEL], ""); /* it was another tool's */
+        f->ask = 0;
+    } else if (f->at == F_ASK) {
+        taken = form_tool(ui, f)->can_ask;
+        f->ask = !taken ? 0 : form_asks(form_tool(ui, f), f) ? -1 : 1;
     } else if (f->at == F_END) {
         f->pause = !f->pause;
     } else if (f->at == F_MODEL || f->at == F_TEMPLATE || f->at == F_PRESET) {

@@ -18,14 +18,14 @@ static const struct line {
 } lines[] = {
     {F_NAME, F_COUNT, 1, 0},     {F_TOOL, F_COUNT, 1, 0},      {F_MODEL, F_COUNT, 1, 0},
     {F_TEMPLATE, F_COUNT, 1, 0}, {F_TIMEOUT, F_END, 1, 13},    {F_ENV, F_COUNT, 2, 0},
-    {F_ENV_FILE, F_COUNT, 1, 0}, {F_REPO, F_BRANCH, 1, 37},    {F_PROMPT, F_COUNT, 3, 0},
+    {F_ENV_FILE, F_ASK, 1, 37},  {F_REPO, F_BRANCH, 1, 37},    {F_PROMPT, F_COUNT, 3, 0},
     {F_COPIES, F_PRESET, 1, 13}, {F_CREATE, F_COUNT, 1, 0},
 };
 enum { LINES = sizeof(lines) / sizeof(lines[0]) };
 
 static const char *const labels[F_COUNT] = {"Name",     "Agent", "Model",  "Template", "Timeout",
-                                            "At end",   "Env",   "Env file", "Repo",   "Branch",
-                                            "Prompt",   "Copies", "Preset", ""};
+                                            "At end",   "Env",   "Env file", "Asks",   "Repo",
+                                            "Branch",   "Prompt", "Copies", "Preset", ""};
 
 static int all_rows(void)
 {
@@ -105,6 +105,12 @@ static void draw_field(struct ui *ui, struct form *f, enum field id, struct canv
     else if (id == F_END)
         canvas_textf(c, r.y, r.x, r.w, here ? ROLE_FIELD_FOCUS : ROLE_DIALOG,
                      "(%s) kill  (%s) pause", f->pause ? " " : "o", f->pause ? "o" : " ");
+    else if (id == F_ASK && !form_tool(ui, f)->can_ask)
+        canvas_text(c, r.y, r.x, r.w, here ? ROLE_FIELD_FOCUS : ROLE_HINT, "(it cannot)");
+    else if (id == F_ASK)
+        canvas_textf(c, r.y, r.x, r.w, here ? ROLE_FIELD_FOCUS : ROLE_DIALOG,
+                     "(%s) no  (%s) yes", form_asks(form_tool(ui, f), f) ? " " : "o",
+                     form_asks(form_tool(ui, f), f) ? "o" : " ");
     else if (id == F_CREATE)
         canvas_text(c, r.y, r.x, r.w, here ? ROLE_FIELD_FOCUS : ROLE_TITLE, "[ Create ]");
     else

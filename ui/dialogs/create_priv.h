@@ -7,7 +7,7 @@
 
 #include <cct/model/project.h>
 
-enum field { F_NAME, F_TOOL, F_MODEL, F_TEMPLATE, F_TIMEOUT, F_END, F_ENV, F_ENV_FILE, F_REPO,
+enum field { F_NAME, F_TOOL, F_MODEL, F_TEMPLATE, F_TIMEOUT, F_END, F_ENV, F_ENV_FILE, F_ASK, F_REPO,
              F_BRANCH, F_PROMPT, F_COPIES, F_PRESET, F_CREATE, F_COUNT };
 
 struct form {
@@ -15,6 +15,7 @@ struct form {
     struct inputline lines[F_COUNT]; /* text fields only */
     size_t tool;
     bool pause;
+    int ask;        /* 1 yes, -1 no, 0 as the tool does */
     char error[512];
     enum field bad; /* field that the error is about, F_COUNT = none */
     struct app_key_look key, repo_key;
@@ -25,6 +26,7 @@ struct form {
 bool form_is_text(enum field f);
 const struct app_tool *form_tool(struct ui *ui, const struct form *f);
 const char *form_text(struct form *f, enum field id); /* NULL when empty */
+bool form_asks(const struct app_tool *t, const struct form *f);
 int form_copies(struct form *f);                      /* 1 when it is no number */
 int form_timeout(struct form *f);                     /* 0 when it is none */
 const char *form_timeout_hint(void);
