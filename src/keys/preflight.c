@@ -207,9 +207,10 @@ void keys_preflight(const struct keys_at *at, const struct key_need *n, struct k
         if (keys_level_has(at, c->source, n->needs[i]))
             c->provider = n->needs[i];
     if (own) {
-        c->state = KEY_READY;
         buf_addf(&b, "%s is given with the sandbox", own->k);
+        size_t before = b.len;
         add_hidden(&b, at, n, KEY_NONE, "");
+        c->state = b.len > before ? KEY_HIDES : KEY_READY;
     } else if (c->source) {
         found(at, n, c, &b);
     } else {
@@ -228,7 +229,7 @@ char *keys_refused(const struct keys_at *at, const struct key_need *n)
         buf_addf(&b, "%s refused the key %s (%s): ", c.provider, c.mask, key_source_name(c.source));
         add_fix(&b, c.source, c.provider);
         add_hidden(&b, at, n, c.source, c.mask);
-    } else if (c.state == KEY_READY && c.provider) {
+    } else if (c.state < KEY_LACKS && c.provider) {
         buf_addf(&b, "%s: give another one with the sandbox, or store one with cc-tui keys add %s",
                  c.text, c.provider);
     } else {

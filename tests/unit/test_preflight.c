@@ -169,7 +169,7 @@ static void one_given(void)
     struct kv own[] = {{LIT(variable_of(needs[0])), LIT("x")}, {NULL, NULL}};
 
     row("id-acme", needs[0], "2222");
-    expect(KEY_READY, own, WORDS(variable_of(needs[0]), "given with the sandbox", "hides",
+    expect(KEY_HIDES, own, WORDS(variable_of(needs[0]), "given with the sandbox", "hides",
                                  "****2222"));
     own[0].v = LIT(""); /* empty is as good as none */
     expect(KEY_READY, own, WORDS("****2222", "project key"));
