@@ -109,6 +109,19 @@ static bool delivered(struct appbed *b, const void *req)
     return true;
 }
 
+static bool each_told(struct appbed *b, const void *arg)
+{
+    bool all = all_idle(b, NULL);
+
+    for (size_t i = 0; i < BOXES; i++) {
+        char *text = xasprintf("run echo for-%s", names[i]);
+        all &= told(b, ids[i], text) > 0;
+        free(text);
+    }
+    (void)arg;
+    return all;
+}
+
 static void test_each_its_own(void **state)
 {
     struct appbed *b = *state;
@@ -120,7 +133,7 @@ static void test_each_its_own(void **state)
     appbed_must(b, req);
     assert_int_equal(model_broadcast(app_model(b->app), req)->n, BOXES);
     assert_true(appbed_wait(b, delivered, &req));
-    assert_true(appbed_wait(b, all_idle, NULL));
+    assert_true(appbed_wait(b, each_told, NULL));
     for (size_t i = 0; i < BOXES; i++) {
         char *text = xasprintf("run echo for-%s", names[i]);
         assert_int_equal(told(b, ids[i], text), 1);
@@ -160,6 +173,13 @@ static bool works(struct appbed *b, const void *arg)
     return model_sandbox(app_model(b->app), ids[0])->agent == AG_WORKING;
 }
 
+static bool told_all_three(struct appbed *b, const void *arg)
+{
+    (void)arg;
+    return told(b, ids[0], "run echo at-once") && told(b, ids[0], "run echo later") &&
+           told(b, ids[0], "run echo last") && all_idle(b, NULL);
+}
+
 /* Now: the turn at hand ends, and what was queued before comes after. */
 static void test_now(void **state)
 {
@@ -173,9 +193,8 @@ static void test_now(void **state)
     assert_true(appbed_wait(b, works, NULL));
     appbed_must(b, app_send(b->app, ids[0], "run echo later", false));
     appbed_must(b, app_send_how(b->app, ids[0], "run echo at-once", true, SEND_NOW));
-    follow(b);
     appbed_must(b, app_send(b->app, ids[0], "run echo last", true));
-    assert_true(appbed_wait(b, all_idle, NULL));
+    assert_true(appbed_wait(b, told_all_three, NULL));
     t = model_transcript(app_model(b->app), ids[0]);
     for (size_t i = 0; i < t->n; i++)
         if (t->v[i].kind == ITEM_USER && strstr(t->v[i].text, "echo") && n < 3)
