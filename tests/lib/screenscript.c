@@ -436,6 +436,8 @@ static void message_line(struct script *s, char *line)
     ev->msg.sandbox = (uint64_t)strtoll(word(&line), NULL, 10);
     ev->msg.state = (enum msg_state)msg_state_parse(word(&line));
     ev->msg.text = xstrdup(line);
+    if (s->ui_open)
+        ui_observe(&s->ui, &ev->m);
     script_post(s, ev);
 }
 

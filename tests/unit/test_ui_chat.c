@@ -219,6 +219,8 @@ static void test_send_now(void **state)
     script_run(&s, "keys Alt-i");
     assert_string_equal(calls(), "call send 1 now stop\n");
     assert_true(shows("interrupting the agent of a for this message"));
+    script_run(&s, "message 4 1 delivered stop");
+    assert_false(shows("interrupting"));
 }
 
 /* What became of an interrupt is said in the place of "interrupting". */

@@ -21,6 +21,7 @@ struct input {
     /* a queued message is being taken back, to be edited there */
     uint64_t edit_req, edit_for;
     char *edit_text;
+    uint64_t now_for; /* its agent is being interrupted for a message */
 };
 
 static void *input_open(struct ui *ui)
@@ -130,12 +131,14 @@ static const char *cannot_send(const struct sandbox *s)
     }
 }
 
+#define INTERRUPTING "interrupting the agent of "
+
 static void say_sent(struct ui *ui, const struct sandbox *s, const char *text, bool now)
 {
     bool busy = !s->adopted && (s->agent == AG_WORKING || s->agent == AG_ASKS);
     char file[64];
     if (busy && now)
-        ui_status(ui, 0, "interrupting the agent of %s for this message", s->name);
+        ui_status(ui, 0, INTERRUPTING "%s for this message", s->name);
     else if (busy)
         ui_status(ui, 0, "queued: it is sent when the agent is idle (Alt-q edits it)");
     else if (s->agent == AG_EXITED)
@@ -144,7 +147,7 @@ static void say_sent(struct ui *ui, const struct sandbox *s, const char *text, b
         ui_status(ui, 0, "sent as it stands: the text of %s goes along only after Tab", file);
 }
 
-static int send(struct ui *ui, struct inputline *l, bool now)
+static int send(struct ui *ui, struct input *in, struct inputline *l, bool now)
 {
     const struct sandbox *s = model_sandbox(ui->model, ui->selected);
     char *text = xstrdup(inputline_text(l)), *whole = NULL;
@@ -158,6 +161,7 @@ static int send(struct ui *ui, struct inputline *l, bool now)
         ui_status(ui, 1, "not sent, the text is kept: %s", e.text);
     } else {
         app_send_how(ui->app, s->id, whole, false, now ? SEND_NOW : 0);
+        in->now_for = now ? s->id : 0;
         inputline_history_add(l, text);
         say_sent(ui, s, inputline_file(l, 0) ? "" : text, now);
         inputline_set(l, "");
@@ -198,10 +202,24 @@ static int take_back(struct ui *ui, struct input *in, struct inputline *l, bool 
     return UI_HANDLED | UI_REDRAW | UI_LAYOUT;
 }
 
+/* What is said of the interrupt ends with it. */
+static void now_ends(struct ui *ui, struct input *in, const struct message *m)
+{
+    if (!in->now_for || m->sandbox != in->now_for || m->state == MSG_QUEUED)
+        return;
+    in->now_for = 0;
+    if (ui->status_level == 0 && str_starts(ui->status, INTERRUPTING)) {
+        ui_status(ui, 0, m->state == MSG_FAILED ? "the message was not sent" : "sent");
+        ui->said = true;
+    }
+}
+
 void pane_input_observe(struct ui *ui, const struct msg *ev)
 {
     struct input *in = ui->panes[PANE_INPUT].state;
     struct field *f = map_get_id(in->fields, in->edit_for);
+    if (ev->type == EV_MESSAGE)
+        now_ends(ui, in, &((const struct ev_message *)ev)->msg);
     if (ev->type != EV_DONE || !in->edit_req || ev->req_id != in->edit_req)
         return;
     in->edit_req = 0;
@@ -243,7 +261,7 @@ static int input_action(struct ui *ui, void *state, enum action a)
     switch (a) {
     case ACT_SEND:
     case ACT_SEND_NOW:
-        return send(ui, l, a == ACT_SEND_NOW);
+        return send(ui, state, l, a == ACT_SEND_NOW);
     case ACT_COMPLETE:
         input_complete(ui, l);
         return UI_HANDLED | UI_REDRAW | UI_LAYOUT;
