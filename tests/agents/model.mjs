@@ -8,6 +8,7 @@
 //   #tool CMD    calls the client's own tool for commands, then says that it is done
 //   #words N     sends N words, one every 100 ms
 //   #401 #429    answers so, always
+//   #verdicts A,B  the n-th time that it is asked for a verdict: the n-th of them
 //   anything     "answer N of <the message>", N = messages of the user in the conversation
 // A key that ends in "bad" gets 401. Usage: 1000 tokens in, 100 of them cached, 10 out.
 import fs from 'node:fs';
@@ -51,13 +52,14 @@ const readers = {
 // The clients put words of their own around and beside those of a person: a message of a
 // person is one that has our mark "ask:" in it, what follows is the message.
 function conversation({ turns }) {
-  const asked = turns.filter((t) => t.role === 'user' && /ask:/.test(t.text));
+  const asked = turns.filter((t) => t.role === 'user' && /\bask:/.test(t.text));
   const last = asked[asked.length - 1];
   const rest = last ? turns.slice(turns.indexOf(last) + 1) : [];
   return {
     n: asked.length,
-    text: last ? last.text.replace(/[\s\S]*ask:\s*/, '').split('\n')[0].trim() : '',
+    text: last ? last.text.replace(/[\s\S]*\bask:\s*/, '').split('\n')[0].trim() : '',
     results: rest.filter((t) => t.role === 'result').length,
+    verdicts: turns.filter((t) => t.role === 'user' && /^VERDICT: FAIL$/m.test(t.text)).length,
   };
 }
 
@@ -88,6 +90,8 @@ function plan(body, kind) {
   const m = c.text.match(/^#(\w+)\s*(.*)/);
   if (!c.n) return { text: 'A title', side: true };
   if (m && /^(401|429)$/.test(m[1])) return { status: Number(m[1]), c };
+  if (m?.[1] === 'verdicts')
+    return { text: `I looked.\n\nVERDICT: ${m[2].split(',')[c.verdicts - 1]}`, c };
   if (m?.[1] === 'words')
     return { text: Array.from({ length: Number(m[2]) }, (_, i) => `w${i} `).join(''), slow: true, c };
   if (m?.[1] === 'tool' && !c.results) return { text: 'I run it.', call: call(said.tools, m[2]), c };

@@ -184,11 +184,51 @@ check_agent() { # name, key's variable, first letters of a key
     result $? "kill"
 }
 
+# Two of them take turns in one sandbox; whoever follows is killed in a turn.
+check_pair() { # name, designer, checker, verdicts, status, last line, keys...
+    tool=$1 out=$dir/out/$1 designer=$2 checker=$3 verdicts=$4 status=$5 last=$6
+    shift 6
+    mkdir "$out"
+    echo 'ask: #tool sleep 2; echo made >~/made.txt' >"$out/designer"
+    echo "ask: #verdicts $verdicts" >"$out/checker"
+    env -i PATH=/usr/bin:/bin LANG=C.UTF-8 HOME="$dir/home" "$bin/cc-tui" --local pair --wait \
+        --designer "$designer" --checker "$checker" --name "$tool" --rounds 2 --template base \
+        --designer-prompt "$out/designer" --checker-prompt "$out/checker" --prompt 'make it' \
+        "$@" >"$out/first" 2>&1 &
+    reader=$!
+    until_true 60 said_in_logs 'I run it.'
+    result $? "the designer works"
+    kill -9 $reader
+    wait $reader 2>/dev/null
+    said=$(cct pair wait "$tool" 2>"$out/why")
+    rc=$?
+    case $rc,$said in "$status,$last"*) result 0 "comes to its end: $last" ;; *)
+        result 1 "comes to its end: $last"
+        echo "# status $rc, said <$said>; $(cat "$out/why")" ;;
+    esac
+    [ "$(count_of 'this turn of the designer')" = 2 ] && [ "$(count_of 'this turn of the checker')" = 2 ]
+    result $? "each turn once, with what it came to"
+    case $said in *"designer  $designer  2 turns  "*"checker   $checker  2 turns  "*) result 0 "cost per role" ;; *)
+        result 1 "cost per role"
+        echo "# $said" ;;
+    esac
+    [ "$(cct ls | grep -c " $tool ")" = 1 ]
+    result $? "one sandbox throughout"
+    cct kill "$tool" -y -q >/dev/null 2>&1
+    result $? "kill"
+}
+
+said_in_logs() { cct logs "$tool" 2>/dev/null | grep -qF "$1"; }
+
 run_agents() {
-    for tool in ${AGENTS:-claude codex opencode pi}; do
+    for tool in ${AGENTS:-claude codex opencode pi pass cap}; do
         case $tool in
         claude) check_agent claude ANTHROPIC_API_KEY sk-ant- ;;
         codex) check_agent codex OPENAI_API_KEY sk- CODEX_API_KEY ;;
+        pass) check_pair pass claude codex FAIL,PASS 0 'passed  round 2 of 2' \
+            -e ANTHROPIC_API_KEY=sk-ant-pass -e OPENAI_API_KEY=sk-pass -e CODEX_API_KEY=sk-pass ;;
+        cap) check_pair cap pi opencode FAIL,FAIL 1 'capped  round 2 of 2' \
+            -e OPENROUTER_API_KEY=sk-or-cap ;;
         *) check_agent "$tool" OPENROUTER_API_KEY sk-or- ;;
         esac >"$dir/out/$tool.tap" 2>&1 &
     done
@@ -219,9 +259,9 @@ trap 'exit 1' INT TERM
 make_bed
 cct local start >"$dir/why" 2>&1 || stop "the local provider does not start: $(cat "$dir/why")"
 run_agents
-for tool in ${AGENTS:-claude codex opencode pi}; do
+for tool in ${AGENTS:-claude codex opencode pi pass cap}; do
     until_true 600 grep -q ": kill$" "$dir/out/$tool.tap" || echo "not ok - $tool: comes to its end"
-    echo "# $("/usr/local/bin/$tool" --version 2>/dev/null | head -n 1)"
+    [ ! -x "/usr/local/bin/$tool" ] || echo "# $("/usr/local/bin/$tool" --version 2>/dev/null | head -n 1)"
     cat "$dir/out/$tool.tap"
 done >"$dir/tap"
 awk '/^(not )?ok - / { sub(/ok - /, "ok " ++n " - "); if (/^not/) bad++ } { print }
