@@ -123,6 +123,9 @@ uint64_t app_answer(struct app *a, uint64_t sandbox, const char *question, int c
 uint64_t app_interrupt(struct app *a, uint64_t sandbox);
 /* Start the agent again in a live VM (CLI's own resume where it has one). */
 uint64_t app_restart_agent(struct app *a, uint64_t sandbox);
+/* A new task for a pair that has come to its end, in its sandbox and transcript. Of `c` roles,
+ * rounds and prompt count; keys of other providers than before are not there. */
+uint64_t app_pair_in(struct app *a, uint64_t sandbox, const struct app_create *c);
 /* Stop, resume, accept or reject the pair in a sandbox: PAIR_STOP .. PAIR_REJECT. rounds: of
  * a resume, so many more; note: why it is rejected. How a pair stands is in its sandbox's
  * row; it works as long as somebody follows it. */

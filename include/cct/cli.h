@@ -108,11 +108,13 @@ _Static_assert(CLI_FLAG_COUNT <= 64, "a set of flags is one number");
       CLI_BIT(WAIT) | CLI_BIT(NOW) | CLI_BIT(ALL) | CLI_BIT(DRY_RUN),                          \
       "send a message to the agent; --wait prints the answer. To several, or with --all to "   \
       "all of the project: {name} {branch} {project} in it are each one's own")                                 \
-    X(PAIR, cli_pair, "pair", "", "--designer TOOL --checker TOOL --prompt TEXT", 0, 0,        \
+    X(PAIR, cli_pair, "pair", "", "[SANDBOX] --designer TOOL --checker TOOL --prompt TEXT",    \
+      0, 1,                                                                                    \
       CLI_BIT(DESIGNER) | CLI_BIT(CHECKER) | CLI_BIT(DESIGNER_PROMPT) |                        \
           CLI_BIT(CHECKER_PROMPT) | CLI_BIT(ROUNDS) | CLI_BIT(PROMPT) | CLI_BIT(TEMPLATE) |    \
           CLI_BIT(TIMEOUT) | CLI_BIT(NAME) | CLI_BIT(ENV) | CLI_BIT(WAIT) | CLI_BIT(DRY_RUN),  \
-      "two agents take turns in one new sandbox: one works, one checks, until it passes")      \
+      "two agents take turns in one sandbox: one works, one checks, until it passes. In a "     \
+      "new one, or in that of a pair that has come to its end")      \
     X(PAIR_STOP, cli_pair_stop, "pair stop", "", "SANDBOX", 1, 1, CLI_NONE,                    \
       "end its turn and begin no further one")                                                 \
     X(PAIR_RESUME, cli_pair_resume, "pair resume", "", "SANDBOX", 1, 1,                        \

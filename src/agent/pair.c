@@ -85,12 +85,14 @@ static void on_event(void *ctx, const struct agent_event *from)
         agent_dec_emit(p->d, &ev);
 }
 
-/* {"cc_tui":"turn","role":"checker","adapter":"codex","message":ID,"by":"pair","text":...} */
+/* {"cc_tui":"turn","at":MS,"role":"checker","adapter":"codex","message":ID,"by":"pair",
+ * "text":...} */
 static void begin(struct pair_dec *p, const struct cJSON *j)
 {
     const struct agent_adapter *a = agent_adapter_find(json_str(j, "adapter", ""));
     struct agent_event ev = AGENT_EVENT(AGENT_TURN_BEGIN), echo = AGENT_EVENT(AGENT_USER_ECHO);
 
+    agent_dec_set_time(p->d, json_i64(j, "at", 0));
     if (p->child) {
         p->late++;
         p->closing = true;

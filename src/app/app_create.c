@@ -195,17 +195,28 @@ int app_check_create(struct app *a, const struct app_create *c, const char **fie
 
 /* --- create --------------------------------------------------------------------- */
 
-static struct pair *new_pair(const struct app_create *c)
+/* What the project says to all of its agents stands above the role's instructions. */
+static char *instructions(const struct app *a, const char *own, enum pair_role role)
+{
+    const struct project *project = model_project(a->model);
+    const char *all = project && project->prompt && *project->prompt ? project->prompt : NULL;
+
+    if (!own || !*own)
+        own = all ? pair_default_prompt(role) : NULL;
+    return all ? xasprintf("%s\n\n%s", all, own) : xstrdup(own);
+}
+
+static struct pair *new_pair(const struct app *a, const struct app_create *c)
 {
     struct pair *p = xcalloc(1, sizeof(*p));
 
     for (int i = 0; i < PAIR_ROLES; i++) {
         struct pair_side *side = &p->side[i];
-        const char *model = c->pair->side[i].model, *prompt = c->pair->side[i].prompt;
+        const char *model = c->pair->side[i].model;
 
         side->tool = xstrdup(c->pair->side[i].tool);
         side->model = model && *model ? xstrdup(model) : NULL;
-        side->prompt = prompt && *prompt ? xstrdup(prompt) : NULL;
+        side->prompt = instructions(a, c->pair->side[i].prompt, (enum pair_role)i);
         side->cost_usd = (double)NAN;
     }
     p->rounds = c->pair->rounds ? c->pair->rounds : PAIR_ROUNDS;
@@ -220,7 +231,7 @@ static struct cmd_create *create_of(const struct app *a, const struct app_create
     struct cmd_create *q = xcalloc(1, sizeof(*q));
 
     q->tool = xstrdup(c->pair ? "pair" : c->tool);
-    q->pair = c->pair ? new_pair(c) : NULL;
+    q->pair = c->pair ? new_pair(a, c) : NULL;
     q->template_id = xstrdup(c->template_id);
     q->prompt = xstrdup(c->prompt);
     q->command = xstrdup(c->command);
@@ -282,6 +293,24 @@ size_t app_create_copies(struct app *a, const struct app_create *c, bool done_wh
     }
     free(base);
     return n;
+}
+
+uint64_t app_pair_in(struct app *a, uint64_t sandbox, const struct app_create *c)
+{
+    const char *field;
+    struct err e = {0};
+    struct cmd_create *q = NULL;
+    struct cmd *m;
+
+    if (app_check_create(a, c, &field, &e) == 0)
+        q = create_of(a, c, &e);
+    if (!q)
+        return app_refuse(a, &e);
+    m = app_cmd(a, CMD_PAIR);
+    m->sandbox = sandbox;
+    m->n = PAIR_BEGIN;
+    m->create = q;
+    return app_post(a, m);
 }
 
 /* --- tools ---------------------------------------------------------------------- */

@@ -225,16 +225,18 @@ static int take(const struct cli *c, struct texts *t, struct app_pair *p, struct
     return t->task ? 0 : e->code;
 }
 
-static int begun(const struct cli *c, struct cli_app *a, const struct app_create *n)
+static int begun(const struct cli *c, struct cli_app *a, const struct app_create *n,
+                 int64_t before)
 {
     const struct sandbox *s = row_of(a);
     struct err e = {0};
     bool queued = false;
 
-    cli_app_tell_time(a, a->sandbox, n->timeout_s);
+    if (!before)
+        cli_app_tell_time(a, a->sandbox, n->timeout_s);
     if (cli_has(c, CLI_WAIT)) {
         cli_say(c, "the pair works in %s", s && s->sandbox_id ? s->sandbox_id : "its sandbox");
-        return wait_end(a, 0);
+        return wait_end(a, before);
     }
     if (cli_json(c))
         printf("{\"sandboxID\":\"%s\"}\n", s && s->sandbox_id ? s->sandbox_id : "");
@@ -245,6 +247,30 @@ static int begun(const struct cli *c, struct cli_app *a, const struct app_create
     cli_say(c, "the designer has its task; the turns that follow begin while cc-tui follows the "
                "sandbox: the screen, or cc-tui pair wait");
     return CLI_OK;
+}
+
+/* In the sandbox of an earlier one. */
+static int again(const struct cli *c, const struct app_create *n)
+{
+    struct cli_app a;
+    struct err e = {0};
+    int status = CLI_OK;
+    const struct sandbox *s = cli_app_begin(&a, c, c->args[0], &status);
+    int64_t before;
+
+    if (!s)
+        return status;
+    before = s->pair ? s->pair->rev : 0;
+    a.sandbox = s->id;
+    app_follow(a.app, s->id);
+    if (cli_has(c, CLI_DRY_RUN))
+        cli_say(c, "would give the pair in %s a new task", s->sandbox_id ? s->sandbox_id : "it");
+    else if (cli_app_wait(&a, app_pair_in(a.app, s->id, n), &e) != 0)
+        status = cli_app_fail(&a, &e);
+    else
+        status = begun(c, &a, n, before);
+    cli_app_close(&a);
+    return status;
 }
 
 static int create(const struct cli *c, const struct app_create *n)
@@ -266,7 +292,7 @@ static int create(const struct cli *c, const struct app_create *n)
             fprintf(stderr, "cc-tui: the sandbox %s exists\n", a.sandbox_id);
         status = cli_app_fail(&a, &e);
     } else {
-        status = begun(c, &a, n);
+        status = begun(c, &a, n, 0);
     }
     cli_app_close(&a);
     return status;
@@ -283,7 +309,7 @@ int cli_pair(struct cli *c)
 
     if (rc == 0)
         rc = cli_take_env(c, env, &e);
-    status = rc == 0 ? create(c, &n) : cli_fail(&e);
+    status = rc != 0 ? cli_fail(&e) : c->n_args ? again(c, &n) : create(c, &n);
     texts_release(&t);
     cli_free_env(env);
     return status;

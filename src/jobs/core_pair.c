@@ -59,7 +59,20 @@ void core_pair_begin(struct jobs *j, struct pair *p, uint64_t sandbox, struct st
     free(text);
 }
 
-void core_pair_action(struct jobs *j, const struct cmd *c, struct sandbox *row)
+/* The task and the roles come as in a create. */
+static void begin_again(struct jobs *j, struct cmd *c, struct session *s)
+{
+    struct pair *p = c->create ? c->create->pair : NULL;
+
+    if (!p) {
+        core_done_err(j, c->m.req_id, c->sandbox, ERR_INVALID, "a pair wants two roles and a task");
+        return;
+    }
+    c->create->pair = NULL;
+    session_pair_again(s, p, c->m.req_id);
+}
+
+void core_pair_action(struct jobs *j, struct cmd *c, struct sandbox *row)
 {
     struct session *s = row->foreign ? NULL : session_of(j, row->id);
     struct pair_event ev = {.kind = (enum pair_event_kind)c->n,
@@ -67,14 +80,16 @@ void core_pair_action(struct jobs *j, const struct cmd *c, struct sandbox *row)
                             .text = c->text};
     bool up = row->state == SB_RUNNING || (row->state == SB_ERROR && row->vm_up);
     const char *name = row->name ? row->name : row->sandbox_id ? row->sandbox_id : "?";
-    bool works = ev.kind == PAIR_RESUME || ev.kind == PAIR_REJECT;
+    bool works = ev.kind == PAIR_RESUME || ev.kind == PAIR_REJECT || ev.kind == PAIR_BEGIN;
 
     if (!s || !str_eq(row->tool, "pair"))
-        core_done_err(j, c->m.req_id, row->id, ERR_UNSUPPORTED, "\"%s\" has no pair at work: "
-                      "cc-tui pair starts one", name);
+        core_done_err(j, c->m.req_id, row->id, ERR_UNSUPPORTED, "\"%s\" was not made for a pair: "
+                      "cc-tui pair without a sandbox makes one that is", name);
     else if (!up && works)
         core_done_err(j, c->m.req_id, row->id, ERR_CONFLICT, "\"%s\" is %s: its pair cannot work",
                       name, sb_state_name(row->state));
+    else if (ev.kind == PAIR_BEGIN)
+        begin_again(j, c, s);
     else
         session_pair_wish(s, &ev, c->m.req_id);
 }

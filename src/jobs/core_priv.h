@@ -448,7 +448,7 @@ struct kv *core_pair_env(struct jobs *j, const struct pair *p, const struct core
 const char *core_pair_template(struct jobs *j, const struct pair *p); /* both are to be in it */
 /* Store a new pair with its first message. */
 void core_pair_begin(struct jobs *j, struct pair *p, uint64_t sandbox, struct st_to to);
-void core_pair_action(struct jobs *j, const struct cmd *c, struct sandbox *row);
+void core_pair_action(struct jobs *j, struct cmd *c, struct sandbox *row);
 
 /* --- foreign.c ------------------------------------------------------------------- */
 void core_foreign_init(struct jobs *j);

@@ -35,6 +35,12 @@ void session_pair_init(struct session *s)
     look(s);
 }
 
+static void wish_release(struct pair_wish *w)
+{
+    free(w->text);
+    pair_free(w->fresh);
+}
+
 void session_pair_release(struct session *s)
 {
     struct session_pair *sp = s->pair;
@@ -43,7 +49,7 @@ void session_pair_release(struct session *s)
         return;
     session_cancel_timer(s, &sp->timer);
     for (size_t i = 0; i < sp->wishes.n; i++)
-        free(sp->wishes.v[i].text);
+        wish_release(&sp->wishes.v[i]);
     ARR_RELEASE(&sp->wishes);
     for (int i = 0; i < PAIR_ROLES; i++)
         free(sp->sums[i].session);
@@ -53,6 +59,7 @@ void session_pair_release(struct session *s)
     free(sp->answer_id);
     buf_release(&sp->answer);
     free(sp->end.message);
+    free(sp->end.session);
     free(sp->end.text);
     free(sp);
     s->pair = NULL;
@@ -213,13 +220,17 @@ static void end(struct session *s, const struct agent_event *ev)
     int role = pair_role_parse(ev->role);
     bool well = ev->outcome == AGENT_OK || ev->outcome == AGENT_TRUNCATED;
 
+    /* a turn of the pair's waits for the store, this one is of the user's own message */
+    if (sp->busy && pair_is_key(sp->end.message) && !pair_is_key(ev->id))
+        return;
     set(&sp->end.message, ev->id);
     sp->end.outcome = ev->outcome;
     free(sp->end.text);
     sp->end.text = well ? clean_text_dup(buf_str(&sp->answer), sp->answer.len) : failure(s, ev);
     /* a session that failed in its first turn may not be there to go on with */
-    if (role >= 0 && sp->session && ev->outcome != AGENT_FAILED)
-        set(&sp->sums[role].session, sp->session);
+    set(&sp->end.session, role >= 0 && ev->outcome != AGENT_FAILED ? sp->session : NULL);
+    sp->end.role = role;
+    sp->end.stored = s->out.feeding_again;
     session_pair_go(s);
 }
 
@@ -265,15 +276,15 @@ static void add_mark(struct buf *out, const struct message *m, const char *id,
 
     jw_init(&w, &line);
     jw_obj(&w, NULL);
-    jw_str(&w, "cc_tui", "turn");
     jw_str(&w, "role", pair_role_name(role));
     jw_str(&w, "adapter", adapter);
     jw_str(&w, "message", id);
     jw_str(&w, "by", pair_is_key(m->key) ? "pair" : "you");
     jw_str(&w, "text", m->text);
     jw_end(&w);
-    buf_adds(out, "printf '%s\\n' ");
-    session_quote(out, buf_str(&line));
+    /* the time is that of the run's begin, which is not known here */
+    buf_adds(out, "printf '{\"cc_tui\":\"turn\",\"at\":%s000,%s\\n' \"$(date +%s)\" ");
+    session_quote(out, buf_str(&line) + 1);
     buf_addc(out, '\n');
     buf_release(&line);
 }
@@ -349,7 +360,7 @@ static void wish_done(struct session *s, const struct err *e)
     struct pair_wish w = sp->wishes.v[0];
 
     ARR_REMOVE(&sp->wishes, 0);
-    free(w.text);
+    wish_release(&w);
     jobs_done(s->j, w.req_id, e, s->row);
 }
 
@@ -414,16 +425,46 @@ static void on_put(void *ctx, struct st_reply *r)
     session_pair_go(s); /* not got: another instance was faster; from where it stands now */
 }
 
+/* Its agents begin anew; what was used before stays in the figures. */
+static struct pair *again(struct session *s, const struct pair *fresh)
+{
+    struct session_pair *sp = s->pair;
+    struct pair *p = pair_dup(fresh, true);
+
+    p->sandbox = s->row;
+    p->rev = sp->p->rev;
+    rand_id(p->uid, 8);
+    for (int i = 0; i < PAIR_ROLES; i++) {
+        p->side[i].turns = sp->p->side[i].turns;
+        p->side[i].cost_usd = sp->p->side[i].cost_usd;
+        p->side[i].tokens_in = sp->p->side[i].tokens_in;
+        p->side[i].tokens_out = sp->p->side[i].tokens_out;
+    }
+    return p;
+}
+
+static void forget_sessions(struct session_pair *sp)
+{
+    for (int i = 0; i < PAIR_ROLES; i++)
+        set(&sp->sums[i].session, NULL);
+    set(&sp->session, NULL);
+}
+
 /* False: the event changes nothing. */
 static bool step(struct session *s, const struct pair_event *ev, bool wished)
 {
     struct session_pair *sp = s->pair;
-    struct pair *next = pair_dup(sp->p, true);
+    bool begins = ev->kind == PAIR_BEGIN;
+    struct pair *next = begins ? again(s, sp->wishes.v[0].fresh) : pair_dup(sp->p, true);
     struct err e = {0};
     char *text = NULL;
-    int rc = pair_apply(next, ev, &sp->act, &e);
+    int rc = begins && (sp->p->state == PAIR_RUNNING || sp->p->waiting)
+                 ? err_set(&e, ERR_CONFLICT, "the pair in it is at work: stop it first")
+                 : pair_apply(next, ev, &sp->act, &e);
 
     if (rc == 0 && sp->act.changed) {
+        if (begins)
+            forget_sessions(sp);
         take_sums(s, next);
         if (sp->act.send)
             text = pair_message(next);
@@ -436,6 +477,17 @@ static bool step(struct session *s, const struct pair_event *ev, bool wished)
     }
     pair_free(next);
     return sp->busy;
+}
+
+/* The next turn of that role goes on with it; an earlier pair's is not this one's. */
+static void take_session(struct session_pair *sp)
+{
+    bool ours = pair_is_key(sp->end.message) ? pair_turn_of(sp->p, sp->end.message) > 0
+                                             : !sp->end.stored;
+
+    if (sp->end.session && ours)
+        set(&sp->sums[sp->end.role].session, sp->end.session);
+    set(&sp->end.session, NULL);
 }
 
 static bool step_by_end(struct session *s)
@@ -468,6 +520,8 @@ void session_pair_go(struct session *s)
         return;
     if (!sp->p)
         err_set(&e, ERR_CONFLICT, "no pair was started in it");
+    else
+        take_session(sp);
     while (sp->wishes.n && !sp->busy) {
         if (!sp->p)
             wish_done(s, &e);
@@ -480,7 +534,8 @@ void session_pair_go(struct session *s)
     schedule(s);
 }
 
-void session_pair_wish(struct session *s, const struct pair_event *ev, uint64_t req_id)
+static void wish(struct session *s, const struct pair_event *ev, struct pair *take_fresh,
+                 uint64_t req_id)
 {
     struct pair_wish *w;
     struct err e = {0};
@@ -490,15 +545,29 @@ void session_pair_wish(struct session *s, const struct pair_event *ev, uint64_t 
                                             "database"
                                           : "no pair works in it: cc-tui pair starts one");
         jobs_done(s->j, req_id, &e, s->row);
+        pair_free(take_fresh);
         return;
     }
     w = ARR_PUSH(&s->pair->wishes);
+    w->fresh = take_fresh;
     w->ev = *ev;
     w->text = xstrdup(ev->text);
     w->ev.text = w->text;
     w->req_id = req_id;
     session_follow(s);
     session_pair_go(s);
+}
+
+void session_pair_wish(struct session *s, const struct pair_event *ev, uint64_t req_id)
+{
+    wish(s, ev, NULL, req_id);
+}
+
+void session_pair_again(struct session *s, struct pair *take, uint64_t req_id)
+{
+    struct pair_event ev = {.kind = PAIR_BEGIN};
+
+    wish(s, &ev, take, req_id);
 }
 
 /* --- looking --------------------------------------------------------------------- */

@@ -308,7 +308,8 @@ struct provision {
 /* A wish of the user's about a pair that is not carried out yet. */
 struct pair_wish {
     struct pair_event ev;
-    char *text; /* of ev */
+    char *text;         /* of ev */
+    struct pair *fresh; /* PAIR_BEGIN: roles and task of a new one; else NULL */
     uint64_t req_id;
 };
 struct session_pair {
@@ -323,6 +324,9 @@ struct session_pair {
     struct { /* the last one that ended; message NULL: none since we came */
         char *message, *text;
         enum agent_outcome outcome;
+        char *session; /* to go on with; NULL: none, or taken over */
+        int role;
+        bool stored; /* it was read once more: perhaps of an earlier pair */
     } end;
     struct pair_side sums[PAIR_ROLES]; /* tokens and cost; and sessions to go on with */
     struct pair_side now;              /* tokens and cost of the turn at hand */

@@ -32,6 +32,16 @@ const char *pair_default_prompt(enum pair_role r)
 
 /* --- messages ------------------------------------------------------------------- */
 
+/* Without the line breaks that files end with. */
+static void add_trimmed(struct buf *b, const char *text)
+{
+    size_t n = strlen(text);
+
+    while (n && isspace((unsigned char)text[n - 1]))
+        n--;
+    buf_add(b, text, n);
+}
+
 static void add_quoted(struct buf *b, const char *what, const char *text)
 {
     size_t len = text ? strlen(text) : 0, from = 0;
@@ -47,14 +57,15 @@ static void add_quoted(struct buf *b, const char *what, const char *text)
             from++;
         buf_addf(b, "\n[the first %zu bytes are left out]", from);
     }
-    buf_addf(b, "\n%s", text + from);
+    buf_addc(b, '\n');
+    add_trimmed(b, text + from);
 }
 
 static void add_prompt(struct buf *b, const struct pair *p)
 {
     const char *own = p->side[p->role].prompt;
 
-    buf_adds(b, own && *own ? own : pair_default_prompt(p->role));
+    add_trimmed(b, own && *own ? own : pair_default_prompt(p->role));
 }
 
 static void add_designer(struct buf *b, const struct pair *p, bool first)

@@ -30,7 +30,7 @@ check() { # name, command...
     else
         bad=$((bad + 1))
         echo "not ok $n - $name"
-        echo "# status $rc"
+        echo "# status $rc; $(grep -c '^-- this turn' "$T/out") turns, $(grep -c '^> @' "$T/out") messages"
         sed 's/^/# out: /' "$T/out" | head -n 30
         sed 's/^/# err: /' "$T/err" | head -n 12
     fi
@@ -108,6 +108,17 @@ run "$c" --local send cap '@checker are you sure?' --wait
 check "a message to one of them" both 0 'PASS'
 run "$c" --local pair accept cap
 check "what passed cannot be accepted" err 'nothing to accept'
+
+# --- a new task in the same sandbox --------------------------------------------------------
+printf 'again [[turns:second]]\n' > "$T/more.d"
+printf 'again [[turns:pass]]\n' > "$T/more.c"
+run "$c" --local pair cap --designer demo --checker demo --prompt 'one thing more' --wait \
+    --designer-prompt "$T/more.d" --checker-prompt "$T/more.c"
+check "a pair that has ended takes a new task" both 0 '^passed  round 1 of 5'
+logs cap
+check "in the same transcript, its agents begin anew" out '> @checker again'
+check "the earlier turns are there once" turns 9
+check "in the same sandbox" one_vm cap
 
 # --- killed between turns and in one ----------------------------------------------------
 printf 'd [[turns:plain,nap,second]]\n' > "$T/kill.d"
@@ -187,8 +198,9 @@ run "$c" --local new --tool pair
 check "new makes no pair" err 'a pair wants two roles'
 run "$c" --local pair stop nothere
 check "no such sandbox" is 5
-run "$c" --local pair stopp x
-check "a word that is near" err "did you mean 'stop'"
+run "$c" --local new --tool demo --name single
+run "$c" --local pair single --designer demo --checker demo --prompt x
+check "another agent's sandbox" err 'was not made for a pair'
 
 echo "1..$n"
 [ "$bad" -eq 0 ]

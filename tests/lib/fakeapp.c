@@ -222,6 +222,12 @@ uint64_t app_rename(struct app *a, uint64_t sandbox, const char *name)
     return fake_called(a, "rename %d %s", (int)sandbox, name);
 }
 
+uint64_t app_pair_in(struct app *a, uint64_t sandbox, const struct app_create *c)
+{
+    return fake_called(a, "pair in %d %s %s", (int)sandbox, c->pair->side[0].tool,
+                       c->pair->side[1].tool);
+}
+
 uint64_t app_pair_do(struct app *a, uint64_t sandbox, int kind, int rounds, const char *note)
 {
     return fake_called(a, "pair %d %d %d %s", (int)sandbox, kind, rounds, note ? note : "");

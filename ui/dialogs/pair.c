@@ -31,6 +31,7 @@ struct form {
     enum field at, bad; /* bad: what the error is about, F_COUNT = nothing */
     struct inputline lines[F_COUNT]; /* text fields only */
     size_t tool[PAIR_ROLES];
+    uint64_t sandbox; /* of a pair that gets a new task; 0: a new one */
     char error[200];
 };
 
@@ -95,7 +96,10 @@ static bool start(struct ui *ui, struct form *f)
     f->error[0] = 0;
     f->bad = F_COUNT;
     if (to_spec(ui, f, &q, &p, &field, &e) == 0) {
-        app_create(ui->app, &q, true);
+        if (f->sandbox)
+            app_pair_in(ui->app, f->sandbox, &q);
+        else
+            app_create(ui->app, &q, true);
         return true;
     }
     str_copy(f->error, sizeof(f->error), e.text);
@@ -192,7 +196,9 @@ static void form_draw(struct ui *ui, void *state, struct canvas *c, struct rect 
 
     for (int i = 0; i < F_COUNT; i++)
         rows += rows_of((enum field)i);
-    in = box_draw(c, screen, rows + 2, w, "designer and checker", "Alt-s start  Esc cancel");
+    in = box_draw(c, screen, rows + 2, w,
+                  f->sandbox ? "a new task for this pair" : "designer and checker",
+                  "Alt-s start  Esc cancel");
     old = canvas_clip(c, in);
     /* on a low screen the field at hand is kept in view */
     for (int i = 0, sum = 0; i <= (int)f->at; i++) {
@@ -230,7 +236,8 @@ static int submit(struct ui *ui, struct form *f)
 {
     if (!start(ui, f))
         return UI_HANDLED;
-    ui_await_new(ui);
+    if (!f->sandbox)
+        ui_await_new(ui);
     ui_status(ui, 0, "a pair starts");
     return UI_CLOSE;
 }
@@ -299,9 +306,10 @@ static const struct overlay_ops form_ops = {.name = "new pair",
                                             .key = form_key,
                                             .takes_paste = true};
 
-static void open_form(struct ui *ui)
+static void open_form(struct ui *ui, uint64_t sandbox)
 {
     const struct app_tool *t = app_tools(ui->app);
+    const struct sandbox *s = model_sandbox(ui->model, sandbox);
     struct form *f;
 
     if (!t[0].name) {
@@ -310,6 +318,8 @@ static void open_form(struct ui *ui)
     }
     f = xcalloc(1, sizeof(*f));
     f->bad = F_COUNT;
+    f->sandbox = sandbox;
+    f->at = sandbox ? F_TASK : F_NAME;
     for (int i = 0; i < F_COUNT; i++) {
         bool long_one = i == F_TASK || i == F_DESIGNER_PROMPT || i == F_CHECKER_PROMPT;
 
@@ -324,6 +334,10 @@ static void open_form(struct ui *ui)
         if (ui->opts.tool && *ui->opts.tool ? str_eq(t[i].name, ui->opts.tool)
                                             : ui->model->local && t[i].local_only)
             f->tool[0] = f->tool[1] = i;
+    for (int k = 0; s && s->pair && k < PAIR_ROLES; k++)
+        for (size_t i = 0; t[i].name; i++)
+            if (str_eq(t[i].name, s->pair->side[k].tool))
+                f->tool[k] = i;
     ui_overlay_push(ui, &form_ops, f);
 }
 
@@ -360,11 +374,11 @@ static const char *keys_of(const struct pair *p)
         return p->role == PAIR_CHECKER ? "s stop   y accept the work   x reject it"
                                        : "s stop   y accept the work";
     case PAIR_PASSED:
-        return "x reject the work: one more round";
+        return "x reject the work: one more round   n a new task";
     case PAIR_CAPPED:
-        return "r as many rounds again   y accept the work   x one more round";
+        return "r as many rounds again   y accept the work   x one more round   n a new task";
     default:
-        return "r resume   y accept the work   x reject it";
+        return "r resume   y accept the work   x reject it   n a new task";
     }
 }
 
@@ -394,6 +408,7 @@ static void word_draw(struct ui *ui, void *state, struct canvas *c, struct rect 
 static int word_key(struct ui *ui, void *state, key_code k, const char *paste, size_t len)
 {
     const struct word *d = state;
+    const struct sandbox *s = model_sandbox(ui->model, d->sandbox);
     enum pair_event_kind kind = k == 's'   ? PAIR_STOP
                                 : k == 'r' ? PAIR_RESUME
                                 : k == 'y' ? PAIR_ACCEPT
@@ -403,6 +418,10 @@ static int word_key(struct ui *ui, void *state, key_code k, const char *paste, s
 
     if (k == K_ESC || k == 'q' || k == K_ENTER || k == ('C' & 0x1F))
         return UI_CLOSE;
+    if (k == 'n' && s && s->pair && s->pair->state != PAIR_RUNNING) {
+        open_form(ui, d->sandbox);
+        return UI_CLOSE;
+    }
     if (kind == PAIR_REJECT && k != 'x')
         return UI_HANDLED;
     app_pair_do(ui->app, d->sandbox, (int)kind, 0, NULL);
@@ -425,7 +444,7 @@ void overlay_pair(struct ui *ui, uint64_t sandbox)
     struct word *d;
 
     if (!up) {
-        open_form(ui);
+        open_form(ui, 0);
         return;
     }
     d = xcalloc(1, sizeof(*d));

@@ -30,7 +30,8 @@ enum cmd_type {
     CMD_ACTIVE,         /* on */
     CMD_RAW,            /* sandbox, n: offset, on: follow */
     CMD_EVENTS,         /* sandbox, on: follow */
-    CMD_PAIR,           /* sandbox, n: enum pair_event_kind, id: rounds, text: note or NULL */
+    CMD_PAIR,           /* sandbox, n: enum pair_event_kind, id: rounds, text: note or NULL;
+                           PAIR_BEGIN: create */
     CMD_SAY,            /* sandbox, n: level, text */
     CMD_UNLOCK,         /* key: the vault's passphrase */
     CMD_KEY_ADD,        /* text: provider, on: for the project, key */

@@ -68,8 +68,11 @@ void session_interrupt(struct session *s, uint64_t req_id);
  * once, as soon as the agent is known to be in one. */
 void session_hurry(struct session *s, uint64_t id);
 /* The user's word about the pair in it (cct/model/pair.h): PAIR_STOP .. PAIR_REJECT. */
+struct pair;
 struct pair_event;
 void session_pair_wish(struct session *s, const struct pair_event *ev, uint64_t req_id);
+/* A new task, and roles, for the pair in it, which has come to its end. */
+void session_pair_again(struct session *s, struct pair *take, uint64_t req_id);
 /* A new CLI in the same folder, with its own resume where it has one. `env` as in
  * session_start: the dead one took its keys along. */
 void session_restart(struct session *s, const struct kv *env, uint64_t req_id);
