@@ -3,6 +3,7 @@
 
 #include <cct/agent.h>
 #include <cct/agent/decode.h>
+#include <cct/model/pair.h>
 #include <cct/model/transcribe.h>
 #include <cct/util/clock.h>
 #include <cct/util/str.h>
@@ -10,6 +11,7 @@
 #include <cct/util/utf8.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +53,24 @@ static void add_meta(struct sandbox *r, char *pair)
     memset(&r->meta[n + 1], 0, sizeof(*r->meta));
 }
 
+/* STATE,ROLE,ROUND,ROUNDS of claude and codex */
+static struct pair *pair_of(const char *v)
+{
+    struct pair *p = xcalloc(1, sizeof(*p));
+    char state[16] = "", role[16] = "";
+    sscanf(v, "%15[a-z],%15[a-z],%d,%d", state, role, &p->round, &p->rounds);
+    p->state = (enum pair_state)pair_state_parse(state);
+    p->role = (enum pair_role)pair_role_parse(role);
+    p->side[PAIR_DESIGNER] = (struct pair_side){.tool = xstrdup("claude"), .cost_usd = 0.0145,
+                                                .tokens_in = 4844, .tokens_out = 67, .turns = 3};
+    p->side[PAIR_CHECKER] = (struct pair_side){.tool = xstrdup("codex"),
+                                               .model = xstrdup("gpt-6.2-sol"), .cost_usd = NAN,
+                                               .turns = 1};
+    if (p->state == PAIR_FAILED)
+        p->reason = xstrdup("the checker (codex): 401 bad key; check the provider's key");
+    return p;
+}
+
 static void row_number(struct script *s, struct sandbox *r, const char *key, const char *v)
 {
     if (!strcmp(key, "left") && *v == '-')
@@ -65,6 +85,8 @@ static void row_number(struct script *s, struct sandbox *r, const char *key, con
         r->cost_usd = strtod(v, NULL);
     else if (!strcmp(key, "since"))
         r->agent_since = s->now - strtoll(v, NULL, 10) * 1000;
+    else if (!strcmp(key, "pair"))
+        r->pair = pair_of(v);
     else if (!strcmp(key, "step"))
         r->step = (enum sb_step)strtoll(v, NULL, 10);
     else if (!strcmp(key, "gone"))

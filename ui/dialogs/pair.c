@@ -109,9 +109,22 @@ static bool start(struct ui *ui, struct form *f)
     return false;
 }
 
-static int rows_of(enum field f)
+/* A sandbox that is there has these already. */
+static bool is_hidden(const struct form *f, enum field id)
 {
-    return f == F_TASK ? TASK_ROWS : 1;
+    return f->sandbox && (id == F_NAME || id == F_TEMPLATE || id == F_TIMEOUT);
+}
+
+static int rows_of(const struct form *f, enum field id)
+{
+    return is_hidden(f, id) ? 0 : id == F_TASK ? TASK_ROWS : 1;
+}
+
+static void go(struct form *f, int step)
+{
+    do
+        f->at = (enum field)(((int)f->at + step + F_COUNT) % F_COUNT);
+    while (is_hidden(f, f->at));
 }
 
 static const char *hint_of(enum field f)
@@ -179,7 +192,7 @@ static void draw_field(struct ui *ui, struct form *f, enum field id, struct canv
     } else {
         if (id == F_ROUNDS || id == F_TIMEOUT)
             w = id == F_ROUNDS ? ROUNDS_CELLS : TIMEOUT_CELLS;
-        inputline_draw(&f->lines[id], c, (struct rect){y, x, rows_of(id), w},
+        inputline_draw(&f->lines[id], c, (struct rect){y, x, rows_of(f, id), w},
                        f->bad == id ? ROLE_FIELD_BAD : ROLE_FIELD, here);
         if (!f->lines[id].text.len)
             canvas_text(c, y, x, w, ROLE_HINT, hint_of(id));
@@ -195,22 +208,22 @@ static void form_draw(struct ui *ui, void *state, struct canvas *c, struct rect 
     (void)now;
 
     for (int i = 0; i < F_COUNT; i++)
-        rows += rows_of((enum field)i);
+        rows += rows_of(f, (enum field)i);
     in = box_draw(c, screen, rows + 2, w,
                   f->sandbox ? "a new task for this pair" : "designer and checker",
                   "Alt-s start  Esc cancel");
     old = canvas_clip(c, in);
     /* on a low screen the field at hand is kept in view */
     for (int i = 0, sum = 0; i <= (int)f->at; i++) {
-        sum += rows_of((enum field)i);
+        sum += rows_of(f, (enum field)i);
         if (sum > in.h - 2)
             skip = sum - (in.h - 2);
     }
     y = in.y - skip;
     for (int i = 0; i < F_COUNT; i++) {
-        if (y >= in.y && y + rows_of((enum field)i) <= in.y + in.h - 2)
+        if (rows_of(f, (enum field)i) && y >= in.y && y + rows_of(f, (enum field)i) <= in.y + in.h - 2)
             draw_field(ui, f, (enum field)i, c, y, in);
-        y += rows_of((enum field)i);
+        y += rows_of(f, (enum field)i);
     }
     y = in.y + in.h - 2;
     if (*f->error)
@@ -250,10 +263,10 @@ static int form_action(struct ui *ui, void *state, enum action a)
     case ACT_FIELD_NEXT:
         if (f->at == F_START)
             return submit(ui, f);
-        f->at = (enum field)(f->at + 1);
+        go(f, 1);
         return UI_HANDLED;
     case ACT_FIELD_PREV:
-        f->at = f->at ? (enum field)(f->at - 1) : F_START;
+        go(f, -1);
         return UI_HANDLED;
     case ACT_SUBMIT:
         return submit(ui, f);
