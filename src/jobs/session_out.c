@@ -361,10 +361,8 @@ static void place_exit(struct session *s, struct agent_event *ev)
     ev->index = run_index(s->out.exit_run) + RUN_ENDS + s->out.exit_n++;
 }
 
-void session_out_event(void *ctx, const struct agent_event *from)
+static void take_event(struct session *s, struct agent_event ev)
 {
-    struct session *s = ctx;
-    struct agent_event ev = *from;
     bool noise;
     const char *key;
 
@@ -400,6 +398,21 @@ void session_out_event(void *ctx, const struct agent_event *from)
     session_pair_cost(s, &ev);
     session_relay_turn(s, &ev);
     session_ask_settle(s);
+}
+
+/* Errors quote what providers answered, and that may hold a key of ours. */
+void session_out_event(void *ctx, const struct agent_event *from)
+{
+    struct agent_event ev = *from;
+    bool error = ev.kind == AGENT_NOTICE || ev.kind == AGENT_TURN_END || ev.kind == AGENT_EXIT;
+    char *text = error ? xstrdup(ev.text) : NULL;
+
+    if (text) {
+        log_redact(text, strlen(text));
+        ev.text = text;
+    }
+    take_event(ctx, ev);
+    free(text);
 }
 
 void session_out_note(struct session *s, const struct agent_event *ev)

@@ -1,8 +1,9 @@
-/* The sums of a session: the same after a stop anywhere, over several processes, runs of
+/* What a session makes of its agent's events. Its sums: the same after a stop anywhere, over several processes, runs of
  * the folder and readers, whether the agent counts what is new or all so far. */
 #include "../../src/jobs/session_priv.h"
 #include "../lib/jobsbed.h"
 
+#include <cct/util/log.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <math.h>
@@ -288,6 +289,36 @@ static void an_end_in_between(void **state)
     jobsbed_free(w.b);
 }
 
+/* --- errors that quote a key ------------------------------------------------------------- */
+
+static void do_last_line(void *ctx)
+{
+    struct work *w = ctx;
+    const char *line = session_of(&w->b->j, w->row)->out.last_line;
+
+    w->text = xstrdup(line ? line : "");
+}
+
+static void no_key_in_errors(void **state)
+{
+    static const char key[] = "zq81-made-up-value-of-a-key";
+    struct work w = bed("codex");
+    char *line = xasprintf(THREAD("t1") "{\"type\":\"turn.failed\",\"error\":{\"message\":"
+                                        "\"the key %s is wrong\"}}\n",
+                           key);
+    (void)state;
+
+    log_redact_value(key, strlen(key));
+    open_run(&w, 1);
+    feed(&w, line, 1);
+    jobsbed_run(w.b, do_last_line, &w);
+    assert_non_null(strstr(w.text, "is wrong"));
+    assert_null(strstr(w.text, "made-up"));
+    free((char *)w.text);
+    jobsbed_free(w.b);
+    free(line);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -295,6 +326,7 @@ int main(void)
         cmocka_unit_test(another_reader),
         cmocka_unit_test(cost_of_a_process),
         cmocka_unit_test(an_end_in_between),
+        cmocka_unit_test(no_key_in_errors),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);
