@@ -17,7 +17,8 @@ void app_keys_at(struct app *a)
                              .api = a->api,
                              .project = a->model->project,
                              .lost = a->lost,
-                             .locked = a->model->vault_locked,
+                             /* one that is being opened is waited for */
+                             .locked = a->model->vault_opening ? NULL : a->model->vault_locked,
                              .by_folder = a->model->projects ? a->model->project_by_folder
                                                               : a->project_folder != NULL};
 }

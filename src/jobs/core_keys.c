@@ -36,7 +36,7 @@ struct keys_at core_keys_at(const struct jobs *j)
                             .api = k ? k->api : NULL,
                             .project = jobs_project(j),
                             .lost = k ? k->lost : NULL,
-                            .locked = k && k->locked.code ? k->locked.text : NULL,
+                            .locked = k && k->locked.code && !k->opening ? k->locked.text : NULL,
                             .by_folder = core_project_folder(j) != NULL};
 }
 

@@ -82,6 +82,7 @@ no_core() {
     for p in "$@"; do grep -Eq '^Max core file size +0 +0 ' "/proc/$p/limits" || return 1; done
 }
 said() { grep -q "$1" "$T/all/out"; }
+said_err() { grep -q "$1" "$T/all/err"; }
 
 cat > "$T/all/c/tools.conf" <<'END'
 [tool guarded]
@@ -94,11 +95,19 @@ chmod 600 "$T/all/c/tools.conf"
 
 check "the search finds what it looks for" grep -raFlf "$T/mark" "$T"
 run --local --set log.level=debug ls
+printf 'var-%s-var\n' "$mark" | "$c" projects secret default TOKEN >> "$T/all/out" 2>> "$T/all/err"
+check "a secret variable of the project" said_err sealed
+printf 'ghp_%s0123456789\n' "$mark" | "$c" keys add github >> "$T/all/out" 2>> "$T/all/err"
+check "a key of GitHub" said_err 'stored github'
+check "both are sealed" none "$T/all/d" "$T/all/c" "$T/all/s"
 run --local new --tool guarded --name guarded
 check "a sandbox whose tool needs a key" "$c" --local ls -q
 run --local send guarded 'echo length=${#ANTHROPIC_API_KEY}' --wait
 check "the key is in the agent's environment" said "length=$((${#mark} + 11))"
 run --local send guarded 'printf %s "$ANTHROPIC_API_KEY" | grep -rlFf - ~ /tmp /var 2> /dev/null | wc -l | sed s/^/files=/' --wait
+run --local send guarded 'echo token=${#TOKEN} github=${#GITHUB_TOKEN}${#GH_TOKEN}' --wait
+check "the variable is in the agent's environment, GitHub's key is not" \
+    said "token=$((${#mark} + 8)) github=00"
 check "and in no file of the sandbox" said "files= *0"
 
 # --- the screen --------------------------------------------------------------------------
