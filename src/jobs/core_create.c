@@ -440,6 +440,7 @@ static void new_row(struct jobs *j, struct create *c)
     row->project = xstrdup(jobs_project(j));
     row->account = xstrdup(j->priv->place);
     row->template_id = xstrdup(c->q->template_id);
+    core_row_set(&row->branch, c->q->repo && *c->q->repo ? c->q->branch : NULL);
     row->state = SB_CREATING;
     row->agent = AG_STARTING;
     row->pending = true;

@@ -10,8 +10,7 @@ static const char *const words[WORD_COUNT] = {"{name}", "{branch}", "{project}"}
 
 static const char *value_of(const struct sandbox *s, enum word w)
 {
-    const char *v = w == WORD_NAME ? s->name : w == WORD_PROJECT ? s->project
-                                                                 : kv_get(s->meta, "branch");
+    const char *v = w == WORD_NAME ? s->name : w == WORD_PROJECT ? s->project : s->branch;
     return v && *v ? v : NULL;
 }
 

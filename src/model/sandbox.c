@@ -114,7 +114,7 @@ void kv_free(struct kv *kv)
 
 /* Every string member once, so that copy and release cannot drift apart. */
 #define SANDBOX_STRINGS(X)                                                                     \
-    X(sandbox_id) X(session) X(name) X(tool) X(project) X(template_id) X(alias) X(mark)        \
+    X(sandbox_id) X(session) X(name) X(tool) X(project) X(template_id) X(alias) X(branch) X(mark)        \
         X(reason) X(last_line) X(account) X(odd) X(step_text)
 
 void sandbox_release(struct sandbox *s)

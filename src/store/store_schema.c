@@ -91,6 +91,8 @@ static const char keys[] =
 static const char urgent[] =
     "ALTER TABLE sandboxMessages ADD COLUMN urgent INTEGER NOT NULL DEFAULT 0;";
 
+static const char branch[] = "ALTER TABLE sandboxes ADD COLUMN branch TEXT;";
+
 /* What was said, and where; the queue: places of events that are not in the index yet, idx
  * -1: a whole run. `place` is the sandbox as a word. */
 static const char search[] =
@@ -156,7 +158,7 @@ static const char pairs[] =
 
 /* A step has a part for each topic. */
 static const char *const steps[STORE_SCHEMA][STORE_STEP_PARTS + 1] = {
-    {first}, {keys}, {urgent, search, projects, answers, pairs}};
+    {first}, {keys}, {urgent, branch, search, projects, answers, pairs}};
 
 const char *const *store_step(int64_t version)
 {

@@ -76,6 +76,7 @@ static void test_sandbox_fields(void **state)
                          .project = LIT("p'; DROP TABLE sandboxes; --"),
                          .template_id = LIT("t"),
                          .alias = LIT("al"),
+                         .branch = LIT("agent/x"),
                          .mark = LIT("m1"),
                          .state = SB_ERROR,
                          .gone = GONE_EARLY,
@@ -117,7 +118,7 @@ static void test_sandbox_fields(void **state)
 #define SAME_TEXT(f) assert_string_equal(o->f, in.f)
 #define SAME(f) assert_true(o->f == in.f)
     SAME_TEXT(sandbox_id), SAME_TEXT(session), SAME_TEXT(name), SAME_TEXT(tool);
-    SAME_TEXT(project), SAME_TEXT(template_id), SAME_TEXT(alias), SAME_TEXT(mark);
+    SAME_TEXT(project), SAME_TEXT(template_id), SAME_TEXT(alias), SAME_TEXT(mark), SAME_TEXT(branch);
     SAME_TEXT(reason), SAME_TEXT(last_line);
     SAME(state), SAME(gone), SAME(agent), SAME(foreign), SAME(vm_up), SAME(unlisted);
     SAME(not_isolated), SAME(protect), SAME(pending), SAME(started_at), SAME(end_at);

@@ -175,8 +175,8 @@ static void test_broadcast(void **state)
 
 static void filled(const char *text, const char *want)
 {
-    struct kv meta[] = {{(char *)"branch", (char *)"agent/x"}, {NULL, NULL}};
-    struct sandbox box = {.name = (char *)"one", .project = (char *)"web", .meta = meta};
+    struct sandbox box = {.name = (char *)"one", .project = (char *)"web",
+                          .branch = (char *)"agent/x"};
     struct err e = {0};
     char *got = message_fill(text, &box, &e);
     assert_string_equal(got ? got : e.text, want);

@@ -111,6 +111,8 @@ void details_text(struct ui *ui, const struct sandbox *s, struct buf *b, int64_t
         s->alias && s->template_id ? " (" : "", s->alias && s->template_id ? s->template_id : "",
         s->alias && s->template_id ? ")" : "");
     add(b, "project", "%s", s->project ? s->project : "-");
+    if (s->branch && *s->branch)
+        add(b, "branch", "%s", s->branch);
     if (s->pair)
         pair_text(s->pair, b);
     if (isnan(s->cost_usd))

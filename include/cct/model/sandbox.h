@@ -54,6 +54,7 @@ struct sandbox {
     char *session;       /* our session name, or NULL (foreign) */
     char *name, *tool, *project;
     char *template_id, *alias;
+    char *branch;        /* of its repository, as chosen at its creation, or NULL */
     char *account;       /* where it lives: "local", or the API's host */
     char *mark;          /* metadata mark of the create, to find a lost answer */
     enum sb_state state;
