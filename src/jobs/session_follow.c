@@ -367,6 +367,7 @@ void session_leave(struct session *s)
     int tail_pid = s->fo.tail_pid, runs_pid = s->fo.runs_pid;
 
     close_calls(s);
+    session_relay_leave(s);
     session_out_row_now(s);
     s->out.caught_up = false;
     s->fo.state = FO_STOPPED;

@@ -221,6 +221,7 @@ struct relay {
     int attempt, checks;
     bool turn_seen; /* a turn began after it was published */
     bool moving;    /* it may be in the inbox */
+    bool leaving;   /* we stop when the Move is answered */
     bool again;     /* asked for while the store is asked for a message */
     uint64_t timer, call;
     bool interrupting;
@@ -513,6 +514,7 @@ void session_price(struct session *s, struct agent_event *ev); /* each event bef
 void session_relay_release(struct session *s);
 void session_relay_delivered(struct session *s, uint64_t id);
 void session_relay_stop(struct session *s, bool gone, const char *why);
+void session_relay_leave(struct session *s); /* we stop soon */
 void session_relay_ended(struct session *s); /* the CLI is gone */
 void session_relay_turn(struct session *s, const struct agent_event *ev);
 

@@ -68,6 +68,22 @@ static void let_go(struct session *s)
         store_message_unclaim(s->j->o.store, s->row, s->j->o.owner);
 }
 
+/* Nothing is handed over any more; a Move on its way is waited for, so that the message is
+ * known to be sent. */
+void session_relay_leave(struct session *s)
+{
+    struct relay *re = &s->re;
+
+    if (re->step == RE_PUBLISH && re->moving && re->call) {
+        re->leaving = true;
+        s->j->goodbyes++;
+        return;
+    }
+    let_go(s);
+    if (re->step == RE_CLAIM || re->step == RE_PUBLISH)
+        free_slot(s);
+}
+
 static void try_again(void *ctx)
 {
     struct session *s = ctx;
@@ -145,6 +161,9 @@ static void on_moved(void *ctx, const struct envd_result *r)
     struct relay *re = &s->re;
 
     re->call = 0;
+    if (re->leaving)
+        s->j->goodbyes--;
+    re->leaving = false;
     if (r->err.code) {
         trouble(s, &r->err);
         return;

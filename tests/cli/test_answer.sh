@@ -1,0 +1,139 @@
+#!/bin/sh
+# What agents ask, answered by commands: the real program, the real local provider, the demo
+# agent. Also two commands at once, and commands that are killed. TAP.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+B=${B:-build/debug}
+c=$B/cc-tui
+n=0
+bad=0
+if [ ! -x "$c" ] || ! "$B/cc-tui-local" probe > /dev/null 2>&1; then
+    echo "ok 1 - answers # SKIP no namespaces here"
+    echo 1..1
+    exit 0
+fi
+c=$(realpath "$c")
+T=$(mktemp -d /tmp/test-answer.XXXXXX)
+export HOME="$T/home" CC_TUI_CONFIG_DIR="$T/c" CC_TUI_DATA_DIR="$T/d" CC_TUI_STATE_DIR="$T/s"
+export CC_TUI_RUNTIME_DIR="$T/r" LC_ALL=C.UTF-8 TERM=xterm
+mkdir -p "$HOME" "$T/c"
+chmod 700 "$T/c"
+unset E2B_API_KEY E2B_API_URL E2B_DOMAIN E2B_SANDBOX_URL NO_COLOR CLICOLOR_FORCE
+trap '"$c" local stop --yes >/dev/null 2>&1; rm -rf "$T"' EXIT
+trap 'exit 1' INT TERM
+
+check() { # name, command...
+    name=$1; shift
+    n=$((n + 1))
+    if "$@"; then
+        echo "ok $n - $name"
+    else
+        bad=$((bad + 1))
+        echo "not ok $n - $name"
+        echo "# status $rc"
+        sed 's/^/# out: /' "$T/out" | head -n 30
+        sed 's/^/# err: /' "$T/err" | head -n 12
+    fi
+}
+run() { # arguments of cc-tui
+    timeout 60 "$c" --local "$@" > "$T/out" 2> "$T/err" < /dev/null
+    rc=$?
+}
+is() { [ "$rc" -eq "$1" ]; }
+out() { grep -qF -e "$1" "$T/out"; }
+err() { grep -qF -e "$1" "$T/err"; }
+both() { is "$1" && err "$2"; }
+asks() { # until the agent asks; its name, a word of the question
+    tries=60
+    while [ $tries -gt 0 ]; do
+        run answer "$1"
+        is 0 && out "$2" && return
+        tries=$((tries - 1))
+    done
+    false
+}
+idle() { # until nothing is asked
+    tries=60
+    while [ $tries -gt 0 ]; do
+        run answer "$1" --json
+        [ "$(cat "$T/out")" = '[]' ] && return
+        tries=$((tries - 1))
+    done
+    false
+}
+
+# --- whether it asks ---------------------------------------------------------------
+run new --tool demo --ask perhaps
+check "asking is yes or no" both 2 "yes or no"
+run new --tool shell --ask yes
+check "a tool that cannot ask" both 2 "cannot ask"
+run new --tool demo --name free
+run send free --wait 'run echo I-am-free'
+check "by default none asks" is 0
+run answer
+check "nobody asks anything" both 0 "no agent asks you anything"
+run answer free 1
+check "who asks nothing is not answered" both 5 "asks you nothing"
+printf '[tool demo]\nask = yes\n' > "$T/c/tools.conf"
+run new --tool demo --name box
+check "the tool's policy" is 0
+run new --tool demo --ask no --name quiet
+run send quiet --wait 'run echo still-free'
+check "the word of who makes it stands above the policy" is 0
+
+# --- answers -----------------------------------------------------------------------
+run send box 'run echo first-$((1 + 1))'
+check "the agent asks" asks box 'run `echo first'
+check "with its choices" out '  3) no'
+run answer --json
+check "as data" grep -q '"name":"box".*"choices":\["yes","yes, and do not ask again for Bash","no"\],"words":true' "$T/out"
+run answer box --question nonesuch 1
+check "a question that is not open" both 5 "is not open"
+run answer box yes
+check "by the label" both 0 "answered: yes"
+check "the question is closed" idle box
+run logs box
+check "and what it asked for was done" out first-2
+check "the log says how it ended" out '  answered: yes'
+
+# --- two at once -------------------------------------------------------------------
+run send box 'run echo x >>count'
+asks box count
+timeout 60 "$c" --local answer box 1 > "$T/one" 2>&1 & one=$!
+timeout 60 "$c" --local answer box 1 > "$T/two" 2>&1 & two=$!
+wait $one; first=$?
+wait $two; second=$?
+rc=$first$second
+check "of two answers one counts" eval '[ "$first" -eq 0 ] || [ "$second" -eq 0 ]'
+check "the other is told so, if it was not first" \
+    eval '[ "$first$second" = 00 ] || grep -qE "already|faster|not open|asks you nothing" "$T/one" "$T/two"'
+check "it was closed once" idle box
+
+# --- killed in between ---------------------------------------------------------------
+run send box 'run echo x >>count'
+asks box count
+"$c" --local answer box 1 > /dev/null 2>&1 & pid=$!
+sleep 0.2 # anywhere in between: what must hold holds whenever it dies
+kill -9 $pid 2> /dev/null
+wait $pid 2> /dev/null
+run answer box 1 # it was not given, or it was
+idle box
+run send box 'run wc -l <count'
+asks box wc
+run answer box 1
+idle box
+run logs box
+check "each command ran once, whoever was killed" grep -qx 2 "$T/out"
+
+# --- who waits is told ---------------------------------------------------------------
+timeout 60 "$c" --local send box --wait 'run echo done-$((4 + 4))' > "$T/waited" 2> "$T/told" &
+waiter=$!
+asks box done
+run answer box 1
+wait $waiter
+rc=$?
+check "send --wait goes on after the answer" is 0
+check "and said that it was asked" grep -qF 'box asks you: run `echo done-' "$T/told"
+
+echo "1..$n"
+[ "$bad" -eq 0 ]
