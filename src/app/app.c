@@ -210,8 +210,10 @@ static void show(struct app *a, struct msg *ev)
     if (a->observe)
         a->observe(a->observe_ctx, ev);
     model_apply(a->model, ev);
-    if (ev->type == EV_PROJECTS || ev->type == EV_VAULT)
+    if (ev->type == EV_PROJECTS || ev->type == EV_VAULT) {
         app_keys_at(a);
+        app_prepare_keys_changed(a);
+    }
 }
 
 /* Rows of another place have their own time to be seen. */

@@ -157,9 +157,18 @@ static const struct key_asked *ask_key(struct app *a, unsigned bits)
     return k;
 }
 
+/* A question without an answer yet is kept, about nothing: its answer is nobody else's. */
 void app_prepare_keys_changed(struct app *a)
 {
-    ARR_CLEAR(&a->prepared.keys);
+    struct prepared *p = &a->prepared;
+    size_t keep = 0;
+
+    for (size_t i = 0; i < p->keys.n; i++)
+        if (p->keys.v[i].req) {
+            p->keys.v[i].bits = 0;
+            p->keys.v[keep++] = p->keys.v[i];
+        }
+    p->keys.n = keep;
 }
 
 /* What the order of keys says, then what opening it said. */
@@ -291,6 +300,8 @@ bool app_prepare_take(struct app *a, const struct msg *m)
         if (p->keys.v[i].req == m->req_id) {
             p->keys.v[i].req = 0;
             p->keys.v[i].err = d->err;
+            if (!p->keys.v[i].bits)
+                ARR_REMOVE(&p->keys, i);
             return true;
         }
     return false;
