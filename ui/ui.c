@@ -503,7 +503,7 @@ bool ui_update(struct ui *ui)
         p->seen_rev = ui->model->rev;
         changed |= !p->ops->update || p->ops->update(ui, p->state);
     }
-    if (ui->seen_vault != ui->model->vault_rev) {
+    if (ui->seen_vault != ui->model->vault_rev && !ui->n_overlays) { /* not over a question */
         ui->seen_vault = ui->model->vault_rev;
         if (ui->model->vault_locked && ui->model->vault_passphrase && !ui->model->vault_opening)
             overlay_unlock(ui);

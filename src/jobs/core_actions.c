@@ -191,7 +191,8 @@ static void do_agent(struct jobs *j, struct cmd *c, struct sandbox *row)
         core_done_err(j, c->m.req_id, row->id, ERR_NOTFOUND, "the tool \"%s\" is not known here",
                       row->tool ? row->tool : "?");
     } else {
-        const struct core_env_q q = {.t = t, .project = row->project, .restart = true};
+        const struct core_env_q q = {.t = t, .project = row->project, .restart = true,
+                                     .own_names = kv_get(row->meta, "cc-tui-own")};
         env = row->pair ? core_pair_env(j, row->pair, &q, &missing, &e)
                         : core_keys_env(j, &q, &missing, &e);
         if (!env) {

@@ -25,6 +25,7 @@ struct create {
     enum sb_step step;   /* at which it stands, or failed */
     struct kv *vm_env;   /* of the sandbox: the project's variables, the user's; no key */
     struct kv *env;      /* of the agent: keys, too */
+    char *own_names;     /* core_env_own_names() */
     struct core_repo_key repo_key;
     bool lost;           /* posted, but no answer */
     bool killing, deleting;
@@ -70,6 +71,7 @@ static void create_free(struct create *c)
 {
     cmd_create_free(c->q);
     keys_env_free(c->vm_env);
+    free(c->own_names);
     keys_env_free(c->env);
     core_repo_key_release(&c->repo_key);
     free(c->mark);
@@ -333,7 +335,7 @@ static void add_meta(struct kv *meta, size_t *n, const char *k, const char *v)
 static void send_create(struct create *c, const struct sandbox *row)
 {
     char *plain = project_meta_plain(row->project), *exact = project_meta_exact(row->project);
-    struct kv meta[9] = {{NULL, NULL}};
+    struct kv meta[10] = {{NULL, NULL}};
     struct e2b_create q = {.template_id = c->q->template_id,
                            .timeout_s = c->q->timeout_s,
                            .auto_pause = c->q->pause_at_end,
@@ -349,6 +351,7 @@ static void send_create(struct create *c, const struct sandbox *row)
     add_meta(meta, &n, "cc-tui-project", plain);
     add_meta(meta, &n, "cc-tui-project-id", core_project_id_of(c->j, row->project));
     add_meta(meta, &n, "cc-tui-project-name", exact);
+    add_meta(meta, &n, "cc-tui-own", c->own_names);
     c->client = c->j->e2b;
     c->call = e2b_create(c->client, &q, on_created, c);
     free(plain);
@@ -468,6 +471,7 @@ static struct create *with_env(struct jobs *j, struct cmd *cmd, const struct too
     c->env = cmd->create->pair ? core_pair_env(j, cmd->create->pair, &q, &missing, &e)
                                : core_keys_env(j, &q, &missing, &e);
     c->vm_env = core_env_join(vars, cmd->create->env);
+    c->own_names = core_env_own_names(cmd->create->env, core_project(j, project));
     keys_env_free(vars);
     free(missing);
     if (c->env && core_keys_repo(j, cmd->create->repo, cmd->create->env, &c->repo_key, &e) == 0)

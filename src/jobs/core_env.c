@@ -4,6 +4,7 @@
 
 #include <cct/config/tools.h>
 #include <cct/keys.h>
+#include <cct/util/buf.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <stdlib.h>
@@ -67,6 +68,65 @@ struct kv *core_env_join(const struct kv *below, const struct kv *above)
     return env;
 }
 
+static bool is_secret(const struct project *p, const char *name)
+{
+    for (size_t i = 0; p && i < p->n_vars; i++)
+        if (p->vars[i].secret && str_eq(p->vars[i].name, name))
+            return true;
+    return false;
+}
+
+/* A name has no -, so that is what stands between them. */
+char *core_env_own_names(const struct kv *own, const struct project *p)
+{
+    struct buf b = BUF_INIT;
+
+    for (; own && own->k; own++)
+        if (keys_variable_of(own->k) || is_secret(p, own->k))
+            buf_addf(&b, "%s%s", b.len ? "-" : "", own->k);
+    return b.len ? buf_detach(&b, NULL) : NULL;
+}
+
+static bool in_names(const char *names, const char *k)
+{
+    size_t n = strlen(k);
+
+    for (const char *p = names; p; p = strchr(p, '-')) {
+        p += *p == '-';
+        if (strncmp(p, k, n) == 0 && (p[n] == '-' || !p[n]))
+            return true;
+    }
+    return false;
+}
+
+/* What the sandbox has of the user's own word is not given to its agent from here. */
+static void drop(struct kv *env, const char *names)
+{
+    size_t keep = 0;
+
+    for (size_t i = 0; env && env[i].k; i++) {
+        struct kv v = env[i];
+
+        env[i] = (struct kv){NULL, NULL};
+        if (!in_names(names, v.k)) {
+            env[keep++] = v;
+            continue;
+        }
+        secret_wipe(v.v, strlen(v.v));
+        free(v.k);
+        free(v.v);
+    }
+}
+
+static bool given_before(const char *names, unsigned bits)
+{
+    for (unsigned bit = 1; bit <= TOOL_GITHUB; bit <<= 1)
+        for (size_t i = 0; (bits & bit) && tool_provider_env(bit, i); i++)
+            if (in_names(names, tool_provider_env(bit, i)))
+                return true;
+    return false;
+}
+
 struct kv *core_tool_env(const struct keys_at *at, const struct secret *data_key,
                          const struct core_env_q *q, const struct kv *vars,
                          char **missing, struct err *e)
@@ -86,7 +146,7 @@ struct kv *core_tool_env(const struct keys_at *at, const struct secret *data_key
             needs[n_needs++] = tool_provider_name(bit);
     keys_provider_source(at, needs, missing);
     /* what the user gives with the sandbox stands above every level */
-    if (n_needs && !given_by(q->own, bits) && add_keys(at, data_key, needs, &env, &n, e) != 0) {
+    if (n_needs && !given_by(q->own, bits) && !given_before(q->own_names, bits) && add_keys(at, data_key, needs, &env, &n, e) != 0) {
         keys_env_free(env);
         free(*missing);
         *missing = NULL;
@@ -94,5 +154,6 @@ struct kv *core_tool_env(const struct keys_at *at, const struct secret *data_key
     }
     put_all(&env, &n, vars);
     put_all(&env, &n, q->own);
+    drop(env, q->own_names);
     return env;
 }

@@ -189,6 +189,7 @@ struct core_env_q {
     const char *project;  /* the sandbox's */
     bool restart;
     const struct kv *own; /* given with the sandbox */
+    const char *own_names; /* of a restart: core_env_own_names() of then, or NULL */
 };
 /* Environment of an agent, see core_tool_env(). */
 struct kv *core_keys_env(struct jobs *j, const struct core_env_q *q, char **missing,
@@ -304,6 +305,9 @@ void core_times_release(struct jobs *j);
  * variables, the user's. *missing: the
  * providers none of which has a key, or NULL. NULL with *e when there is a key that cannot
  * be used. */
+/* Which of the variables that are given with a sandbox stand above a key or a secret variable
+ * of the project: in one text, as metadata holds it, or NULL. */
+char *core_env_own_names(const struct kv *own, const struct project *p);
 struct kv *core_env_join(const struct kv *below, const struct kv *above);
 struct kv *core_tool_env(const struct keys_at *at, const struct secret *data_key,
                          const struct core_env_q *q, const struct kv *vars,

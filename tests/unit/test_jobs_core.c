@@ -227,8 +227,25 @@ static void test_env(void **state)
     assert_string_equal(value(env, "MINE"), "x");
     assert_string_equal(value(env, "ALL"), "a");
     keys_env_free(env);
-    keys_take_env();
+    /* at a restart the sandbox has what was given with it; nothing is put above that */
+    struct kv given[] = {{(char *)"CLAUDE_CODE_OAUTH_TOKEN", (char *)"x"},
+                         {(char *)"MINE", (char *)"y"}, {(char *)"ALL", (char *)"z"},
+                         {NULL, NULL}};
+    struct project_var hidden = {.name = (char *)"MINE", .secret = true};
+    struct project p = {.vars = &hidden, .n_vars = 1};
+    char *names = core_env_own_names(given, &p);
+    assert_string_equal(names, "CLAUDE_CODE_OAUTH_TOKEN-MINE");
     q.own = NULL;
+    q.own_names = names;
+    env = core_tool_env(&at, NULL, &q, vars, &missing, &e);
+    assert_null(value(env, "ANTHROPIC_API_KEY"));
+    assert_null(value(env, "MINE"));
+    assert_string_equal(value(env, "ALL"), "a");
+    keys_env_free(env);
+    free(names);
+    q.own_names = NULL;
+    assert_null(core_env_own_names(NULL, &p));
+    keys_take_env();
     env = core_tool_env(&at, NULL, &q, vars, &missing, &e);
     assert_non_null(missing);
     assert_string_equal(value(env, "IS_SANDBOX"), "2"); /* above what the tool sets */

@@ -193,6 +193,36 @@ static void test_moved(void **state)
     free(own);
 }
 
+/* A secret variable of a project has the form of a key, with its name in the service's place:
+ * neither becomes the other, nor another name. */
+static void test_variables(void **state)
+{
+    static const struct vault_place var = {PID, "variable", "TOKEN", "0a0b0c0d", "9f21"};
+    static const struct {
+        const char *what;
+        struct vault_place p;
+    } t[] = {
+        {"another variable", {PID, "variable", "TOKEN2", "0a0b0c0d", "9f21"}},
+        {"a part of the name", {PID, "variable", "TOKE", "0a0b0c0d", "9f21"}},
+        {"no name", {PID, "variable", "", "0a0b0c0d", "9f21"}},
+        {"a variable of another project", {UID, "variable", "TOKEN", "0a0b0c0d", "9f21"}},
+        {"a variable of the user", {NULL, "variable", "TOKEN", "0a0b0c0d", "9f21"}},
+        {"a key of a provider", {PID, "openai", "", "0a0b0c0d", "9f21"}},
+        {"a key of a service", {PID, "e2b", "TOKEN", "0a0b0c0d", "9f21"}},
+        {"with a joint moved", {PID, "variableT", "OKEN", "0a0b0c0d", "9f21"}},
+    };
+    size_t len;
+    char *sealed = seal(&var, VALUE, &len), *key = seal(&project, VALUE, &len);
+
+    (void)state;
+    open_it("a variable", data_key, &var, VAULT_VERSION, sealed, len, true);
+    for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++)
+        open_it(t[i].what, data_key, &t[i].p, VAULT_VERSION, sealed, len, false);
+    open_it("a key as a variable", data_key, &var, VAULT_VERSION, key, len, false);
+    free(sealed);
+    free(key);
+}
+
 static void test_versions_and_keys(void **state)
 {
     static const int versions[] = {0, 2, -1, 99};
@@ -522,7 +552,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes), cmocka_unit_test(test_flipped),
-        cmocka_unit_test(test_cut_and_grown), cmocka_unit_test(test_moved),
+        cmocka_unit_test(test_cut_and_grown), cmocka_unit_test(test_moved), cmocka_unit_test(test_variables),
         cmocka_unit_test(test_versions_and_keys), cmocka_unit_test(test_proof),
         cmocka_unit_test(test_passphrase), cmocka_unit_test(test_parameters),
         cmocka_unit_test(test_no_memory), cmocka_unit_test(test_file),
