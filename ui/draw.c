@@ -196,55 +196,60 @@ static void add_hint(struct ui *ui, struct buf *b, enum action a, int room)
         buf_adds(b, text);
 }
 
-/* What the keys do here; the least needed fall off first, help never does. */
-static void draw_hints(struct ui *ui, int y)
+/* Actions that are hinted at in a scope, ending with ACT_NONE; the least needed stand last. */
+static const enum action *hinted(const struct ui *ui, enum key_scope scope)
 {
     static const enum action nav[] = {ACT_OPEN, ACT_INPUT, ACT_NEW, ACT_KILL, ACT_KILL_ALL,
                                       ACT_SET_TIME, ACT_SEARCH, ACT_DETAILS, ACT_ZOOM,
-                                      ACT_NEXT_ASKING, ACT_QUIT};
+                                      ACT_QUIT, ACT_BULK, ACT_MARK, ACT_NEXT_ASKING, ACT_NONE};
+    static const enum action marked[] = {ACT_BULK, ACT_MARK, ACT_UNMARK_ALL, ACT_KILL,
+                                         ACT_KILL_ALL, ACT_OPEN, ACT_INPUT, ACT_SEARCH, ACT_QUIT,
+                                         ACT_NONE};
     static const enum action out[] = {ACT_INPUT, ACT_FOLD, ACT_FOLLOW, ACT_SEARCH, ACT_ZOOM,
-                                      ACT_KILL, ACT_KILL_ALL, ACT_QUIT};
+                                      ACT_KILL, ACT_KILL_ALL, ACT_QUIT, ACT_NONE};
     static const enum action other[] = {ACT_PANE_LIST, ACT_PANE_OUTPUT, ACT_INPUT, ACT_KILL,
-                                        ACT_KILL_ALL, ACT_ZOOM, ACT_QUIT};
-    static const enum action in[] = {ACT_SEND, ACT_NEWLINE, ACT_LEAVE};
-    static const enum action form[] = {ACT_FIELD_NEXT, ACT_SUBMIT, ACT_FORM_CANCEL};
-    static const enum action none[] = {ACT_NEW, ACT_REFRESH, ACT_QUIT};
+                                        ACT_KILL_ALL, ACT_ZOOM, ACT_QUIT, ACT_NONE};
+    static const enum action in[] = {ACT_SEND, ACT_NEWLINE, ACT_LEAVE, ACT_NONE};
+    static const enum action form[] = {ACT_FIELD_NEXT, ACT_SUBMIT, ACT_FORM_CANCEL, ACT_NONE};
+    static const enum action none[] = {ACT_NEW, ACT_REFRESH, ACT_QUIT, ACT_NONE};
     static const enum action procs[] = {ACT_PROC_WATCH, ACT_PROC_END, ACT_ADOPT, ACT_PROCESSES,
-                                        ACT_ZOOM, ACT_KILL, ACT_KILL_ALL, ACT_QUIT};
+                                        ACT_ZOOM, ACT_KILL, ACT_KILL_ALL, ACT_QUIT, ACT_NONE};
+    switch (scope) {
+    case SCOPE_INPUT:
+        return in;
+    case SCOPE_FORM:
+        return form;
+    case SCOPE_PROCS:
+        return procs;
+    case SCOPE_OUTPUT:
+        return out;
+    case SCOPE_NAV:
+        return other;
+    case SCOPE_DIALOG:
+        return none + sizeof(none) / sizeof(none[0]) - 1;
+    default:
+        return !ui->model->n_sandboxes ? none : ui->marks.n ? marked : nav;
+    }
+}
+
+/* What the keys do here; what does not fit falls off, help never does. */
+static void draw_hints(struct ui *ui, int y)
+{
     const struct pane *p = &ui->panes[ui->focus];
-    const char *typing = p->ops->typing ? p->ops->typing(p->state) : NULL;
-    if (!ui->n_overlays && typing) {
-        canvas_text(&ui->canvas, y, 0, -1, ROLE_HINT, typing);
-        return;
-    }
     const struct overlay *top = ui->n_overlays ? &ui->overlays[ui->n_overlays - 1] : NULL;
-    if (top && top->ops->hints) {
-        canvas_text(&ui->canvas, y, 0, -1, ROLE_HINT, top->ops->hints(top->state));
+    const char *typing = p->ops->typing ? p->ops->typing(p->state) : NULL;
+    const char *own = top && top->ops->hints ? top->ops->hints(top->state) : top ? NULL : typing;
+    if (own) {
+        canvas_text(&ui->canvas, y, 0, -1, ROLE_HINT, own);
         return;
     }
-    enum key_scope scope = ui->n_overlays ? ui->overlays[ui->n_overlays - 1].ops->scope
-                                          : ui_scope(ui, ui->focus);
-    const enum action *v = scope == SCOPE_INPUT ? in : scope == SCOPE_FORM ? form
-                           : scope == SCOPE_PROCS ? procs
-                           : scope == SCOPE_OUTPUT ? out : scope == SCOPE_NAV ? other : nav;
-    size_t n = scope == SCOPE_INPUT    ? sizeof(in) / sizeof(in[0])
-               : scope == SCOPE_FORM   ? sizeof(form) / sizeof(form[0])
-               : scope == SCOPE_PROCS  ? sizeof(procs) / sizeof(procs[0])
-               : scope == SCOPE_OUTPUT ? sizeof(out) / sizeof(out[0])
-               : scope == SCOPE_NAV    ? sizeof(other) / sizeof(other[0])
-                                       : sizeof(nav) / sizeof(nav[0]);
-    if (scope == SCOPE_DIALOG)
-        n = 0;
-    if (v == nav && !ui->model->n_sandboxes) {
-        v = none;
-        n = sizeof(none) / sizeof(none[0]);
-    }
+    enum key_scope scope = top ? top->ops->scope : ui_scope(ui, ui->focus);
     struct buf b = BUF_INIT;
     bool help = scope != SCOPE_INPUT && scope != SCOPE_FORM && scope != SCOPE_DIALOG;
     if (help && model_ask(ui->model, ui->selected))
         add_hint(ui, &b, ACT_ANSWER, ui->canvas.w - 9);
-    for (size_t i = 0; i < n; i++)
-        add_hint(ui, &b, v[i], ui->canvas.w - (help ? 9 : 0));
+    for (const enum action *a = hinted(ui, scope); *a; a++)
+        add_hint(ui, &b, *a, ui->canvas.w - (help ? 9 : 0));
     if (help)
         add_hint(ui, &b, ACT_HELP, ui->canvas.w);
     canvas_text(&ui->canvas, y, 0, -1, ROLE_HINT, buf_str(&b));

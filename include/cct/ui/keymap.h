@@ -60,7 +60,7 @@ enum key_scope { SCOPE_NAV, SCOPE_LIST, SCOPE_OUTPUT, SCOPE_PROCS, SCOPE_INPUT, 
       "adopt a sandbox that cc-tui did not make; give it back")                                \
     X(MARK, "mark", SCOPE_LIST, "Space", "mark", "mark the sandbox, or unmark it")             \
     X(MARK_ALL, "mark-all", SCOPE_LIST, "*", "", "mark all that are shown")                    \
-    X(UNMARK_ALL, "unmark-all", SCOPE_LIST, "U", "", "unmark all")                             \
+    X(UNMARK_ALL, "unmark-all", SCOPE_LIST, "U", "unmark", "unmark all")                       \
     X(BULK, "bulk", SCOPE_LIST, "b", "bulk", "do something to all that are marked; broadcast") \
     X(SET_TIME, "set-time", SCOPE_LIST, "t", "time", "set the time left")                      \
     X(OPEN, "open", SCOPE_LIST, "Enter", "open", "open the output zoomed")                     \
