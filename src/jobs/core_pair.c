@@ -85,6 +85,9 @@ void core_pair_action(struct jobs *j, struct cmd *c, struct sandbox *row)
     if (!s || !str_eq(row->tool, "pair"))
         core_done_err(j, c->m.req_id, row->id, ERR_UNSUPPORTED, "\"%s\" was not made for a pair: "
                       "cc-tui pair without a sandbox makes one that is", name);
+    else if (works && row->state == SB_ERROR)
+        core_done_err(j, c->m.req_id, row->id, ERR_CONFLICT, "\"%s\" has no agent that runs: "
+                      "restart it first", name);
     else if (!up && works)
         core_done_err(j, c->m.req_id, row->id, ERR_CONFLICT, "\"%s\" is %s: its pair cannot work",
                       name, sb_state_name(row->state));

@@ -103,7 +103,9 @@ static void turn_ended(struct pair *p, const struct pair_event *ev, struct pair_
 static void lost(struct pair *p, const struct pair_event *ev, struct pair_act *act)
 {
     act->changed = true;
+    act->end_turn = p->turn; /* it must not become a turn later, beside the next one */
     p->waiting = p->ending = false;
+    p->side[p->role].turns--;
     if (p->state == PAIR_RUNNING)
         settle(p, ev->outcome == AGENT_INTERRUPTED ? PAIR_STOPPED : PAIR_FAILED, ev->text);
 }

@@ -189,6 +189,7 @@ static void test_failures(void **state)
     lost.turn = p->turn;
     assert_int_equal(pair_apply(p, &lost, &act, NULL), 0);
     assert_int_equal(p->state, PAIR_STOPPED);
+    assert_int_equal(act.end_turn, p->turn); /* not to be sent later */
     assert_string_equal(p->reason, "why");
     pair_free(p);
 }
