@@ -50,6 +50,7 @@ static bool tells(const char *line)
 
 struct says {
     struct buf told, last;
+    bool goes_on;
 };
 
 static void on_line(void *ctx, const char *text, size_t len, const struct text_run *runs, size_t n)
@@ -65,6 +66,9 @@ static void on_line(void *ctx, const char *text, size_t len, const struct text_r
     }
     for (size_t end = strlen(t); end && t[end - 1] == '.' && tells(t);) /* what to do follows */
         t[--end] = 0;
+    if (s->goes_on && *t && s->told.len + len + 2 < SAYS_BYTES) /* "fatal: ...:" and why */
+        buf_addf(&s->told, " %s", t);
+    s->goes_on = tells(t) && str_ends(t, ":");
     if (tells(t) && !strstr(t, "objects:") && s->told.len + len + 2 < SAYS_BYTES)
         buf_addf(&s->told, "%s%s", s->told.len ? "; " : "", t);
     free(line);
@@ -72,7 +76,7 @@ static void on_line(void *ctx, const char *text, size_t len, const struct text_r
 
 char *session_git_says(const char *text, size_t len, const char *key)
 {
-    struct says s = {BUF_INIT, BUF_INIT};
+    struct says s = {BUF_INIT, BUF_INIT, false};
     struct clean *c = clean_new();
     char *line;
 
@@ -122,7 +126,7 @@ static void add_advice(struct buf *b, const struct provision *p, const struct re
     else if (asked)
         buf_addf(b, "; %s wants a password: keys are sent to github.com alone", r->show);
     else if (has(said, "Could not resolve host") || has(said, "Couldn't connect") ||
-             has(said, "Failed to connect") || has(said, "Network is unreachable"))
+             has(said, "Failed to connect") || has(said, "unable to connect") || has(said, "Network is unreachable"))
         buf_adds(b, "; the sandbox cannot reach it: look whether it has a network");
     else if (has(said, "Permission denied (publickey)") || has(said, "Host key verification"))
         buf_adds(b, "; there is no ssh key in the sandbox: give an https address");

@@ -392,7 +392,8 @@ void session_cli_script(struct buf *out, const struct session_cli *c)
 {
     buf_adds(out, "dir=$PWD\ncd \"$HOME\" || exit 1\n"
                   "if { read -r w <\"$dir/" SESSION_WORKDIR "\"; } 2>/dev/null; then "
-                  "cd \"$w\" || exit 1; fi\n");
+                  "cd \"$w\" || { echo \"the folder '$w' of the checkout is not there\" >&2; "
+                  "exit 1; }; fi\n");
     add_choices(out, c);
     if (c->ask_argv && !c->command) {
         buf_addf(out, "{ read -r a <\"$dir/" SESSION_ASK "\"; } 2>/dev/null || a=%s\n",

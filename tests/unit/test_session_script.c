@@ -32,6 +32,7 @@ static char *sh(const char *script, const char *a, const char *b, const char *c,
     pid = fork();
     if (pid == 0) {
         dup2(fds[1], 1);
+        dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), 2);
         setenv("HOME", home, 1);
         execlp("sh", "sh", "-c", script, "sh", a, b, c, (char *)NULL);
         _exit(99);
@@ -127,6 +128,39 @@ static void cli_script_runs_its_words(void **state)
     assert_string_equal(out, "sh q\n");
     free(out);
     buf_release(&b);
+}
+
+static void what_git_says_is_told_clean(void **state)
+{
+    static const struct {
+        const char *said, *told;
+    } t[] = {
+        {"", ""},
+        {"Cloning into 'web'...\nfatal: Remote branch x not found in upstream origin\n",
+         "fatal: Remote branch x not found in upstream origin"},
+        {"Cloning into 'web'...\r\nremote: Repository not found.\r\n"
+         "fatal: repository 'https://me:pa55@github.com/a/b.git/' not found\n",
+         "remote: Repository not found; fatal: repository 'https://github.com/a/b.git/' not found"},
+        {"fatal: unable to connect to h:\nh: errno=Connection refused\n\n",
+         "fatal: unable to connect to h: h: errno=Connection refused"},
+        {"\033[31mfatal:\033[0m no \033]0;title\007good\n", "fatal: no good"},
+        {"error: the header x-key-0123456789 was refused\n",
+         "error: the header **** was refused"},
+        {"remote: Counting objects: 100% (3/3)\nfatal: early EOF\n", "fatal: early EOF"},
+        {"something else\nand more\n", "and more"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+        char *s = session_git_says(t[i].said, strlen(t[i].said), "x-key-0123456789");
+
+        assert_string_equal(s, t[i].told);
+        free(s);
+    }
+    char long_text[4000];
+    memset(long_text, 'x', sizeof(long_text));
+    char *s = session_git_says(long_text, sizeof(long_text), NULL);
+    assert_true(strlen(s) <= 300);
+    free(s);
 }
 
 static void inbox_names(void **state)
@@ -312,6 +346,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(quoting_survives_a_shell),
         cmocka_unit_test(cli_script_runs_its_words),
+        cmocka_unit_test(what_git_says_is_told_clean),
         cmocka_unit_test(inbox_names),
         cmocka_unit_test(texts_match_but_for_white_space),
         cmocka_unit_test(runner_is_found_in_the_list),
