@@ -15,6 +15,8 @@ enum { ADDRESS_BYTES = 1000, BRANCH_BYTES = 200 };
 static const char address_chars[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
                                     "0123456789._~/-+@%=,:[]";
 
+/* GitHub's own. */
+static const char name_chars[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.";
 static const char owner_chars[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 void repo_release(struct repo *r)
@@ -84,7 +86,8 @@ static int to_github(struct repo *r, const char *path, struct err *e)
     r->show = xasprintf(GITHUB "/%s", own);
     r->folder = folder_of(own);
     n = strspn(own, owner_chars);
-    if (!n || own[n] != '/' || strchr(own + n + 1, '/') || !r->folder) {
+    if (!n || own[n] != '/' || !own[n + 1] ||
+        strspn(own + n + 1, name_chars) != strlen(own + n + 1) || !r->folder) {
         free(own);
         return refuse(e, "on " GITHUB " it is OWNER/NAME");
     }
