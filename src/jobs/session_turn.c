@@ -281,21 +281,22 @@ static void collect(struct session *s, const struct agent_event *ev)
         buf_adds(&s->answer, ev->text);
 }
 
-/* The CLI's words do not know where its key came from. */
-static void say_key(struct session *s)
+/* The CLI's words do not know where its key came from. New string, or NULL. */
+static char *say_key(struct session *s)
 {
     struct sandbox *r = session_row(s);
     char *text = r && s->j->key_refused ? s->j->key_refused(s->j, r) : NULL;
 
     if (!text)
-        return;
+        return NULL;
     session_say(s, AGENT_ERROR, "%s", text);
     jobs_say(s->j, 2, r->id, "%s: %s", r->name ? r->name : "agent", text);
-    free(text);
+    return text;
 }
 
 static void end_turn(struct session *s, const struct agent_event *ev)
 {
+    char *key = NULL, *both = NULL;
     const char *text = s->answer.len ? buf_str(&s->answer) : ev->text;
     bool well = s->ad->mode == AGENT_ONE_RUN && ev->exit_code == 0 && !ev->signal;
     int outcome = ev->kind != AGENT_EXIT  ? (int)ev->outcome
@@ -306,10 +307,14 @@ static void end_turn(struct session *s, const struct agent_event *ev)
     if (outcome != AGENT_OK && ev->text && *ev->text)
         text = ev->text;
     if (ev->error_class == AGENT_ERR_AUTH && s->out.caught_up)
-        say_key(s);
+        key = say_key(s);
+    if (key)
+        text = both = xasprintf("%s\n%s", text ? text : "", key);
     for (size_t i = s->waiters.n; i-- > 0;)
         if (s->waiters.v[i].in_turn)
             waiter_end(s, i, NULL, outcome, text, ev->exit_code);
+    free(key);
+    free(both);
 }
 
 const char *session_turn_event(struct session *s, const struct agent_event *ev)

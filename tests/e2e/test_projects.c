@@ -7,6 +7,7 @@
 #include <cct/keys.h>
 #include <cct/model/project.h>
 #include <cct/secrets/secret.h>
+#include <cct/util/fs.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <setjmp.h>
@@ -239,6 +240,38 @@ static void test_switch_and_rename(void **state)
     assert_true(in_view(b) == 1);
 }
 
+/* The service refuses an agent's key: the transcript and whoever waits hear which one it was,
+ * what it hides and what to do, in words that the CLI does not have. */
+static void test_refused_key(void **state)
+{
+    static const char conf[] = "[tool played]\nadapter = claude\ntemplate = demo\n"
+                               "command = \"demo-agent --as claude\"\nneeds = anthropic\n";
+    struct appbed *b = *state;
+    char *dir = appbed_path(b, "conf"), *path = appbed_path(b, "conf/tools.conf");
+    struct err e = {0};
+
+    assert_int_equal(fs_mkdir_private(dir, &e), 0);
+    assert_int_equal(fs_write_private(path, conf, strlen(conf), &e), 0);
+    open_app(b, "acme", 0);
+    struct app_create c = {.tool = "played", .name = "one", .timeout_s = 300};
+    const char *field;
+    assert_int_equal(app_check_create(b->app, &c, &field, &e), ERR_AUTH);
+    assert_string_equal(field, "key");
+    assert_int_equal(appbed_finish(b, app_create(b->app, &c, true)), ERR_AUTH);
+    assert_null(named(b, "one")); /* before anything was made */
+    appbed_must(b, app_key_add(b->app, "anthropic", true, secret("sk-ant-api03-0123456789abcd2222")));
+    appbed_must(b, app_key_add(b->app, "anthropic", false, secret("sk-ant-api03-0123456789abcd1111")));
+    appbed_must(b, app_create(b->app, &c, true));
+    uint64_t id = named(b, "one")->id;
+    app_follow(b->app, id);
+    appbed_finish(b, app_send(b->app, id, "hello [[case:e401]]", true));
+    assert_non_null(strstr(b->text, "****2222 (project key)"));
+    assert_non_null(strstr(b->text, "cc-tui keys add anthropic --project"));
+    assert_true(appbed_wait(b, says, &(struct said){id, "hides anthropic ****1111 (user key)"}));
+    free(dir);
+    free(path);
+}
+
 /* --- keys tried ------------------------------------------------------------------------- */
 
 struct service {
@@ -348,6 +381,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_environment, setup, teardown),
         cmocka_unit_test_setup_teardown(test_switch_and_rename, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_refused_key, setup, teardown),
         cmocka_unit_test_setup_teardown(test_keys_are_tried, setup, teardown),
         cmocka_unit_test_setup_teardown(test_idle_lock, setup, teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
