@@ -46,7 +46,8 @@ static void print_side(const struct pair_side *s, enum pair_role role)
     if (!isnan(s->cost_usd))
         snprintf(cost, sizeof(cost), "$%.4f est.", s->cost_usd);
     printf("%-8s  %s%s%s  %d %s  %lld tokens in, %lld out  %s\n", pair_role_name(role), s->tool,
-           s->model ? ":" : "", s->model ? s->model : "", s->turns, s->turns == 1 ? "turn" : "turns",
+           s->model ? ":" : "", s->model ? s->model : "", s->turns,
+           s->turns == 1 ? "turn" : "turns",
            (long long)s->tokens_in, (long long)s->tokens_out, cost);
 }
 

@@ -22,7 +22,7 @@
  *   session_turn.c       whose turn it is: echoes, waiters for an answer
  *   session_show.c       the transcript for the screen
  *   session_logs.c       raw bytes and events for `logs`
- *   session_pair.c       designer and checker take turns
+ *   session_pair.c       designer and checker take turns; session_pair_run.c: how one is run
  *   session_raw.c        an adopted process in the place of all that; session_input.c: its
  *                        input
  *
@@ -589,7 +589,7 @@ bool session_show_live(struct session *s, const struct agent_event *ev);
 void session_logs_release(struct session *s);
 void session_logs_go(struct session *s); /* the store has more, or the end was reached */
 
-/* --- session_pair.c -------------------------------------------------------------- */
+/* --- session_pair.c, session_pair_run.c ------------------------------------------ */
 void session_pair_init(struct session *s); /* when its tool is one */
 void session_pair_release(struct session *s);
 bool session_pair_ready(const struct session *s); /* a message may be relayed */

@@ -101,7 +101,8 @@ char *pair_message(const struct pair *p)
 
     buf_addf(&b, "@%s ", pair_role_name(p->role));
     if (p->cut && !first)
-        buf_addf(&b, "Your last turn was broken off. Go on where you were, then answer as asked.%s%s",
+        buf_addf(&b, "Your last turn was broken off. Go on where you were, then answer as asked."
+                     "%s%s",
                  p->role == PAIR_CHECKER ? "\n\n" : "",
                  p->role == PAIR_CHECKER ? verdict_rule : "");
     else if (p->asked && !first)

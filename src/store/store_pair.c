@@ -14,8 +14,8 @@
 #include <string.h>
 
 #define PAIR_COLUMNS                                                                      \
-    "SELECT sandbox, uid, revision, state, role, round, rounds, turn, waiting, asked, ending, cut," \
-    " reason, task, report, review FROM pairs"
+    "SELECT sandbox, uid, revision, state, role, round, rounds, turn, waiting, asked,"    \
+    " ending, cut, reason, task, report, review FROM pairs"
 
 static void read_pair(sqlite3_stmt *q, struct pair *p)
 {
@@ -138,11 +138,12 @@ static int update_row(struct store *s, const struct pair *p, struct err *e)
 {
     return st_run(s, e,
                   "UPDATE pairs SET revision=revision+1, uid=?, state=?, role=?, round=?,"
-                  " rounds=?, turn=?, waiting=?, asked=?, ending=?, cut=?, reason=?, task=?, report=?,"
-                  " review=? WHERE sandbox=? AND revision=?",
+                  " rounds=?, turn=?, waiting=?, asked=?, ending=?, cut=?, reason=?, task=?,"
+                  " report=?, review=? WHERE sandbox=? AND revision=?",
                   "tttiiiiiiittttii", p->uid, pair_state_name(p->state), pair_role_name(p->role),
                   (int64_t)p->round, (int64_t)p->rounds, (int64_t)p->turn, (int64_t)p->waiting,
-                  (int64_t)p->asked, (int64_t)p->ending, (int64_t)p->cut, p->reason, p->task, p->report, p->review,
+                  (int64_t)p->asked, (int64_t)p->ending, (int64_t)p->cut,
+                  p->reason, p->task, p->report, p->review,
                   (int64_t)p->sandbox, p->rev);
 }
 
@@ -207,7 +208,8 @@ int st_op_pair_put(struct store *s, const struct st_req *q, struct st_reply *r)
         rc = call_off(s, p, (int)q->n1, &r->called_off, e);
     if (rc == 0 && r->called_off && q->n1 == p->turn)
         rc = st_run(s, e,
-                    "UPDATE pairs SET waiting=0, ending=0 WHERE sandbox=?", "i", (int64_t)p->sandbox);
+                    "UPDATE pairs SET waiting=0, ending=0 WHERE sandbox=?", "i",
+                    (int64_t)p->sandbox);
     if (rc == 0 && r->got && q->s1)
         rc = send(s, p, q->s1, r);
     if (rc >= 0)

@@ -244,7 +244,8 @@ static int dice(int n)
 
 static struct pair_event any_event(const struct pair *p)
 {
-    static const char *const texts[] = {"VERDICT: PASS", "VERDICT: FAIL", "no word of it", "", NULL};
+    static const char *const texts[] = {"VERDICT: PASS", "VERDICT: FAIL", "no word of it", "",
+                                        NULL};
     struct pair_event ev = {.kind = PAIR_TURN_END};
 
     ev.kind = dice(3) ? PAIR_TURN_END : (enum pair_event_kind)(1 + dice(PAIR_REJECT));

@@ -177,7 +177,8 @@ static void see(void *ctx, const struct agent_event *ev)
     }
 }
 
-static void feed(struct agent_dec *d, const char *role, const char *adapter, int n, const char *more)
+static void feed(struct agent_dec *d, const char *role, const char *adapter, int n,
+                 const char *more)
 {
     char *line = xasprintf(MARK, role, adapter, n, role);
 

@@ -221,9 +221,11 @@ static void form_draw(struct ui *ui, void *state, struct canvas *c, struct rect 
     }
     y = in.y - skip;
     for (int i = 0; i < F_COUNT; i++) {
-        if (rows_of(f, (enum field)i) && y >= in.y && y + rows_of(f, (enum field)i) <= in.y + in.h - 2)
+        int n = rows_of(f, (enum field)i);
+
+        if (n && y >= in.y && y + n <= in.y + in.h - 2)
             draw_field(ui, f, (enum field)i, c, y, in);
-        y += rows_of(f, (enum field)i);
+        y += n;
     }
     y = in.y + in.h - 2;
     if (*f->error)
