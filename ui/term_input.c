@@ -3,6 +3,7 @@
  * sequence can act as a command. */
 #include <cct/ui/term.h>
 
+#include <cct/secrets/secret.h>
 #include <cct/util/buf.h>
 #include <cct/util/limits.h>
 #include <cct/util/utf8.h>
@@ -20,6 +21,7 @@ struct key_decoder {
     struct buf in;
     struct buf paste;
     bool pasting;
+    bool given;        /* the paste was handed out: it may have been a key, and goes */
     bool torn;         /* a paste was given up by time: its rest may come yet */
     int64_t esc_at;    /* when the pending ESC came, 0 = none */
     int64_t fed_at;
@@ -460,9 +462,21 @@ static bool drop_tail(struct key_decoder *d, int64_t now_ms)
     return true;
 }
 
+/* What people paste may be a key or a passphrase: nothing of it stays here. */
+static void wipe_paste(struct key_decoder *d)
+{
+    d->given = false;
+    secret_wipe(d->paste.p, d->paste.cap);
+    buf_clear(&d->paste);
+    if (d->in.cap > d->in.len)
+        secret_wipe(d->in.p + d->in.len, d->in.cap - d->in.len);
+}
+
 key_code key_decoder_next(struct key_decoder *d, int64_t now_ms, const char **paste,
                           size_t *len)
 {
+    if (d->given)
+        wipe_paste(d);
     if (paste) {
         *paste = NULL;
         *len = 0;
@@ -477,6 +491,7 @@ key_code key_decoder_next(struct key_decoder *d, int64_t now_ms, const char **pa
                 *paste = buf_str(&d->paste);
                 *len = d->paste.len;
             }
+            d->given = true;
             return K_PASTE;
         }
         if (d->in.len == 0)
