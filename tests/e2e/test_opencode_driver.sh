@@ -125,9 +125,14 @@ checks() {
     [ $code -eq 0 ] && within 5 gone
     ok "it ends with its stdin, and the server with it"
 
-    begin --ask --session ses_old
+    OPENCODE_CONFIG_CONTENT='{"a":{"b":"c"}}'
+    export OPENCODE_CONFIG_CONTENT
+    begin --ask --session ses_old --model x/y
+    unset OPENCODE_CONFIG_CONTENT
     within 10 says '"id":"ses_old"' out && says '"bash":"ask"' env
     ok "it goes on with a session, and asks"
+    says 'OPENCODE_CONFIG_CONTENT={"model":"x/y","a":{"b":"c"}}' env
+    ok "a model beside what is configured"
     within 10 says server.connected out && kill "$(cat "$d/server")"
     exec 8<&- # what it was saying ends with it
     ended
