@@ -189,7 +189,7 @@ void opencode_end_turn(struct opencode *o, struct agent_dec *d)
         ev.outcome = AGENT_FAILED;
     if (ev.outcome == AGENT_TRUNCATED)
         ev.text = o->error ? o->error : (char *)"the answer was cut at the limit of tokens";
-    else if (ev.outcome != AGENT_OK)
+    else if (ev.outcome == AGENT_FAILED)
         ev.text = o->error;
     ev.error_class = ev.outcome == AGENT_FAILED      ? o->cls
                      : ev.outcome == AGENT_TRUNCATED ? AGENT_ERR_OTHER

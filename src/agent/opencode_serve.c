@@ -98,6 +98,8 @@ static void on_text(struct opencode *o, struct agent_dec *d, const struct cJSON 
 {
     struct agent_event ev = AGENT_EVENT(thinking ? AGENT_THINKING : AGENT_TEXT);
 
+    if (!agent_dec_busy(d))
+        return; /* after an abort all that was streamed comes once more */
     ev.id = (char *)json_str(part, "id", NULL);
     if (thinking)
         agent_ids_add(&o->thinking, ev.id);
