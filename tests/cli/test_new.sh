@@ -13,7 +13,7 @@ T=$(mktemp -d /tmp/test-new.XXXXXX)
 gitd=
 finish() {
     [ -z "$gitd" ] || kill "$gitd" 2>/dev/null
-    "$B/cc-tui" local stop >/dev/null 2>&1
+    "$B/cc-tui" local stop --yes >/dev/null 2>&1
     rm -rf "$T"
 }
 trap finish EXIT

@@ -11,7 +11,7 @@ bad=0
 B=$(realpath "$B")
 T=$(mktemp -d /tmp/test-newkeys.XXXXXX)
 finish() {
-    "$B/cc-tui" local stop >/dev/null 2>&1
+    "$B/cc-tui" local stop --yes >/dev/null 2>&1
     rm -rf "$T"
 }
 trap finish EXIT
