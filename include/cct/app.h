@@ -171,6 +171,8 @@ uint64_t app_events(struct app *a, uint64_t sandbox, bool follow,
  * name), or with path NULL in pieces to fn. A name that is taken is ERR_CONFLICT. */
 uint64_t app_export(struct app *a, uint64_t sandbox, int format, const char *path,
                     void (*fn)(void *ctx, const char *data, size_t len), void *ctx);
+/* Sums of the ledger over a time as ledger_range() takes it: EV_USAGE with this req_id. */
+uint64_t app_usage(struct app *a, const char *range);
 /* What was said anywhere (sandbox 0), newest first, as store_search() takes it: EV_HITS with
  * the same req_id, also kept in the model; then EV_DONE. */
 uint64_t app_search(struct app *a, const char *words, uint64_t sandbox, size_t limit,

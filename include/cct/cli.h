@@ -80,7 +80,9 @@ int cli_exit_of(int err_code);
     X(SKILL, "skill", 0, "PATH",                                                               \
       "skill for the agent: a folder with SKILL.md, or a .md file; may be repeated")   \
     X(QUESTION, "question", 0, "ID", "this question, not the oldest")                          \
-    X(ASK, "ask", 0, "yes|no", "permission questions of the agent come to you, or never")
+    X(ASK, "ask", 0, "yes|no", "permission questions of the agent come to you, or never")       \
+    X(BY, "by", 0, "project|agent|model|template|sandbox", "in groups")                        \
+    X(CSV, "csv", 0, "", "print CSV")
 
 enum cli_flag {
 #define CLI_FLAG_ENUM(id, name, sh, value, help) CLI_##id,
@@ -131,6 +133,9 @@ _Static_assert(CLI_FLAG_COUNT <= 64, "a set of flags is one number");
       "print a transcript as Markdown, or write FILE by its ending: .md, .txt, .jsonl")        \
     X(SEARCH, cli_search, "search", "find", "WORDS...", 1, -1, CLI_BIT(ALL),                   \
       "find what was ever said, newest first: words, \"a phrase\", -without, in:NAME")         \
+    X(USAGE, cli_usage_sums, "usage", "", "[day|week|month|all|DATE|DATE..DATE]", 0, 1,        \
+      CLI_BIT(BY) | CLI_BIT(CSV),                                                              \
+      "what sandboxes and agents have cost: this week, or the time given")                     \
     X(ANSWER, cli_answer, "answer", "", "[SANDBOX [NUMBER|TEXT|-]]", 0, 2,                  \
       CLI_BIT(QUESTION) | CLI_BIT(DRY_RUN),                                                    \
       "list what agents ask you, or answer: by the number of a choice or in your own words")   \

@@ -10,6 +10,7 @@
 #ifndef CCT_STORE_H
 #define CCT_STORE_H
 
+#include <cct/model/ledger.h>
 #include <cct/model/project.h>
 #include <cct/model/sandbox.h>
 #include <cct/util/err.h>
@@ -48,7 +49,8 @@ enum st_type {
     ST_RUNS,           /* runs of a sandbox, oldest first */
     ST_OK,
     ST_PROJECTS,       /* projects; NULL and got false: they are as before */
-    ST_ANSWERS         /* answers to questions */
+    ST_ANSWERS,        /* answers to questions */
+    ST_LEDGER          /* sums of the ledger */
 };
 
 struct store_run {
@@ -63,11 +65,23 @@ struct store_run {
     int exit_signal;
     bool ended;
 };
+/* What an event adds to the ledger, when it is stored for the first time. */
+struct st_use {
+    bool ends;   /* nothing: a process of this role has ended, its totals begin anew */
+    char *total; /* the figures are all that was used under this id; NULL: what is new */
+    char *role;  /* who of several agents, or NULL */
+    char *model, *rate_date; /* of the price, NULL: the agent's own figure */
+    int64_t time_ms;
+    int64_t in_tokens, cache_read, cache_write, out_tokens;
+    double cost_usd; /* NaN: unpriced */
+};
+void st_use_free(struct st_use *u);
 struct st_event {
     uint64_t offset;
     uint32_t index;
     char *json;
     size_t len;
+    struct st_use *use; /* or NULL; in answers NULL */
 };
 /* Where something was said. */
 struct st_hit {
@@ -183,6 +197,7 @@ struct st_reply {
     size_t n_runs;
     struct st_projects *projects;
     struct pair *pair;
+    struct ledger_report *report;
 };
 
 /* Start the db thread; opening and migrating happen there (ST_OPENED on `reply`). */
@@ -240,6 +255,21 @@ void store_events(struct store *s, uint64_t run, uint64_t offset, uint32_t index
                   bool before, size_t limit, struct st_to to);
 /* At most `max` raw bytes from offset on, as far as they are kept without a gap. */
 void store_raw(struct store *s, uint64_t run, uint64_t offset, size_t max, struct st_to to);
+
+/* The ledger (cct/model/ledger.h). Sightings move the intervals of their sandboxes on; what
+ * is told twice, by one instance or by two, counts once. The price holds for intervals that
+ * begin. */
+struct st_sighting {
+    uint64_t sandbox;
+    struct sighting g;
+    double usd_per_s; /* NaN: unpriced */
+};
+void store_sightings(struct store *s, const struct st_sighting *v, size_t n,
+                     const char *rate_date);
+void store_ledger(struct store *s, const struct ledger_query *q, struct st_to to);
+/* The log of this run is read from its begin once more, under another run: what its events
+ * below that offset have added is taken out. */
+void store_ledger_forget(struct store *s, uint64_t run, uint64_t below);
 
 /* All runs of a sandbox, whatever session. */
 void store_runs(struct store *s, uint64_t sandbox, struct st_to to);

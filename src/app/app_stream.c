@@ -106,6 +106,14 @@ uint64_t app_export(struct app *a, uint64_t sandbox, int format, const char *pat
     return path ? app_post(a, c) : stream(a, c, fn, ctx);
 }
 
+uint64_t app_usage(struct app *a, const char *range)
+{
+    struct cmd *c = app_cmd(a, CMD_USAGE);
+
+    c->text = xstrdup(range);
+    return app_post(a, c);
+}
+
 uint64_t app_search(struct app *a, const char *words, uint64_t sandbox, size_t limit,
                     uint64_t before, bool whole)
 {

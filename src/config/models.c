@@ -20,6 +20,7 @@
 
 struct models {
     ARR(struct model_info *) all;
+    struct sandbox_rate sandbox;
 };
 
 static struct model_info *info_new(const char *provider, const char *name)
@@ -59,6 +60,7 @@ struct models *models_new(void)
             i->cache_write = r->cache_write;
         *ARR_PUSH(&m->all) = i;
     }
+    m->sandbox = (struct sandbox_rate){0.000014, 0.0000045, xstrdup("2026-08-06"), false};
     return m;
 }
 
@@ -69,6 +71,7 @@ void models_free(struct models *m)
     for (size_t i = 0; i < m->all.n; i++)
         info_free(m->all.v[i]);
     ARR_RELEASE(&m->all);
+    free(m->sandbox.date);
     free(m);
 }
 
@@ -135,11 +138,24 @@ double models_cost(const struct models *m, const char *name, int64_t input, int6
            part(cache_write, i->cache_write, i->input) + part(output, i->output, 0);
 }
 
+const struct sandbox_rate *models_sandbox(const struct models *m)
+{
+    return &m->sandbox;
+}
+
+double sandbox_rate_of(const struct sandbox_rate *r, int cpu_count, int memory_mb)
+{
+    return cpu_count > 0 && memory_mb > 0
+               ? cpu_count * r->vcpu_second + memory_mb / 1024.0 * r->gib_second
+               : (double)NAN;
+}
+
 /* --- models.conf -------------------------------------------------------------------- */
 
 struct load {
     struct models *m;
     struct model_info *cur; /* NULL = section is left out */
+    bool sandbox;           /* this one is of the sandboxes */
     struct conf_say out;
 };
 
@@ -156,8 +172,11 @@ static void on_section(struct load *l, const char *section, int line)
     const char *name = section + strlen("model");
 
     l->cur = NULL;
+    l->sandbox = str_eq(section, "sandbox");
+    if (l->sandbox)
+        return;
     if (!str_starts(section, "model ") || !*(name += strspn(name, " \t"))) {
-        conf_say(&l->out, line, "unknown section \"%.60s\", expected \"model NAME\"", section);
+        conf_say(&l->out, line, "unknown section \"%.60s\", expected \"model NAME\" or \"sandbox\"", section);
         return;
     }
     if (!name_ok(name)) {
@@ -237,12 +256,35 @@ static void on_key(struct load *l, const char *key, const char *value, int line)
         conf_say(&l->out, line, "date = \"%.60s\": expected YYYY-MM-DD", value);
 }
 
+static void on_sandbox_key(struct load *l, const char *key, const char *value, int line)
+{
+    static const char *const keys[] = {"vcpu_second", "gib_second", "date"};
+    struct sandbox_rate *r = &l->m->sandbox;
+    bool vcpu = str_eq(key, "vcpu_second");
+
+    if (vcpu || str_eq(key, "gib_second")) {
+        if (price_of(value, vcpu ? &r->vcpu_second : &r->gib_second))
+            r->own = true;
+        else
+            conf_say(&l->out, line, "%s = \"%.60s\": expected USD a second, like 0.000014", key,
+                     value);
+    } else if (!str_eq(key, "date")) {
+        conf_say_unknown(&l->out, line, "key", key, keys, COUNT(keys));
+    } else if (date_ok(value)) {
+        set_text(&r->date, value);
+    } else {
+        conf_say(&l->out, line, "date = \"%.60s\": expected YYYY-MM-DD", value);
+    }
+}
+
 static void on_line(void *ctx, const char *section, const char *key, const char *value, int line)
 {
     struct load *l = ctx;
 
     if (!key)
         on_section(l, section, line);
+    else if (l->sandbox)
+        on_sandbox_key(l, key, value, line);
     else if (l->cur)
         on_key(l, key, value, line);
     else if (!*section)
@@ -273,7 +315,7 @@ static void complete(struct model_info *i)
 int models_load(struct models *m, const char *path,
                 void (*say)(void *ctx, const char *message), void *ctx, struct err *e)
 {
-    struct load l = {m, NULL, {path, say, ctx}};
+    struct load l = {.m = m, .out = {path, say, ctx}};
     struct ini_reader r = {on_line, on_bad_line, &l};
     struct err why = {0};
     size_t len;

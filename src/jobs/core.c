@@ -225,6 +225,7 @@ static bool must_wait(const struct jobs *j, const struct cmd *c)
     case CMD_PROTECT:
     case CMD_EXPORT:
     case CMD_SEARCH:
+    case CMD_USAGE:
         return !j->priv->rows_loaded;
     default:
         return !j->priv->rows_loaded || !j->priv->account_known;

@@ -602,6 +602,9 @@ void core_action(struct jobs *j, struct cmd *c)
     case CMD_BROADCAST:
         core_broadcast(j, c);
         break;
+    case CMD_USAGE:
+        core_usage(j, c);
+        break;
     case CMD_SEARCH:
         core_search(j, c);
         break;

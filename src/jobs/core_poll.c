@@ -98,6 +98,7 @@ void core_poll_apply(struct jobs *j, const struct e2b_result *r)
     p->lists = suspicious ? 0 : p->lists + 1;
     if (core_listed(j, r, suspicious, !p->listed) || !p->changed_at)
         p->changed_at = mono;
+    core_usage_listed(j, !p->listed);
     p->listed = true;
     core_time_listed(j);
     core_create_listed(j);

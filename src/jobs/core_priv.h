@@ -74,6 +74,9 @@ struct order {
     bool waited;    /* its process was at work when we looked */
     int64_t since;  /* mono, when it was taken up */
 };
+/* Ids of rows that the store could not take: above all it gives, still exact in JSON. */
+#define CORE_LOCAL_IDS (1ull << 50)
+
 struct jobs_priv {
     /* core.c */
     ARR(struct cmd *) held;     /* until rows are loaded and the account is known */
@@ -109,6 +112,7 @@ struct jobs_priv {
     struct looks *looks;
     struct map *warned;         /* row id -> warning given + 1 */
     struct metrics *metrics;
+    int64_t usage_next;         /* mono: running ones are told to the ledger again */
     ARR(struct asked) asked;    /* times of new sandboxes that no list has told yet */
     ARR(struct create *) creates;
     int64_t create_next;        /* mono: the next of several may go out */
@@ -131,6 +135,12 @@ struct jobs_priv {
 void core_run_held(struct jobs *j);
 void core_done_err(struct jobs *j, uint64_t req_id, uint64_t sandbox, int code, const char *fmt,
                    ...) __attribute__((format(printf, 5, 6)));
+
+/* --- core_usage.c --------------------------------------------------------------- */
+/* A row that is kept has changed. */
+void core_usage_row(struct jobs *j, const struct sandbox *row);
+void core_usage_listed(struct jobs *j, bool first);
+void core_usage(struct jobs *j, const struct cmd *c);
 
 /* --- core_rows.c ---------------------------------------------------------------- */
 void core_rows_init(struct jobs *j);

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ids of rows that the store could not take: above all it gives, still exact in JSON. */
-#define LOCAL_IDS (1ull << 50)
+#define LOCAL_IDS CORE_LOCAL_IDS
 #define POST 1u
 #define PERSIST 2u
 
@@ -174,8 +173,10 @@ void core_rows_flush(struct jobs *j)
         if (!row)
             continue;
         ids[n++] = id;
-        if (((uintptr_t)what & PERSIST) && id < LOCAL_IDS)
-            store_put_sandbox(j->o.store, row, jobs_store(j, on_put, j, j));
+        if (!((uintptr_t)what & PERSIST) || id >= LOCAL_IDS)
+            continue;
+        store_put_sandbox(j->o.store, row, jobs_store(j, on_put, j, j));
+        core_usage_row(j, row);
     }
     if (n)
         post_rows(j, ids, n);
@@ -307,6 +308,7 @@ static void on_inserted(void *ctx, struct st_reply *r)
         bool changed = row->rev != in->row.rev;
 
         row->id = id;
+        core_usage_row(j, row);
         if (ok)
             take_stored(row, &r->sandboxes[0]);
         mark(j, id, changed ? POST | PERSIST : POST);

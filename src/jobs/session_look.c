@@ -138,6 +138,8 @@ static void on_open(struct session *s)
             if (s->fo.wrong)
                 session_out_unsum(s);
             store_run_end(s->j->o.store, o->run.id, -1, -1, (struct st_to){NULL, 0});
+            /* what lies behind the end of a log that got shorter was used all the same */
+            store_ledger_forget(s->j->o.store, o->run.id, s->fo.wrong ? UINT64_MAX : p->size);
         }
         s->fo.bump++;
         s->fo.runs_done = 0;

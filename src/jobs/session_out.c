@@ -37,8 +37,10 @@ static void drop_pending(struct session *s)
 {
     struct out *o = &s->out;
 
-    for (size_t i = 0; i < o->ev.n; i++)
+    for (size_t i = 0; i < o->ev.n; i++) {
         free(o->ev.v[i].json);
+        st_use_free(o->ev.v[i].use);
+    }
     ARR_CLEAR(&o->ev);
     buf_clear(&o->raw);
     session_cancel_timer(s, &o->flush_timer);
@@ -275,6 +277,7 @@ static void show_event(struct session *s, const struct agent_event *ev, const ch
 static void keep_event(struct session *s, const struct agent_event *ev)
 {
     struct buf json = BUF_INIT;
+    struct agent_event as = *ev; /* its strings are borrowed */
     struct st_event *e;
 
     if (s->out.store_down)
@@ -284,6 +287,7 @@ static void keep_event(struct session *s, const struct agent_event *ev)
     e->offset = ev->offset;
     e->index = ev->index;
     e->json = buf_detach(&json, &e->len);
+    e->use = counts(s, &as) ? session_use(s, &as) : NULL;
 }
 
 static void set_text(char **field, const char *text)

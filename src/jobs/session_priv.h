@@ -184,6 +184,7 @@ struct out {
     bool store_down, said_down;
     uint64_t store_timer;
     bool opening, summed; /* session_open.c */
+    bool by_list;         /* the price of the event at hand is of the list */
     int64_t open_epoch;
     uint64_t open_at;
     void (*open_done)(struct session *s);
@@ -509,6 +510,8 @@ bool session_key_newer(struct session_key *last, const struct agent_event *ev);
 
 /* --- session_price.c ------------------------------------------------------------- */
 void session_price(struct session *s, struct agent_event *ev); /* each event before it is kept */
+/* What it adds to the ledger; of a USAGE or of the end of a process. */
+struct st_use *session_use(struct session *s, const struct agent_event *ev);
 
 /* --- session_relay.c ------------------------------------------------------------- */
 void session_relay_release(struct session *s);

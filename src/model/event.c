@@ -1,6 +1,7 @@
 /* Messages that change the model: making and freeing them. */
 #include <cct/model/event.h>
 
+#include <cct/model/ledger.h>
 #include <cct/util/xalloc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,6 +98,12 @@ static void free_broadcast(struct msg *m)
     free(ev);
 }
 
+static void free_usage(struct msg *m)
+{
+    ledger_report_free(((struct ev_usage *)m)->report);
+    free(m);
+}
+
 static void free_hits(struct msg *m)
 {
     struct ev_hits *ev = (struct ev_hits *)m;
@@ -150,6 +157,7 @@ void *ev_new(enum ev_type t)
         [EV_LOADED] = {sizeof(struct msg), NULL},
         [EV_PROCS] = {sizeof(struct ev_procs), free_procs},
         [EV_BROADCAST] = {sizeof(struct ev_broadcast), free_broadcast},
+        [EV_USAGE] = {sizeof(struct ev_usage), free_usage},
         [EV_HITS] = {sizeof(struct ev_hits), free_hits},
         [EV_PROJECTS] = {sizeof(struct ev_projects), free_projects},
         [EV_VIEW] = {sizeof(struct ev_view), NULL},

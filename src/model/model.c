@@ -1,6 +1,7 @@
 /* The model: applying events on the main thread. */
 #include <cct/model/model.h>
 
+#include <cct/model/ledger.h>
 #include <cct/util/arr.h>
 #include <cct/util/map.h>
 #include <cct/util/str.h>
@@ -85,6 +86,7 @@ void model_free(struct model *m)
     free_projects(m->projects, m->n_projects);
     if (m->kill)
         msg_free(&m->kill->m);
+    ledger_report_free(m->usage);
     if (m->hits)
         msg_free(&m->hits->m);
     map_free(m->priv->index, NULL);
@@ -330,6 +332,14 @@ static void apply_procs(struct model *m, struct ev_procs *ev)
     m->procs_rev++;
 }
 
+static void apply_usage(struct model *m, struct ev_usage *ev)
+{
+    ledger_report_free(m->usage);
+    m->usage = ev->report;
+    ev->report = NULL;
+    m->usage_rev++;
+}
+
 static void apply_projects(struct model *m, struct ev_projects *ev)
 {
     free_projects(m->projects, m->n_projects);
@@ -445,6 +455,9 @@ void model_apply(struct model *m, struct msg *ev)
         break;
     case EV_HITS:
         apply_hits(m, (struct ev_hits *)e);
+        break;
+    case EV_USAGE:
+        apply_usage(m, (struct ev_usage *)e);
         break;
     case EV_PROJECTS:
         apply_projects(m, (struct ev_projects *)e);

@@ -76,6 +76,9 @@ static const struct {
     [OP_KEY_DEL] = {HOW_FULL, ST_OK, st_op_key_del},
     [OP_SEARCH] = {HOW_READ, ST_HITS, st_op_search},
     [OP_RUNS] = {HOW_READ, ST_RUNS, st_op_runs},
+    [OP_SIGHTINGS] = {HOW_BULK, ST_OK, st_op_sightings},
+    [OP_LEDGER] = {HOW_READ, ST_LEDGER, st_op_ledger},
+    [OP_LEDGER_FORGET] = {HOW_WRITE, ST_OK, st_op_ledger_forget},
     [OP_PRUNE] = {HOW_READ, ST_OK, NULL},
 };
 
@@ -119,6 +122,7 @@ static void free_reply(struct msg *m)
     st_keys_free(r->keys);
     st_projects_free(r->projects);
     pair_free(r->pair);
+    ledger_report_free(r->report);
     free(r);
 }
 

@@ -19,8 +19,10 @@ static void free_append(struct st_append *a)
 {
     if (!a)
         return;
-    for (size_t i = 0; i < a->n_events; i++)
+    for (size_t i = 0; i < a->n_events; i++) {
         free(a->events[i].json);
+        st_use_free(a->events[i].use);
+    }
     free(a->events);
     free(a->raw);
     free(a);
@@ -39,6 +41,8 @@ static void free_request(struct msg *m)
     pair_free(q->pair);
     free_append(q->append);
     free_letters(q->letters, q->n_letters);
+    free(q->sightings);
+    free(q->ledger);
     if (q->sandbox)
         sandbox_release(q->sandbox);
     free(q->sandbox);
@@ -434,6 +438,32 @@ void store_key_del(struct store *s, const char *project, const char *provider, c
 void store_prune(struct store *s, struct st_to to)
 {
     post(s, request(OP_PRUNE, to, 0));
+}
+
+void store_sightings(struct store *s, const struct st_sighting *v, size_t n,
+                     const char *rate_date)
+{
+    struct st_req *q = request(OP_SIGHTINGS, (struct st_to){NULL, 0}, 0);
+    q->sightings = xcalloc(n + 1, sizeof(*v));
+    memcpy(q->sightings, v, n * sizeof(*v));
+    q->n_sightings = n;
+    q->s1 = xstrdup(rate_date);
+    post(s, q);
+}
+
+void store_ledger(struct store *s, const struct ledger_query *query, struct st_to to)
+{
+    struct st_req *q = request(OP_LEDGER, to, 0);
+    q->ledger = xmalloc(sizeof(*q->ledger));
+    *q->ledger = *query;
+    post(s, q);
+}
+
+void store_ledger_forget(struct store *s, uint64_t run, uint64_t below)
+{
+    struct st_req *q = request(OP_LEDGER_FORGET, (struct st_to){NULL, 0}, run);
+    q->offset = below < INT64_MAX ? below : INT64_MAX;
+    post(s, q);
 }
 
 void store_runs(struct store *s, uint64_t sandbox, struct st_to to)

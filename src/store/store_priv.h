@@ -55,6 +55,9 @@ enum st_op {
     OP_KEY_DEL,
     OP_SEARCH,
     OP_RUNS,
+    OP_SIGHTINGS,
+    OP_LEDGER,
+    OP_LEDGER_FORGET,
     OP_PRUNE
 };
 
@@ -73,6 +76,9 @@ struct st_req {
     struct st_append *append;
     struct st_letter *letters;
     size_t n_letters;
+    struct st_sighting *sightings;
+    size_t n_sightings;
+    struct ledger_query *ledger;
 };
 
 struct st_stmt {
@@ -114,7 +120,7 @@ struct store {
     int last_error; /* SQLite's number of the last error */
     ino_t inode;    /* of the open file */
     char *trouble;  /* why what was stored may not be here; NULL = nothing is known of it */
-    struct st_stmt stmts[128];
+    struct st_stmt stmts[160];
     size_t n_stmts;
     struct st_req **batch; /* writes that share the next commit */
     struct st_reply **answers;
@@ -197,6 +203,12 @@ int st_project_of(struct store *s, const char *name, char **uid, struct err *e);
 int st_projects_changed(struct store *s, struct err *e); /* the number that tells grows */
 /* store_runs.c */
 st_op_fn st_op_run_open, st_op_append, st_op_run_end, st_op_events, st_op_raw, st_op_runs;
+
+/* --- store_ledger.c ---------------------------------------------------------------- */
+
+/* In the transaction that stores the event for the first time. */
+int st_ledger_use(struct store *s, uint64_t run, const struct st_event *ev, struct err *e);
+st_op_fn st_op_sightings, st_op_ledger, st_op_ledger_forget;
 
 /* --- store_search.c ---------------------------------------------------------------- */
 

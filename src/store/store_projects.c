@@ -303,6 +303,10 @@ static int rename_all(struct store *s, const char *old, const char *name, struct
     int rc = st_run(s, e, "UPDATE sandboxes SET project=? WHERE project=? AND isForeign<>1", "tt",
                     name, old);
 
+    if (rc == 0)
+        rc = st_run(s, e, "UPDATE usageSpans SET project=? WHERE project=?", "tt", name, old);
+    if (rc == 0)
+        rc = st_run(s, e, "UPDATE usageTurns SET project=? WHERE project=?", "tt", name, old);
     if (rc == 0) /* a scope is PLACE/PROJECT, and a place has no slash */
         rc = st_run(s, e,
                     "UPDATE killIntents SET project=substr(project, 1, instr(project, '/'))||?1"

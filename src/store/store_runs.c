@@ -94,8 +94,11 @@ static int put_events(struct store *s, const struct st_append *a, struct err *e)
                         " VALUES(?,?,?,?)",
                         "iiis", (int64_t)a->run, (int64_t)ev->offset, (int64_t)ev->index,
                         ev->json, ev->len);
-        if (rc == 0 && sqlite3_changes(s->db) > 0)
+        bool is_new = rc == 0 && sqlite3_changes(s->db) > 0;
+        if (is_new)
             rc = st_search_note(s, a->run, ev, e);
+        if (is_new && rc == 0 && ev->use)
+            rc = st_ledger_use(s, a->run, ev, e);
         if (rc != 0)
             return rc;
     }
@@ -198,6 +201,7 @@ static void push_event(struct st_reply *r, size_t *cap, sqlite3_stmt *p)
     ev->index = (uint32_t)sqlite3_column_int64(p, 1);
     ev->json = st_text(p, 2);
     ev->len = (size_t)sqlite3_column_bytes(p, 2);
+    ev->use = NULL;
 }
 
 static void reverse(struct st_event *v, size_t n)

@@ -156,9 +156,31 @@ static const char pairs[] =
     " costUsd REAL, tokensIn INTEGER NOT NULL, tokensOut INTEGER NOT NULL,"
     " turns INTEGER NOT NULL, PRIMARY KEY(sandbox, role)) WITHOUT ROWID;";
 
+/* The ledger. Its rows outlive the sandboxes and runs they tell of, so they hold what these
+ * were called. usdPerS and costUsd NULL: unpriced. usageTurns.total: the count that it is the
+ * growth of, and what comes after it grows from; NULL when nothing does. */
+static const char ledger[] =
+    "CREATE TABLE usageSpans("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT, sandboxId TEXT NOT NULL, account TEXT, name TEXT,"
+    " project TEXT, tool TEXT, template TEXT, cpuCount INTEGER NOT NULL,"
+    " memoryMb INTEGER NOT NULL, startedAt INTEGER NOT NULL, endedAt INTEGER NOT NULL,"
+    " how INTEGER NOT NULL, estimate INTEGER NOT NULL, usdPerS REAL, rateDate TEXT,"
+    " UNIQUE(sandboxId, startedAt));"
+    "CREATE INDEX usageSpansByEnd ON usageSpans(endedAt);"
+
+    "CREATE TABLE usageTurns("
+    " run INTEGER NOT NULL, offset INTEGER NOT NULL, idx INTEGER NOT NULL,"
+    " sandbox INTEGER NOT NULL, sandboxId TEXT, name TEXT, project TEXT, tool TEXT,"
+    " template TEXT, role TEXT NOT NULL, total TEXT, model TEXT, timeMs INTEGER NOT NULL,"
+    " inTokens INTEGER NOT NULL, cacheRead INTEGER NOT NULL, cacheWrite INTEGER NOT NULL,"
+    " outTokens INTEGER NOT NULL, costUsd REAL, rateDate TEXT,"
+    " PRIMARY KEY(run, offset, idx)) WITHOUT ROWID;"
+    "CREATE INDEX usageTurnsByTime ON usageTurns(timeMs);"
+    "CREATE INDEX usageTurnsByTotal ON usageTurns(sandbox, total, role) WHERE total IS NOT NULL;";
+
 /* A step has a part for each topic. */
 static const char *const steps[STORE_SCHEMA][STORE_STEP_PARTS + 1] = {
-    {first}, {keys}, {urgent, branch, search, projects, answers, pairs}};
+    {first}, {keys}, {urgent, branch, search, projects, answers, pairs, ledger}};
 
 const char *const *store_step(int64_t version)
 {
@@ -171,4 +193,4 @@ const char *const store_tables[] = {
     "projects",       "vault",           "apiKeys",     "projectProviderKeys",
     "projectFolders", "searchDocs",      "searchQueue", "projectVariables",
     "presets",        "counters",        "answers",     "pairs",
-    "pairSides",      NULL};
+    "pairSides",      "usageSpans",  "usageTurns",  NULL};

@@ -56,7 +56,8 @@ static double write_rows(struct storebox *b, uint64_t run, uint64_t at, int rows
         a.events = xcalloc(BATCH, sizeof(*a.events));
         for (int k = 0; k < BATCH; k++) {
             message(&text, kind);
-            a.events[k] = (struct st_event){at++, 0, xstrndup(text.p, text.len), text.len};
+            a.events[k] = (struct st_event){at++, 0, xstrndup(text.p, text.len), text.len,
+                                               NULL};
         }
         store_append(b->s, &a, i + BATCH >= rows ? storebox_to(b) : (struct st_to){NULL, 0});
         if (store_busy(b->s)) {

@@ -189,7 +189,7 @@ static void test_damage_met_later(void **state)
     for (uint64_t i = 0; i < 4000; i++) {
         struct st_append a = {.run = run, .offset = 0, .n_events = 1};
         a.events = xcalloc(1, sizeof(*a.events));
-        a.events[0] = (struct st_event){i, 0, xcalloc(1, 901), 900};
+        a.events[0] = (struct st_event){i, 0, xcalloc(1, 901), 900, NULL};
         memset(a.events[0].json, 'j', 900);
         store_append(b.s, &a, (struct st_to){NULL, 0});
     }

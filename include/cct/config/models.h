@@ -10,6 +10,11 @@
  *     cache_write = 2.5            likewise
  *     date = 2026-11-20            when these prices held
  *
+ *     [sandbox]                    what a running sandbox costs
+ *     vcpu_second = 0.000014       USD for one vCPU in one second
+ *     gib_second = 0.0000045       USD for one GiB of memory in one second
+ *     date = 2026-08-06
+ *
  * The same name with two providers: [model openrouter/openai/gpt-6.2-sol] says which one.
  * An unknown model is unpriced, never free. One owner, read-only after loading. */
 #ifndef CCT_CONFIG_MODELS_H
@@ -42,6 +47,15 @@ const struct model_info *models_find(const struct models *m, const char *name);
 const struct model_info *models_for(const struct models *m, const struct tool *t, size_t i);
 /* What the tool is told: NAME or PROVIDER/NAME; free(). */
 char *model_word(const struct tool *t, const struct model_info *i);
+/* Price of a sandbox. */
+struct sandbox_rate {
+    double vcpu_second, gib_second; /* USD; NaN unknown */
+    char *date;                     /* may be NULL */
+    bool own;                       /* from models.conf */
+};
+const struct sandbox_rate *models_sandbox(const struct models *m);
+/* USD a second of one with these sizes; NaN when unpriced. */
+double sandbox_rate_of(const struct sandbox_rate *r, int cpu_count, int memory_mb);
 /* List price of so many tokens, `input` without what the cache gave; NaN when unpriced. */
 double models_cost(const struct models *m, const char *name, int64_t input, int64_t cache_read,
                    int64_t cache_write, int64_t output);

@@ -26,9 +26,15 @@ enum ev_type {
     EV_PROJECTS,      /* projects and which is current: struct ev_projects */
     EV_VIEW,          /* sandboxes of the project, or of all: struct ev_view */
     EV_ASKS,          /* open questions of one sandbox: struct ev_asks */
+    EV_USAGE,         /* sums of the ledger: struct ev_usage */
     EV_VAULT          /* stored keys can be opened or not: struct ev_vault */
 };
 
+struct ledger_report; /* cct/model/ledger.h */
+struct ev_usage {
+    struct msg m; /* m.req_id says to which question */
+    struct ledger_report *report;
+};
 struct ev_sandboxes {
     struct msg m;
     struct sandbox *v;

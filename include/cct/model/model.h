@@ -51,6 +51,8 @@ struct model {
     struct question *asks;
     size_t n_asks;
     struct ev_kill *kill;      /* newest kill-all state, or NULL */
+    struct ledger_report *usage; /* newest sums, or NULL */
+    uint64_t usage_rev;
     struct ev_hits *hits;      /* newest answer to a search, or NULL */
     struct model_priv *priv;
 };

@@ -1,0 +1,91 @@
+/* What things cost, kept: intervals in which sandboxes ran, and what agents used in each turn
+ * or call. Pure rules: how the word of the service moves intervals on, and sums over both.
+ * Times are the service's, ms. Unknown costs are NaN and counted as unpriced, never as 0. */
+#ifndef CCT_MODEL_LEDGER_H
+#define CCT_MODEL_LEDGER_H
+
+#include <cct/model/sandbox.h>
+
+/* --- intervals ------------------------------------------------------------------------- */
+
+enum span_how { SPAN_OPEN, SPAN_PAUSED, SPAN_GONE };
+struct span {
+    int64_t start, end; /* open: end is when it was last known to run */
+    enum span_how how;
+    bool estimate;      /* one of its ends is only the best that is known */
+};
+/* What is known of a sandbox at one moment. */
+struct sighting {
+    bool up, paused, known; /* known false: says nothing about running */
+    enum sb_gone gone;
+    int64_t started_at, end_at, ended_at, now;
+};
+struct sighting ledger_sighting(const struct sandbox *s, int64_t now);
+enum { LEDGER_LAST = 1, LEDGER_NEXT = 2 };
+/* The sandbox's last interval (have false: there is none) after a sighting. What changed, as
+ * bits: *last was amended, *next is a new one behind it. The same sighting again changes
+ * nothing but an open end. */
+unsigned ledger_follow(struct span *last, bool have, const struct sighting *s, struct span *next);
+
+/* --- sums ------------------------------------------------------------------------------- */
+
+/* One interval and one turn as they are kept; strings borrowed, NULL = unknown. */
+struct ledger_place {
+    const char *sandbox_id, *name, *project, *tool, *template_id;
+};
+struct ledger_span {
+    struct ledger_place at;
+    struct span s;
+    int cpu_count, memory_mb;
+    double usd_per_s; /* NaN: unpriced */
+};
+struct ledger_turn {
+    struct ledger_place at;
+    const char *model;
+    int64_t time_ms, in_tokens, cache_read, cache_write, out_tokens;
+    double cost_usd; /* NaN: unpriced */
+};
+struct ledger_sums {
+    int64_t run_ms, vcpu_ms, mib_ms;
+    int64_t in_tokens, cache_read, cache_write, out_tokens;
+    double sandbox_usd, agent_usd; /* of what has a price */
+    size_t spans, turns;
+    size_t unpriced_spans, unpriced_turns, estimates;
+};
+enum ledger_by { BY_PROJECT, BY_AGENT, BY_MODEL, BY_TEMPLATE, BY_SANDBOX, LEDGER_BYS };
+const char *ledger_by_name(enum ledger_by b); /* "project" ... */
+struct ledger_group {
+    char *name;  /* "" = none known */
+    char *label; /* BY_SANDBOX: its name, the id is `name`; else NULL */
+    struct ledger_sums sums;
+};
+enum { LEDGER_HOURS = 24 };
+struct ledger_query {
+    int64_t from, to, now, day; /* day: when today began */
+};
+struct ledger_report {
+    struct ledger_query q;
+    struct ledger_sums all, today;
+    struct {
+        struct ledger_group *v;
+        size_t n;
+    } by[LEDGER_BYS];              /* dearest first */
+    double hour[LEDGER_HOURS];     /* USD, the last one ends with the hour of q.now */
+    int64_t hour_from;             /* begin of the first */
+    double recent_usd;             /* of the last 3 hours */
+    double forecast_usd;           /* at q.to, if they go on so; of `all` when q.to is past */
+    char *rate_date, *rate_text;   /* of the sandboxes' price in force; may be NULL */
+};
+/* Rows from here on are wanted. */
+int64_t ledger_first(const struct ledger_query *q);
+struct ledger_report *ledger_report_new(const struct ledger_query *q);
+void ledger_report_free(struct ledger_report *r);
+void ledger_report_span(struct ledger_report *r, const struct ledger_span *s);
+void ledger_report_turn(struct ledger_report *r, const struct ledger_turn *t);
+void ledger_report_end(struct ledger_report *r); /* no more rows */
+double ledger_usd(const struct ledger_sums *s);  /* sandboxes and agents */
+/* "day", "week" (from Monday), "month", "all", YYYY-MM-DD, or DATE..DATE (the last one within),
+ * in this machine's time zone; fills from, to, day. */
+int ledger_range(const char *text, int64_t now, struct ledger_query *q, struct err *e);
+
+#endif
