@@ -3,6 +3,7 @@
 #include "../../src/jobs/session_priv.h"
 #include "../lib/jobsbed.h"
 
+#include <cct/model/ledger.h>
 #include <cct/util/log.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -109,6 +110,26 @@ static bool has_sums(void *ctx)
            (isnan(w->cost) ? isnan(r->cost_usd) : fabs(r->cost_usd - w->cost) < 1e-9);
 }
 
+/* The ledger has the same. */
+static void check_ledger(struct work *w)
+{
+    struct ledger_query q = {.to = INT64_MAX};
+    struct mq *mq = mq_new(1 << 20);
+    struct st_reply *r;
+
+    store_ledger(w->b->j.o.store, &q, (struct st_to){mq, 1});
+    assert_true(mq_wait(mq, WAIT_MS));
+    r = (struct st_reply *)mq_take(mq);
+    assert_non_null(r->report);
+    const struct ledger_sums *a = &r->report->all;
+    assert_int_equal(a->in_tokens + a->cache_read + a->cache_write, w->in);
+    assert_int_equal(a->out_tokens, w->out);
+    assert_true(fabs(a->agent_usd - (isnan(w->cost) ? 0 : w->cost)) < 1e-6);
+    assert_true(!isnan(w->cost) || a->unpriced_turns == a->turns);
+    msg_free(&r->m);
+    mq_free(mq);
+}
+
 static void check(struct work *w, int64_t in, int64_t out, double cost)
 {
     const struct sandbox *r;
@@ -116,8 +137,10 @@ static void check(struct work *w, int64_t in, int64_t out, double cost)
     w->in = in;
     w->out = out;
     w->cost = cost;
-    if (jobsbed_wait(w->b, has_sums, w, WAIT_MS))
+    if (jobsbed_wait(w->b, has_sums, w, WAIT_MS)) {
+        check_ledger(w);
         return;
+    }
     r = model_sandbox(w->b->model, w->row);
     fail_msg("in %lld out %lld cost %f", (long long)r->tokens_in, (long long)r->tokens_out,
              r->cost_usd);
