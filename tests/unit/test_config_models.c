@@ -137,6 +137,24 @@ static void test_file(void **state)
     buf_release(&said);
 }
 
+static void test_sandbox_rate(void **state)
+{
+    struct buf said = BUF_INIT;
+    struct models *m = load("[sandbox]\nvcpu_second = 0.5\ndate = 2026-11-01\ngib_second = x\n",
+                            &said);
+    const struct sandbox_rate *r = models_sandbox(m);
+
+    (void)state;
+    near(sandbox_rate_of(r, 2, 1024), 1 + 0.0000045);
+    assert_true(isnan(sandbox_rate_of(r, 0, 1024)) && isnan(sandbox_rate_of(r, 2, 0)));
+    assert_string_equal(r->date, "2026-11-01");
+    assert_true(r->own);
+    assert_string_equal(buf_str(&said),
+                        ":4: gib_second = \"x\": expected USD a second, like 0.000014\n");
+    models_free(m);
+    buf_release(&said);
+}
+
 static void test_mistakes(void **state)
 {
     struct buf said = BUF_INIT;
@@ -149,7 +167,7 @@ static void test_mistakes(void **state)
     assert_string_equal(
         buf_str(&said),
         ":1: \"x\" stands before the first [model NAME]\n"
-        ":2: unknown section \"tool a\", expected \"model NAME\"\n"
+        ":2: unknown section \"tool a\", expected \"model NAME\" or \"sandbox\"\n"
         ":4: \"-x\" is no name of a model\n"
         ":6: input = \"-1\": expected USD for 1M tokens, like 2.50\n"
         ":7: output = \"2.5 USD\": expected USD for 1M tokens, like 2.50\n"
@@ -168,6 +186,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table), cmocka_unit_test(test_tools), cmocka_unit_test(test_cost),
         cmocka_unit_test(test_file),  cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_sandbox_rate),
     };
 
     return cmocka_run_group_tests_name("config_models", tests, NULL, NULL);
