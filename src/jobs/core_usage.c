@@ -32,10 +32,12 @@ static struct st_sighting sighting(const struct jobs *j, const struct sandbox *r
     return (struct st_sighting){row->id, ledger_sighting(row, jobs_now(j)), rate_of(j, row)};
 }
 
-/* Where the service's time is not known yet, its next list tells all of it. */
+/* Before the first list its time is not known, and that list tells all of it. A service that
+ * never tells its time is taken to have ours. */
 static bool is_told(const struct jobs *j, const struct sandbox *row)
 {
-    return row->id && row->id < CORE_LOCAL_IDS && row->sandbox_id && j->clock.server_ms;
+    return row->id && row->id < CORE_LOCAL_IDS && row->sandbox_id &&
+           j->priv->link.listed_at;
 }
 
 void core_usage_row(struct jobs *j, const struct sandbox *row)
@@ -106,7 +108,7 @@ static void on_report(void *ctx, struct st_reply *r)
 
 void core_usage(struct jobs *j, const struct cmd *c)
 {
-    int64_t now = j->clock.server_ms ? jobs_now(j) : clock_wall_ms();
+    int64_t now = jobs_now(j);
     struct ledger_query query;
     struct err e = {0};
     struct sums *q;

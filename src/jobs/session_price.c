@@ -4,7 +4,6 @@
 #include "session_priv.h"
 
 #include <cct/config/models.h>
-#include <cct/util/clock.h>
 #include <cct/util/xalloc.h>
 #include <math.h>
 
@@ -33,7 +32,7 @@ struct st_use *session_use(struct session *s, const struct agent_event *ev)
     const struct model_info *info =
         s->out.by_list && !isnan(ev->cost_usd) ? models_find(s->j->o.models, model) : NULL;
     bool ends = ev->kind != AGENT_USAGE, total = ev->scope == AGENT_SCOPE_SESSION_TOTAL;
-    int64_t now = s->j->clock.server_ms ? jobs_now(s->j) : clock_wall_ms();
+    int64_t now = jobs_now(s->j);
     struct st_use *u = xcalloc(1, sizeof(*u));
 
     u->ends = ends;
