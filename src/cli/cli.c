@@ -1,6 +1,8 @@
 /* Running a command, and how commands tell and ask. */
 #include "cli_priv.h"
 
+#include <cct/text/clean.h>
+#include <cct/util/fs.h>
 #include <cct/util/limits.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -19,9 +21,18 @@ static int (*const functions[])(struct cli *c) = {[CLI_CMD_SCREEN] = NULL,
 #undef CLI_ROW
 };
 
+/* What is told repeats names from files, services and arguments: never as they are. */
+static void tell(const char *lead, const char *text)
+{
+    char *clean = clean_text_dup(text, strlen(text));
+
+    fprintf(stderr, "%s%s\n", lead, clean);
+    free(clean);
+}
+
 int cli_fail(const struct err *e)
 {
-    fprintf(stderr, "cc-tui: %s\n", e->text);
+    tell("cc-tui: ", e->text);
     return cli_exit_of(e->code);
 }
 
@@ -39,12 +50,15 @@ int cli_usage(const char *fmt, ...)
 void cli_say(const struct cli *c, const char *fmt, ...)
 {
     va_list ap;
+    char *text;
     if (cli_has(c, CLI_QUIET))
         return;
     va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
+    if (vasprintf(&text, fmt, ap) < 0)
+        text = NULL;
     va_end(ap);
-    fputc('\n', stderr);
+    tell("", text ? text : "out of memory");
+    free(text);
 }
 
 bool cli_can_ask(const struct cli *c)
@@ -109,6 +123,19 @@ char *cli_text_arg(const char *arg, struct err *e)
     if (b.len && b.p[b.len - 1] == '\n')
         buf_truncate(&b, b.len - 1);
     return buf_detach(&b, NULL);
+}
+
+char *cli_text_file(const char *path, struct err *e)
+{
+    size_t len = 0;
+    char *text = fs_read(path, LIM_MESSAGE_BYTES, false, &len, e);
+
+    if (text && strlen(text) != len) {
+        err_set(e, ERR_INVALID, "there is a NUL byte in '%.200s': it is no text", path);
+        free(text);
+        return NULL;
+    }
+    return text;
 }
 
 /* --- help, version, completion ---------------------------------------------------- */

@@ -28,6 +28,8 @@ bool cli_color(const struct cli *c);
 /* The text of an argument or, for "-", of stdin up to the limit of a message; new
  * string, NULL with *e. One newline at the end of stdin is not part of it. */
 char *cli_text_arg(const char *arg, struct err *e);
+/* The text of a file, with the same limit; new string, NULL with *e. */
+char *cli_text_file(const char *path, struct err *e);
 
 /* --env NAME=VALUE ... into a list with room for all of them (new.c); 0 or ERR_INVALID. */
 int cli_take_env(const struct cli *c, struct kv *env, struct err *e);

@@ -104,7 +104,6 @@ static int take_choices(const struct cli *c, struct app_create *n, struct err *e
 static int take_texts(const struct cli *c, char **prompt, char **system_prompt, struct err *e)
 {
     const char *p = value(c, CLI_PROMPT), *s = value(c, CLI_SYSTEM_PROMPT);
-    size_t len;
 
     if (p && s && str_eq(p, "-") && str_eq(s, "-"))
         return err_set(e, ERR_INVALID, "'--prompt -' and '--system-prompt -' both want stdin: give "
@@ -113,7 +112,7 @@ static int take_texts(const struct cli *c, char **prompt, char **system_prompt, 
     if (p && !*prompt)
         return e->code;
     if (s && *s == '@')
-        *system_prompt = fs_read(s + 1, LIM_MESSAGE_BYTES, false, &len, e);
+        *system_prompt = cli_text_file(s + 1, e);
     else
         *system_prompt = s ? cli_text_arg(s, e) : NULL;
     return s && !*system_prompt ? e->code : 0;

@@ -368,8 +368,7 @@ static void put(char **field, const char *value)
 
 static int put_prompt(struct project *p, const char *value, struct err *e)
 {
-    char *text = *value == '@' ? fs_read(value + 1, LIM_MESSAGE_BYTES, false, NULL, e)
-                               : cli_text_arg(value, e);
+    char *text = *value == '@' ? cli_text_file(value + 1, e) : cli_text_arg(value, e);
 
     if (!text)
         return e->code;

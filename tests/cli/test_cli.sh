@@ -49,6 +49,7 @@ out() { grep -qF -e "$1" "$T/out"; }
 err() { grep -qF -e "$1" "$T/err"; }
 no_out() { [ ! -s "$T/out" ]; }
 no_err() { [ ! -s "$T/err" ]; }
+no_escape() { ! grep -qF "$(printf '\033')" "$T/$1"; }
 lines() { [ "$(wc -l < "$T/$1")" -eq "${2:-1}" ]; }
 both() { "$1" "$2" && "$3" "$4"; }
 one_line() { [ "$rc" -eq 0 ] && lines out 1; }
@@ -195,6 +196,14 @@ check "a linked file is read" out "cc-tui.conf:2:"
 rm "$T/c/cc-tui.conf"
 run "$c" config check
 check "no file: nothing is wrong" is 0
+
+# --- files that are named --------------------------------------------------------------
+esc=$(printf '\033')
+run "$c" new --tool demo --system-prompt "@$T/no${esc}[2Jfile"
+check "a name in an error is told without its escapes" both err "nofile" no_escape err
+printf 'be kind\0and more' > "$T/nul"
+run "$c" new --tool demo --system-prompt "@$T/nul"
+check "a prompt with a NUL is refused, not cut" both is 2 err "NUL byte"
 
 # --- doctor ---------------------------------------------------------------------------
 run "$c" doctor
