@@ -191,7 +191,8 @@ static void use_probe(struct session *s)
 
         if (!s->fo.said_missing && r && r->agent != AG_STARTING) {
             s->fo.said_missing = true;
-            session_say(s, AGENT_WARN,
+            if (r->state != SB_ERROR) /* that row says already at which step it ended */
+                session_say(s, AGENT_WARN,
                         "no agent was started in this sandbox: its session folder '%s' "
                         "is missing",
                         s->name);

@@ -281,6 +281,33 @@ static void test_no_list(void **state)
     assert_int_equal(got.r.err.code, ERR_PROTO);
 }
 
+/* A page of a megabyte, full of sequences, in the place of an error: one short line. */
+static void test_a_page_for_an_error(void **state)
+{
+    static const int statuses[] = {400, 401, 403, 404, 418};
+    struct call c = {.what = LIST};
+    struct buf page = BUF_INIT;
+
+    (void)state;
+    buf_adds(&page, "<html>");
+    while (page.len < 1 << 20)
+        buf_adds(&page, "\033[2J\033]0;t\a\r\n<p>\xc2\x9b?5h words</p>");
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
+        struct script s = {statuses[i], "", buf_str(&page), false};
+        char status[8];
+
+        play(&s, 1);
+        run(&c);
+        snprintf(status, sizeof(status), "%d", statuses[i]);
+        assert_int_not_equal(got.r.err.code, 0);
+        assert_non_null(strstr(got.r.err.text, status));
+        assert_true(strlen(got.r.err.text) < 500);
+        for (const unsigned char *p = (const unsigned char *)got.r.err.text; *p; p++)
+            assert_true(*p >= ' ' && *p != 0x7f && !(p[0] == 0xc2 && p[1] < 0xa0));
+    }
+    buf_release(&page);
+}
+
 static void test_odd_rows(void **state)
 {
     static const char *const states[] = {"\"pausing\"", "\"snapshotting\"", "\"\"", "null", "7",
@@ -607,6 +634,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(test_pages), CASE(test_endless_pages), CASE(test_repeated_rows),
         CASE(test_failing_page), CASE(test_old_list), CASE(test_no_list), CASE(test_odd_rows),
+        CASE(test_a_page_for_an_error),
         CASE(test_get), CASE(test_errors), CASE(test_create), CASE(test_lost_create),
         CASE(test_small_calls), CASE(test_retries), CASE(test_gives_up), CASE(test_cancel),
         CASE(test_free_inside), CASE(test_warm), CASE(test_sandbox_url), CASE(test_account),
