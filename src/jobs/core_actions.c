@@ -63,11 +63,6 @@ void core_actions_release(struct jobs *j)
     ARR_RELEASE(&j->priv->acts);
 }
 
-static const char *name_of(const struct sandbox *row)
-{
-    return row->name ? row->name : row->sandbox_id ? row->sandbox_id : "the sandbox";
-}
-
 /* --- messages ------------------------------------------------------------------- */
 
 static void on_added(void *ctx, struct st_reply *r)
@@ -178,13 +173,13 @@ static void do_agent(struct jobs *j, struct cmd *c, struct sandbox *row)
 
     if (row->adopted) {
         core_done_err(j, c->m.req_id, row->id, ERR_UNSUPPORTED, "what is adopted can neither be "
-                      "interrupted nor restarted by cc-tui, only ended: \"%s\"", name_of(row));
+                      "interrupted nor restarted by cc-tui, only ended: \"%s\"", core_row_name(row));
     } else if (!s) {
         core_done_err(j, c->m.req_id, row->id, ERR_UNSUPPORTED, "\"%s\" has no agent of cc-tui",
-                      name_of(row));
+                      core_row_name(row));
     } else if (!up) {
         core_done_err(j, c->m.req_id, row->id, ERR_CONFLICT, "\"%s\" is %s: its agent cannot be "
-                      "reached", name_of(row), sb_state_name(row->state));
+                      "reached", core_row_name(row), sb_state_name(row->state));
     } else if (c->m.type == CMD_INTERRUPT) {
         session_interrupt(s, c->m.req_id);
     } else if (!t) {
@@ -247,7 +242,7 @@ static void failed(struct act *a, const struct err *why, const char *what)
     struct err e = *why;
     struct sandbox *row = jobs_row(a->j, a->row);
 
-    err_wrap(&e, "%s \"%s\" failed", what, row ? name_of(row) : "?");
+    err_wrap(&e, "%s \"%s\" failed", what, row ? core_row_name(row) : "?");
     if (why->code == ERR_NOTFOUND || why->code == ERR_CONFLICT)
         core_poll_soon(a->j, 0); /* what we believe of it is old */
     act_end(a, &e);
@@ -369,7 +364,7 @@ static void do_time(struct jobs *j, struct cmd *c, struct sandbox *row)
         seconds = 900;
     if (no) {
         core_done_err(j, c->m.req_id, row->id, ERR_CONFLICT, "nothing was done to \"%s\": %s",
-                      name_of(row), no);
+                      core_row_name(row), no);
         return;
     }
     if (c->m.type != CMD_PAUSE && (c->n < 0 || seconds < 1 || c->n > LIM_TIMEOUT_MAX_S)) {
@@ -405,7 +400,7 @@ static void do_row(struct jobs *j, struct cmd *c, struct sandbox *row)
         row->protect = c->on;
     } else if (core_row_live(row)) {
         core_done_err(j, c->m.req_id, row->id, ERR_CONFLICT, "\"%s\" is not gone: kill it first",
-                      name_of(row));
+                      core_row_name(row));
         return;
     } else {
         core_row_remove(j, row->id);
@@ -427,7 +422,7 @@ static void do_view(struct jobs *j, struct cmd *c, struct sandbox *row)
         core_foreign_shown(j, row->id, c->on);
     if (!s) {
         core_done_err(j, c->m.req_id, row->id, ERR_UNSUPPORTED, "\"%s\" was not made by cc-tui: it "
-                      "has no history here", name_of(row));
+                      "has no history here", core_row_name(row));
         return;
     }
     switch ((enum cmd_type)c->m.type) {
@@ -475,13 +470,13 @@ static void do_answer(struct jobs *j, struct cmd *c, struct sandbox *row)
 
     if (!s)
         core_done_err(j, c->m.req_id, row->id, ERR_UNSUPPORTED, "\"%s\" has no agent of cc-tui",
-                      name_of(row));
+                      core_row_name(row));
     else if (row->state == SB_PAUSED)
         core_done_err(j, c->m.req_id, row->id, ERR_CONFLICT, "\"%s\" is paused: resume it first",
-                      name_of(row));
+                      core_row_name(row));
     else if (!core_row_live(row))
         core_done_err(j, c->m.req_id, row->id, ERR_CONFLICT, "\"%s\" is gone: its agent asks "
-                      "nothing any more", name_of(row));
+                      "nothing any more", core_row_name(row));
     else
         session_answer(s, c->m.req_id, c->text2, (int)c->n, c->text);
 }

@@ -183,7 +183,9 @@ static void on_runs(void *ctx, struct st_reply *r)
 
 static int open_file(struct export *x, struct err *e)
 {
-    x->temp = xasprintf("%s.part-%ld", x->path, (long)getpid());
+    /* two at once to one name do not take each other's */
+    x->temp = xasprintf("%s.part-%ld-%llu", x->path, (long)getpid(),
+                        (unsigned long long)x->req_id);
     unlink(x->temp);
     x->fd = open(x->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (x->fd < 0) {
@@ -220,6 +222,19 @@ struct search {
     uint64_t req_id;
 };
 
+static void search_drop(struct search *q)
+{
+    struct jobs_priv *p = q->j->priv;
+
+    for (size_t i = 0; i < p->searches.n; i++)
+        if (p->searches.v[i] == q) {
+            ARR_REMOVE(&p->searches, i);
+            break;
+        }
+    jobs_store_forget(q->j, q);
+    free(q);
+}
+
 static void on_hits(void *ctx, struct st_reply *r)
 {
     struct search *q = ctx;
@@ -239,16 +254,16 @@ static void on_hits(void *ctx, struct st_reply *r)
     }
     jobs_post(q->j, ev);
     jobs_done(q->j, q->req_id, r->err.code ? &r->err : NULL, 0);
-    free(q);
+    search_drop(q);
 }
 
 void core_search(struct jobs *j, struct cmd *c)
 {
-    struct search *q = xcalloc(1, sizeof(*q));
+    struct search *q = *ARR_PUSH(&j->priv->searches) = xcalloc(1, sizeof(*q));
 
     *q = (struct search){j, c->m.req_id};
     store_search(j->o.store, c->text ? c->text : "", c->sandbox, (size_t)c->n, c->id, c->on,
-                 jobs_store(j, on_hits, q, NULL));
+                 jobs_store(j, on_hits, q, q));
 }
 
 void core_exports_release(struct jobs *j)
@@ -256,4 +271,7 @@ void core_exports_release(struct jobs *j)
     while (j->priv->exports.n)
         export_drop(j->priv->exports.v[0]);
     ARR_RELEASE(&j->priv->exports);
+    while (j->priv->searches.n)
+        search_drop(j->priv->searches.v[0]);
+    ARR_RELEASE(&j->priv->searches);
 }

@@ -18,27 +18,22 @@ struct mailing {
     ARR(size_t) places; /* of each letter's receipt */
 };
 
-static const char *name_of(const struct sandbox *row)
-{
-    return row->name ? row->name : row->sandbox_id ? row->sandbox_id : "the sandbox";
-}
-
 static int may_take(const struct sandbox *row, bool wait, struct err *e)
 {
     if (row->adopted && !row->session)
         return err_set(e, ERR_UNSUPPORTED, "\"%s\" was adopted without a process: adopt one to "
-                       "send to its input", name_of(row));
+                       "send to its input", core_row_name(row));
     if (row->adopted && wait)
         return err_set(e, ERR_UNSUPPORTED, "an adopted process has no turns, so there is no answer "
                        "to wait for: send without waiting and look at the logs");
     if (row->foreign || !row->session)
         return err_set(e, ERR_UNSUPPORTED, "\"%s\" was not made by cc-tui: it has no session to "
-                       "send to", name_of(row));
+                       "send to", core_row_name(row));
     if (row->state == SB_PAUSED)
-        return err_set(e, ERR_CONFLICT, "\"%s\" is paused: resume it first", name_of(row));
+        return err_set(e, ERR_CONFLICT, "\"%s\" is paused: resume it first", core_row_name(row));
     if (!core_row_live(row))
         return err_set(e, ERR_CONFLICT, "\"%s\" is gone: nothing can be sent to it",
-                       name_of(row));
+                       core_row_name(row));
     return 0;
 }
 

@@ -119,6 +119,7 @@ struct jobs_priv {
     ARR(struct act *) acts;
     ARR(struct mailing *) mailings;
     ARR(struct export *) exports;
+    ARR(struct search *) searches;
     ARR(struct kill *) kills;
     uint64_t proof_call;        /* the list that these wait for */
     struct e2b *proof_client;
@@ -163,6 +164,7 @@ bool core_is_plain(const char *s); /* printable ASCII alone */
 void core_row_state(struct jobs *j, struct sandbox *row);
 /* Up as far as we know: running, paused, creating, or error with a VM. */
 bool core_row_live(const struct sandbox *row);
+const char *core_row_name(const struct sandbox *row); /* as a person knows it */
 
 /* --- core_account.c ------------------------------------------------------------- */
 void core_account_start(struct jobs *j);

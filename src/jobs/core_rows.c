@@ -88,6 +88,11 @@ struct sandbox *core_row_of_vm(struct jobs *j, const char *sandbox_id)
     return NULL;
 }
 
+const char *core_row_name(const struct sandbox *row)
+{
+    return row->name ? row->name : row->sandbox_id ? row->sandbox_id : "the sandbox";
+}
+
 bool core_row_live(const struct sandbox *row)
 {
     return row->state == SB_RUNNING || row->state == SB_PAUSED || row->state == SB_CREATING ||

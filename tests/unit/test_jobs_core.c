@@ -2,6 +2,8 @@
  * old intent means, environments. */
 #include "../../src/jobs/core_priv.h"
 
+#include "../lib/storebox.h"
+
 #include <cct/config/tools.h>
 #include <cct/keys.h>
 #include <cct/util/str.h>
@@ -94,6 +96,28 @@ static void test_pace(void **state)
 static struct sandbox row_of(enum sb_state st, const char *project, bool foreign)
 {
     return (struct sandbox){.id = 1, .state = st, .project = (char *)project, .foreign = foreign};
+}
+
+/* Who stops does not wait for what the store says to a search; nor is it lost memory. */
+static void test_search_left(void **state)
+{
+    struct storebox box;
+    struct jobs_priv p = {0};
+    struct jobs j = {.priv = &p, .waiting = map_new()};
+    struct cmd c = {.text = (char *)"word", .n = 10};
+
+    (void)state;
+    storebox_start(&box, NULL);
+    j.o.store = box.s;
+    j.o.net = net_new(&(struct net_opts){0});
+    core_search(&j, &c);
+    core_search(&j, &c);
+    assert_int_equal(p.searches.n, 2);
+    core_exports_release(&j);
+    assert_int_equal(p.searches.n, 0);
+    storebox_stop(&box);
+    net_free(j.o.net);
+    map_free(j.waiting, free);
 }
 
 static void test_scope(void **state)
@@ -293,6 +317,7 @@ int main(void)
         cmocka_unit_test(test_interval), cmocka_unit_test(test_suspicious),
         cmocka_unit_test(test_warning),  cmocka_unit_test(test_server_time), cmocka_unit_test(test_apart),
         cmocka_unit_test(test_backoff), cmocka_unit_test(test_pace),
+        cmocka_unit_test(test_search_left),
         cmocka_unit_test(test_scope),    cmocka_unit_test(test_final),
         cmocka_unit_test(test_intent),
         cmocka_unit_test(test_list_proves),
