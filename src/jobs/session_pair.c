@@ -42,12 +42,17 @@ static void wish_release(struct pair_wish *w)
 void session_pair_release(struct session *s)
 {
     struct session_pair *sp = s->pair;
+    struct err e = {0};
 
     if (!sp)
         return;
     session_cancel_timer(s, &sp->timer);
-    for (size_t i = 0; i < sp->wishes.n; i++)
+    err_set(&e, ERR_CANCELLED, "the pair was not told: its session ends");
+    jobs_done(s->j, sp->int_req, &e, s->row);
+    for (size_t i = 0; i < sp->wishes.n; i++) {
+        jobs_done(s->j, sp->wishes.v[i].req_id, &e, s->row);
         wish_release(&sp->wishes.v[i]);
+    }
     ARR_RELEASE(&sp->wishes);
     for (int i = 0; i < PAIR_ROLES; i++)
         free(sp->sums[i].session);
@@ -333,10 +338,14 @@ static void say_state(struct session *s, const struct pair *before)
 static void took(struct session *s, const struct st_reply *r)
 {
     struct session_pair *sp = s->pair;
+    struct err later = {0};
 
+    err_set(&later, ERR_CONFLICT, "a later word to the pair took the place of this one");
     if (r->msg.id)
         session_show_message(s, &r->msg);
     if (sp->wished && sp->act.end_turn && !r->called_off) {
+        if (sp->int_req)
+            interrupted(s, &later); /* its turn is this one, or over */
         sp->int_req = sp->wishes.v[0].req_id;
         sp->int_turn = sp->act.end_turn;
         sp->int_tries = sp->int_next = 0;
