@@ -6,6 +6,7 @@
 #include <cct/util/str.h>
 #include <cct/util/thread.h>
 #include <cct/util/xalloc.h>
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,6 +109,17 @@ void session_set_home(struct session *s, const char *home)
 char *session_path(const struct session *s, const char *name)
 {
     return xasprintf("%s/%s", s->dir, name);
+}
+
+char *session_tmp_path(const struct session *s, const char *id)
+{
+    char name[160], *p;
+
+    snprintf(name, sizeof(name), SESSION_INBOX_TMP_FMT, s->j->o.owner);
+    for (p = strrchr(name, '/') + 1; *p; p++)
+        if (!isalnum((unsigned char)*p) && *p != '.')
+            *p = '_';
+    return xasprintf("%s/%s-%s", s->dir, name, id);
 }
 
 uint64_t session_sh(struct session *s, const char *script, const char *const *args, int ms,

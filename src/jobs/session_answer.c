@@ -8,7 +8,6 @@
 #include <cct/util/clock.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,14 +96,10 @@ static void inbox_id(const struct session_ask *a, char *dst, size_t size)
 
 static char *tmp_path(const struct session_ask *a)
 {
-    char name[160], id[80], *p;
+    char id[80];
 
     inbox_id(a, id, sizeof(id));
-    snprintf(name, sizeof(name), SESSION_INBOX_TMP_FMT, a->s->j->o.owner);
-    for (p = strrchr(name, '/') + 1; *p; p++)
-        if (!isalnum((unsigned char)*p) && *p != '.')
-            *p = '_';
-    return xasprintf("%s/%s-%s", a->s->dir, name, id);
+    return session_tmp_path(a->s, id);
 }
 
 static void on_uploaded(void *ctx, const struct envd_result *r)
@@ -246,13 +241,15 @@ void session_answer_commit(struct session *s)
 {
     struct err e = {0};
 
-    for (size_t i = s->asks.requests.n; i-- > 0;) {
+    for (size_t i = 0; i < s->asks.requests.n;) { /* the first word counts */
         struct ask_request *q = &s->asks.requests.v[i];
         struct session_ask *a = q->committed ? NULL : asked_for(s, q->id);
 
-        if (q->committed)
+        if (q->committed) {
+            i++;
             continue;
-        if (a) {
+        }
+        if (a) { /* ended, or committed */
             commit(s, i, a);
             continue;
         }

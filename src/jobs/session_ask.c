@@ -131,7 +131,6 @@ struct session_ask *session_ask_at(struct session *s, uint64_t offset, uint32_t 
     return NULL;
 }
 
-/* True when it is news. */
 /* --- looking ---------------------------------------------------------------------- */
 
 static void on_answers(void *ctx, struct st_reply *r)

@@ -394,6 +394,8 @@ int session_target(struct session *s, const struct e2b_sandbox *vm, struct err *
 void session_drop_target(struct session *s); /* its calls end without an answer */
 void session_set_home(struct session *s, const char *home);
 char *session_path(const struct session *s, const char *name);
+/* Where this cc-tui writes what then gets its name in the inbox. */
+char *session_tmp_path(const struct session *s, const char *id);
 /* What it is doing, for the row of a sandbox that is being made; NULL: nothing more. */
 void session_step(struct session *s, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));

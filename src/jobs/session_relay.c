@@ -175,17 +175,6 @@ static void on_moved(void *ctx, const struct envd_result *r)
     session_timer(s, &re->timer, check_delay(s), check);
 }
 
-static char *tmp_path(struct session *s)
-{
-    char name[160], *p;
-
-    snprintf(name, sizeof(name), SESSION_INBOX_TMP_FMT, s->j->o.owner);
-    for (p = strrchr(name, '/') + 1; *p; p++)
-        if (!isalnum((unsigned char)*p) && *p != '.')
-            *p = '_';
-    return xasprintf("%s/%s-%s", s->dir, name, s->re.id);
-}
-
 static void on_uploaded(void *ctx, const struct envd_result *r)
 {
     struct session *s = ctx;
@@ -196,7 +185,7 @@ static void on_uploaded(void *ctx, const struct envd_result *r)
         trouble(s, &r->err);
         return;
     }
-    tmp = tmp_path(s);
+    tmp = session_tmp_path(s, s->re.id);
     to = xasprintf("%s/" SESSION_INBOX "/%s", s->dir, s->re.name);
     s->re.moving = true;
     s->re.call = envd_move(s->envd, tmp, to, on_moved, s);
@@ -214,7 +203,7 @@ static void upload(struct session *s)
     if (s->ad->encode_message(re->msg.text, strlen(re->msg.text), &bytes, &e) != 0) {
         failed(s, e.text);
     } else {
-        tmp = tmp_path(s);
+        tmp = session_tmp_path(s, s->re.id);
         re->call = envd_write(s->envd, tmp, bytes.p, bytes.len, on_uploaded, s);
         free(tmp);
     }
