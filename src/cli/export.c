@@ -153,7 +153,7 @@ static void print_hit(struct hits *h, const struct found *f)
     clock_format_rfc3339(when, sizeof(when), f->time_ms);
     when[16] = 0;
     when[10] = ' ';
-    printf("%s  %s  %s: ", when, f->name, f->who);
+    printf("%s  %s  %s: ", when, f->name ? f->name : f->sandbox_id ? f->sandbox_id : "-", f->who);
     for (const char *s = f->text; *s; s++) {
         if (*s == 2 || *s == 3)
             fputs(!color ? "" : *s == 2 ? "\033[1m" : "\033[0m", stdout);
