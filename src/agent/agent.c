@@ -84,10 +84,6 @@ uint64_t agent_dec_offset(const struct agent_dec *d)
 {
     return d->pos;
 }
-uint64_t agent_dec_start(const struct agent_dec *d)
-{
-    return d->start;
-}
 uint64_t agent_dec_line(const struct agent_dec *d)
 {
     return d->line_off;

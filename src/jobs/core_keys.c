@@ -491,15 +491,12 @@ char *core_keys_refused(struct jobs *j, const struct sandbox *row)
     struct key_need need = {t ? t->label : NULL, needs, NULL};
     struct keys_at at;
     struct st_keys view;
-    size_t n = 0;
 
     if (!t || !j->priv->keys)
         return NULL;
-    for (unsigned bit = 1; bit <= TOOL_GITHUB; bit <<= 1)
-        if (tool_needs(t, NULL) & bit)
-            needs[n++] = tool_provider_name(bit);
+    needs_of(tool_needs(t, NULL), needs);
     at_project(j, &at, &view, row->project ? row->project : jobs_project(j));
-    return n ? keys_refused(&at, &need) : NULL;
+    return needs[0] ? keys_refused(&at, &need) : NULL;
 }
 
 static int name_repo_key(const struct keys_at *at, const struct kv *own, struct err *e)
