@@ -43,8 +43,9 @@ struct net_hooks {
 int net_start(struct net *n, const struct net_hooks *h, struct err *e);
 /* Ask the thread to end and join it (bounded, 1 s with open transfers). What was
  * posted before is still delivered; open transfers end without a callback after
- * on_stop. Safe when it never started. net_free after it. */
-void net_stop(struct net *n);
+ * on_stop. Safe when it never started. net_free after it. False: the thread did not end
+ * in time; what it uses must stay. */
+bool net_stop(struct net *n);
 void net_free(struct net *n);
 
 /* ---- on the net thread only ---------------------------------------------- */

@@ -150,11 +150,13 @@ int app_go_online(struct app *a, struct err *e)
 void app_stop(struct app *a)
 {
     THREAD_ASSERT(THREAD_MAIN);
-    net_stop(a->net);
+    a->left_behind = !net_stop(a->net);
+    a->online = false;
+    if (a->left_behind) /* its thread may still post to the store, which commits by itself */
+        return;
     if (a->store)
         store_stop(a->store);
     a->store = NULL;
-    a->online = false;
 }
 
 void app_free(struct app *a)
@@ -164,6 +166,8 @@ void app_free(struct app *a)
     if (!a)
         return;
     app_stop(a);
+    if (a->left_behind) /* the process is about to end; that thread uses all of it */
+        return;
     net_free(a->net);
     jobs_free(a->jobs);
     for (struct msg *m = a->waiting; m; m = next) {

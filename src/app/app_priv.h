@@ -59,6 +59,7 @@ struct app {
     struct msg *waiting;   /* taken from the queue, not applied yet */
     uint64_t next_req;
     bool online;
+    bool left_behind; /* the net thread did not end in time */
     void (*observe)(void *ctx, const struct msg *ev);
     void *observe_ctx;
     ARR(struct sink) sinks;

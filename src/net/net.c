@@ -222,14 +222,15 @@ int net_start(struct net *n, const struct net_hooks *h, struct err *e)
     return 0;
 }
 
-void net_stop(struct net *n)
+bool net_stop(struct net *n)
 {
     if (!n->started)
-        return;
+        return !n->stuck;
     mq_close(n->mq);
     n->started = false;
     if (!thread_join_ms(n->thread, STOP_MS)) {
         n->stuck = true;
         log_warn("network thread did not end in %d ms: it is left behind", STOP_MS);
     }
+    return !n->stuck;
 }

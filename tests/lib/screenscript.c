@@ -80,7 +80,7 @@ static void row_number(struct script *s, struct sandbox *r, const char *key, con
     else if (!strcmp(key, "left"))
         r->end_at = s->now + strtoll(v, NULL, 10) * 1000;
     else if (!strcmp(key, "project"))
-        r->project = xstrdup(v);
+        free(r->project), r->project = xstrdup(v);
     else if (!strcmp(key, "cost"))
         r->cost_usd = strtod(v, NULL);
     else if (!strcmp(key, "since"))
