@@ -236,6 +236,29 @@ static void test_lanes(void **state)
     buf_release(&out);
 }
 
+/* Each byte of characters in a piece of its own, those of the two streams in turn. */
+static void test_halves_of_characters(void **state)
+{
+    static const char one[] = "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\n", /* e, euro, face */
+        two[] = "\xf0\x9f\x98\x80\xe2\x82\xac\xc3\xa9\n";
+    struct lanes l = {0};
+    struct buf out = BUF_INIT;
+    char piece[2] = "";
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(one) - 1; i++) {
+        piece[0] = one[i];
+        feed(&l, ENVD_STDOUT, piece, &out);
+        piece[0] = two[i];
+        feed(&l, ENVD_STDERR, piece, &out);
+    }
+    assert_int_equal(out.len, 2 * (sizeof(one) - 1));
+    assert_memory_equal(out.p, one, sizeof(one) - 1);
+    assert_memory_equal(out.p + sizeof(one) - 1, two, sizeof(two) - 1);
+    lanes_release(&l);
+    buf_release(&out);
+}
+
 /* A line without an end is not kept for ever. */
 static void test_lanes_are_bounded(void **state)
 {
@@ -427,6 +450,7 @@ int main(void)
         cmocka_unit_test(test_identity),
         cmocka_unit_test(test_signals),
         cmocka_unit_test(test_lanes),
+        cmocka_unit_test(test_halves_of_characters),
         cmocka_unit_test(test_lanes_are_bounded),
         cmocka_unit_test_setup_teardown(test_adoption_is_kept, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_owned_is_news_of_others, set_up, tear_down),
