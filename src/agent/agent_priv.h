@@ -70,6 +70,8 @@ bool agent_ids_has(const struct agent_ids *ids, const char *id);
 /* True when it was there. */
 bool agent_ids_remove(struct agent_ids *ids, const char *id);
 void agent_ids_clear(struct agent_ids *ids);
+/* Nobody waits for an answer to these questions any more: each ends, and is forgotten. */
+void agent_ids_end_asks(struct agent_ids *asks, struct agent_dec *d);
 
 /* --- agent_calls.c: tools that were called --------------------------------------- */
 

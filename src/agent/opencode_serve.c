@@ -142,24 +142,12 @@ static void on_delta(struct opencode *o, struct agent_dec *d, const struct cJSON
 
 /* --- turns ------------------------------------------------------------------------------ */
 
-static void close_asks(struct opencode *o, struct agent_dec *d)
-{
-    for (size_t i = 0; i < o->asks.v.n; i++) {
-        struct agent_event ev = AGENT_EVENT(AGENT_ASK);
-
-        ev.id = o->asks.v.v[i];
-        ev.final = true;
-        agent_dec_emit(d, &ev);
-    }
-    agent_ids_clear(&o->asks);
-}
-
 /* Comes more than once. */
 static void on_idle(struct opencode *o, struct agent_dec *d)
 {
     if (!agent_dec_busy(d))
         return;
-    close_asks(o, d);
+    agent_ids_end_asks(&o->asks, d);
     agent_calls_close(&o->calls, d);
     opencode_end_turn(o, d);
 }
@@ -339,7 +327,7 @@ static void serve_end(void *state, struct agent_dec *d, int code, int sig,
     struct opencode *o = state;
 
     agent_dec_place_exit(d);
-    close_asks(o, d);
+    agent_ids_end_asks(&o->asks, d);
     agent_calls_close(&o->calls, d);
     agent_end_error(d, code, sig, stderr_tail, o->error, o->http_status);
     opencode_reset_turn(o);

@@ -24,7 +24,6 @@ void pi_end_turn(struct pi *p, struct agent_dec *d, bool aborted);
 /* pi_rpc.c */
 void pi_response(struct pi *p, struct agent_dec *d, const struct cJSON *j);
 void pi_ui_request(struct pi *p, struct agent_dec *d, const struct cJSON *j);
-void pi_asks_close(struct pi *p, struct agent_dec *d); /* nobody waits for an answer any more */
 int pi_message(const char *text, size_t len, struct buf *out, struct err *e);
 int pi_steer(const char *text, size_t len, struct buf *out, struct err *e);
 int pi_interrupt(const char *request_id, struct buf *out);

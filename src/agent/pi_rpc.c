@@ -107,18 +107,6 @@ void pi_ui_request(struct pi *p, struct agent_dec *d, const struct cJSON *j)
                           json_str(j, "message", ""));
 }
 
-void pi_asks_close(struct pi *p, struct agent_dec *d)
-{
-    for (size_t i = 0; i < p->asks.v.n; i++) {
-        struct agent_event ev = AGENT_EVENT(AGENT_ASK);
-
-        ev.id = p->asks.v.v[i];
-        ev.final = true;
-        agent_dec_emit(d, &ev);
-    }
-    agent_ids_clear(&p->asks);
-}
-
 /* --- what goes in ------------------------------------------------------------------------ */
 
 int pi_message(const char *text, size_t len, struct buf *out, struct err *e)
