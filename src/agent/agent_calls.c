@@ -62,6 +62,23 @@ void agent_call_emit(struct agent_dec *d, const struct agent_call *t, struct age
     agent_dec_emit(d, ev);
 }
 
+void agent_calls_begin(struct agent_calls *c, struct agent_dec *d, const char *id,
+                       const char *name, const char *parent, const struct cJSON *input)
+{
+    struct agent_event ev = AGENT_EVENT(AGENT_TOOL);
+    struct agent_call *t;
+
+    if (!id)
+        return;
+    t = agent_calls_at(c, id);
+    agent_call_set(t, name, parent);
+    ev.title = agent_calls_title(input, NULL);
+    ev.input = input ? json_text(input) : NULL;
+    agent_call_emit(d, t, &ev);
+    free(ev.title);
+    free(ev.input);
+}
+
 void agent_calls_close(struct agent_calls *c, struct agent_dec *d)
 {
     for (size_t i = 0; i < c->v.n; i++) {

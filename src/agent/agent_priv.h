@@ -91,6 +91,9 @@ struct agent_call *agent_calls_at(struct agent_calls *c, const char *id);
 void agent_call_set(struct agent_call *t, const char *name, const char *parent);
 /* Let ev out as an event about t. */
 void agent_call_emit(struct agent_dec *d, const struct agent_call *t, struct agent_event *ev);
+/* A call began: its record is made and told, with its input. A NULL id is none. */
+void agent_calls_begin(struct agent_calls *c, struct agent_dec *d, const char *id,
+                       const char *name, const char *parent, const struct cJSON *input);
 /* Is a running call's output, which is said whole each time, worth an event (or its title,
  * for the first time)? Letting all out would be the square of it: a big one waits until it
  * has grown by a quarter or, where it does not grow (a window that moves), until eight times

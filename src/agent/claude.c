@@ -197,7 +197,8 @@ static void on_block(struct claude *c, struct agent_dec *d, const struct cJSON *
         ev.text = (char *)json_str(b, "thinking", "");
     } else {
         if (str_ends(type, "tool_use"))
-            claude_tool_start(c, d, b, parent);
+            agent_calls_begin(&c->tools, d, json_str(b, "id", NULL), json_str(b, "name", NULL),
+                              parent, json_get(b, "input"));
         else if (str_ends(type, "tool_result"))
             claude_tool_result(c, d, b, parent);
         return;

@@ -31,10 +31,7 @@ struct claude {
     char *last_result; /* its uuid */
 };
 
-/* A tool_use block, a tool_result block, a refusal (system line or an entry of
- * permission_denials). */
-void claude_tool_start(struct claude *c, struct agent_dec *d, const struct cJSON *block,
-                       const char *parent);
+/* A tool_result block, a refusal (system line or an entry of permission_denials). */
 void claude_tool_result(struct claude *c, struct agent_dec *d, const struct cJSON *block,
                         const char *parent);
 void claude_denied(struct claude *c, struct agent_dec *d, const struct cJSON *j, bool notice);

@@ -10,25 +10,6 @@
 
 /* --- tools ------------------------------------------------------------------------ */
 
-void claude_tool_start(struct claude *c, struct agent_dec *d, const struct cJSON *block,
-                       const char *parent)
-{
-    const char *id = json_str(block, "id", NULL);
-    const struct cJSON *input = json_get(block, "input");
-    struct agent_event ev = AGENT_EVENT(AGENT_TOOL);
-    struct agent_call *t;
-
-    if (!id)
-        return;
-    t = agent_calls_at(&c->tools, id);
-    agent_call_set(t, json_str(block, "name", NULL), parent);
-    ev.title = agent_calls_title(input, NULL);
-    ev.input = input ? json_text(input) : NULL;
-    agent_call_emit(d, t, &ev);
-    free(ev.title);
-    free(ev.input);
-}
-
 /* A failing command's output begins with its status; qwen's is a list of facts. */
 static int exit_code_of(const struct claude *c, const char *output, bool failed)
 {

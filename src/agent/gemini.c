@@ -109,22 +109,10 @@ static void on_message(struct gemini *g, struct agent_dec *d, const struct cJSON
 
 static void on_tool_use(struct gemini *g, struct agent_dec *d, const struct cJSON *j)
 {
-    const char *id = json_str(j, "tool_id", NULL);
-    const struct cJSON *input = json_get(j, "parameters");
-    struct agent_event ev = AGENT_EVENT(AGENT_TOOL);
-    struct agent_call *t;
-
     begin_turn(g, d);
     end_block(g, d);
-    if (!id)
-        return;
-    t = agent_calls_at(&g->calls, id);
-    agent_call_set(t, json_str(j, "tool_name", NULL), NULL);
-    ev.title = agent_calls_title(input, NULL);
-    ev.input = input ? json_text(input) : NULL;
-    agent_call_emit(d, t, &ev);
-    free(ev.title);
-    free(ev.input);
+    agent_calls_begin(&g->calls, d, json_str(j, "tool_id", NULL),
+                      json_str(j, "tool_name", NULL), NULL, json_get(j, "parameters"));
 }
 
 static void on_tool_result(struct gemini *g, struct agent_dec *d, const struct cJSON *j)

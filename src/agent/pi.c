@@ -176,20 +176,8 @@ static void on_message_end(struct pi *p, struct agent_dec *d, const struct cJSON
 
 static void on_tool_start(struct pi *p, struct agent_dec *d, const struct cJSON *j)
 {
-    const char *id = json_str(j, "toolCallId", NULL);
-    const struct cJSON *args = json_get(j, "args");
-    struct agent_event ev = AGENT_EVENT(AGENT_TOOL);
-    struct agent_call *t;
-
-    if (!id)
-        return;
-    t = agent_calls_at(&p->calls, id);
-    agent_call_set(t, json_str(j, "toolName", NULL), NULL);
-    ev.title = agent_calls_title(args, NULL);
-    ev.input = args ? json_text(args) : NULL;
-    agent_call_emit(d, t, &ev);
-    free(ev.title);
-    free(ev.input);
+    agent_calls_begin(&p->calls, d, json_str(j, "toolCallId", NULL),
+                      json_str(j, "toolName", NULL), NULL, json_get(j, "args"));
 }
 
 static void on_tool_update(struct pi *p, struct agent_dec *d, const struct cJSON *j)
