@@ -147,15 +147,12 @@ void agent_dec_place_exit(struct agent_dec *d)
 static void too_long(struct agent_dec *d)
 {
     char text[128];
-    struct agent_event ev = AGENT_EVENT(AGENT_NOTICE);
 
     if (d->a->dropped && d->a->dropped(d->state, d, d->head, LONG_HEAD))
         return;
     snprintf(text, sizeof(text), "line too long: %.1f MB left out, the raw log has them",
              (double)(d->pos - d->line_off) / 1e6);
-    ev.level = AGENT_WARN;
-    ev.text = text;
-    agent_dec_emit(d, &ev);
+    agent_line_notice(d, AGENT_WARN, text);
 }
 
 /* d->pos is already behind the line. */

@@ -14,23 +14,19 @@
 /* No JSON: shown as it is, but half an object at the end is only said to be one. */
 static void plain_line(struct agent_dec *d, const char *s, size_t len)
 {
-    bool half = agent_dec_cut(d) && *s == '{';
-    struct agent_event ev = AGENT_EVENT(half ? AGENT_NOTICE : AGENT_RAW);
-    char *copy = NULL;
+    struct agent_event ev = AGENT_EVENT(AGENT_RAW);
 
-    if (half) {
-        ev.level = AGENT_WARN;
-        ev.text = (char *)"the output ends in the middle of a line";
-    } else {
-        copy = xmalloc(len + 1);
-        for (size_t i = 0; i < len; i++)
-            copy[i] = s[i] ? s[i] : ' ';
-        copy[len] = 0;
-        ev.text = copy;
-        ev.final = true;
+    if (agent_dec_cut(d) && *s == '{') {
+        agent_line_notice(d, AGENT_WARN, "the output ends in the middle of a line");
+        return;
     }
+    ev.text = xmalloc(len + 1);
+    for (size_t i = 0; i < len; i++)
+        ev.text[i] = s[i] ? s[i] : ' ';
+    ev.text[len] = 0;
+    ev.final = true;
     agent_dec_emit(d, &ev);
-    free(copy);
+    free(ev.text);
 }
 
 struct cJSON *agent_line_json(struct agent_dec *d, const char *s, size_t len)

@@ -57,7 +57,7 @@ int agent_line_stdin(const char *text, size_t len, struct buf *out, struct err *
 /* A count from outside: at least 0, and 0 when it is none. */
 int64_t agent_line_count(const struct cJSON *j, const char *name);
 int agent_line_int(const struct cJSON *j, const char *name);
-/* A warning of the agent. */
+/* A notice of the agent or about it, in words alone. */
 void agent_line_notice(struct agent_dec *d, enum agent_level level, const char *text);
 
 /* Ids met in the turn at hand. */

@@ -315,15 +315,11 @@ static void on_user(struct claude *c, struct agent_dec *d, const struct cJSON *j
 static void on_control_response(struct claude *c, struct agent_dec *d, const struct cJSON *j)
 {
     const struct cJSON *r = json_get(j, "response");
-    struct agent_event ev = AGENT_EVENT(AGENT_NOTICE);
 
-    if (!str_eq(json_str(r, "subtype", NULL), "error")) {
-        claude_ask_answered(c, d, r); /* ours, repeated; else the end of a request of ours */
-        return;
-    }
-    ev.level = AGENT_WARN;
-    ev.text = (char *)json_str(r, "error", "the agent refused a request");
-    agent_dec_emit(d, &ev);
+    if (str_eq(json_str(r, "subtype", NULL), "error"))
+        agent_line_notice(d, AGENT_WARN, json_str(r, "error", "the agent refused a request"));
+    else /* ours, repeated; else the end of a request of ours */
+        claude_ask_answered(c, d, r);
 }
 
 /* --- lines ----------------------------------------------------------------------------- */

@@ -48,22 +48,22 @@ void claude_denied(struct claude *c, struct agent_dec *d, const struct cJSON *j,
 {
     const char *id = json_str(j, "tool_use_id", NULL), *message = json_str(j, "message", NULL);
     const char *name = json_str(j, "tool_name", NULL);
-    struct agent_event tool = AGENT_EVENT(AGENT_TOOL), ev = AGENT_EVENT(AGENT_NOTICE);
+    struct agent_event ev = AGENT_EVENT(AGENT_TOOL);
     struct agent_call *t = id ? agent_calls_at(&c->tools, id) : NULL;
+    char *text;
 
     if (t && t->state != AGENT_TOOL_DENIED) {
         t->state = AGENT_TOOL_DENIED;
         agent_call_set(t, name, NULL);
-        tool.output = (char *)message;
-        agent_call_emit(d, t, &tool);
+        ev.output = (char *)message;
+        agent_call_emit(d, t, &ev);
     }
     if (!notice)
         return;
-    ev.level = AGENT_WARN;
-    ev.text = xasprintf("%s was denied: %s", name ? name : "a tool",
-                        message ? message : "no permission");
-    agent_dec_emit(d, &ev);
-    free(ev.text);
+    text = xasprintf("%s was denied: %s", name ? name : "a tool",
+                     message ? message : "no permission");
+    agent_line_notice(d, AGENT_WARN, text);
+    free(text);
 }
 
 /* --- tried again ----------------------------------------------------------------------- */

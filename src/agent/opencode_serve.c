@@ -192,11 +192,9 @@ static void on_session_error(struct opencode *o, struct agent_dec *d, const stru
 {
     if (parent_of(o, p))
         return;
-    if (agent_dec_busy(d)) {
-        opencode_error(o, json_get(p, "error"));
-        return;
-    }
     opencode_error(o, json_get(p, "error"));
+    if (agent_dec_busy(d))
+        return;
     agent_line_notice(d, AGENT_WARN, o->error);
     opencode_reset_turn(o);
 }
