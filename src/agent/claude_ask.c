@@ -17,10 +17,6 @@
 /* What the model reads as the reason of a plain no. */
 #define REFUSED "The user does not allow this."
 
-struct claude_ask {
-    char *id, *call; /* of the request; of the tool call, or NULL */
-};
-
 /* --- what may be answered --------------------------------------------------------- */
 
 /* The model's own questions with options; NULL for a permission. */
@@ -92,28 +88,27 @@ static void ask_clear(struct claude_ask *a)
 
 void claude_asks_free(struct claude *c)
 {
-    for (size_t i = 0; i < c->n_asks; i++)
-        ask_clear(&c->asks[i]);
-    free(c->asks);
+    for (size_t i = 0; i < c->asks.n; i++)
+        ask_clear(&c->asks.v[i]);
+    ARR_RELEASE(&c->asks);
 }
 
 static void ask_end(struct claude *c, struct agent_dec *d, size_t i, const char *how)
 {
     struct agent_event ev = AGENT_EVENT(AGENT_ASK);
 
-    ev.id = c->asks[i].id;
+    ev.id = c->asks.v[i].id;
     ev.text = (char *)how;
     ev.final = true;
     agent_dec_emit(d, &ev);
-    ask_clear(&c->asks[i]);
-    memmove(&c->asks[i], &c->asks[i + 1], (c->n_asks - i - 1) * sizeof(*c->asks));
-    c->n_asks--;
+    ask_clear(&c->asks.v[i]);
+    ARR_REMOVE(&c->asks, i);
 }
 
 static void ask_end_id(struct claude *c, struct agent_dec *d, const char *id, const char *how)
 {
-    for (size_t i = 0; id && i < c->n_asks; i++)
-        if (str_eq(c->asks[i].id, id)) {
+    for (size_t i = 0; id && i < c->asks.n; i++)
+        if (str_eq(c->asks.v[i].id, id)) {
             ask_end(c, d, i, how);
             return;
         }
@@ -121,14 +116,14 @@ static void ask_end_id(struct claude *c, struct agent_dec *d, const char *id, co
 
 void claude_asks_end(struct claude *c, struct agent_dec *d)
 {
-    while (c->n_asks)
+    while (c->asks.n)
         ask_end(c, d, 0, NULL);
 }
 
 void claude_ask_call_ended(struct claude *c, struct agent_dec *d, const char *call)
 {
-    for (size_t i = 0; i < c->n_asks; i++)
-        if (str_eq(c->asks[i].call, call)) {
+    for (size_t i = 0; i < c->asks.n; i++)
+        if (str_eq(c->asks.v[i].call, call)) {
             ask_end(c, d, i, NULL);
             return;
         }
@@ -145,10 +140,9 @@ void claude_ask(struct claude *c, struct agent_dec *d, const struct cJSON *j)
     if (!id || !str_eq(json_str(r, "subtype", NULL), "can_use_tool"))
         return;
     ask_end_id(c, d, id, NULL);
-    if (c->n_asks == MAX_ASKS)
+    if (c->asks.n == MAX_ASKS)
         ask_end(c, d, 0, NULL);
-    c->asks = xrealloc(c->asks, (c->n_asks + 1) * sizeof(*c->asks));
-    c->asks[c->n_asks++] = (struct claude_ask){xstrdup(id), call ? xstrdup(call) : NULL};
+    *ARR_PUSH(&c->asks) = (struct claude_ask){xstrdup(id), xstrdup(call)};
     questions = questions_of(tool, input);
     add_choices(&choices, tool, questions);
     ev.id = (char *)id;

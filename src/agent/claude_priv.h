@@ -16,13 +16,15 @@ struct claude_stream {
     int closed; /* of one that was streamed and whose whole is still to come, -1 none */
 };
 
-struct claude_ask;
+struct claude_ask {
+    char *id, *call; /* of the request; of the tool call, or NULL */
+};
+
 struct claude {
     bool qwen; /* its dialect is spoken */
     ARR(struct claude_stream) streams;
     struct agent_calls tools;
-    struct claude_ask *asks; /* open questions */
-    size_t n_asks;
+    ARR(struct claude_ask) asks; /* open questions */
     struct buf id;
     struct agent_half half;
     char *error;      /* code of the CLI's last error message in this turn */
