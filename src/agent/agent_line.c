@@ -1,6 +1,7 @@
 /* Lines of JSON: what is common to the adapters that read and write them. */
 #include "agent_priv.h"
 
+#include <cct/util/clock.h>
 #include <cct/util/limits.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -185,6 +186,37 @@ int agent_line_int(const struct cJSON *j, const char *name)
     int64_t n = json_i64(j, name, 0);
 
     return n < 0 || n > INT_MAX ? 0 : (int)n;
+}
+
+int64_t agent_line_without(const struct cJSON *j, const char *name, int64_t part)
+{
+    int64_t n = agent_line_count(j, name) - part;
+
+    return n < 0 ? 0 : n;
+}
+
+void agent_line_stamp(struct agent_dec *d, const struct cJSON *j)
+{
+    const char *stamp = json_str(j, "timestamp", NULL);
+    int64_t ms;
+
+    if (stamp && clock_parse_rfc3339(stamp, &ms) == 0)
+        agent_dec_set_time(d, ms);
+}
+
+struct cJSON *agent_line_asked(const struct agent_answer *a)
+{
+    return a->input ? json_parse(a->input, strlen(a->input), NULL) : NULL;
+}
+
+void agent_line_label(struct buf *labels, const char *label)
+{
+    char *line = agent_calls_line(label);
+
+    if (labels->len)
+        buf_addc(labels, '\n');
+    buf_adds(labels, line);
+    free(line);
 }
 
 void agent_line_notice(struct agent_dec *d, enum agent_level level, const char *text)

@@ -57,6 +57,14 @@ int agent_line_stdin(const char *text, size_t len, struct buf *out, struct err *
 /* A count from outside: at least 0, and 0 when it is none. */
 int64_t agent_line_count(const struct cJSON *j, const char *name);
 int agent_line_int(const struct cJSON *j, const char *name);
+/* A count without `part` of it: what came from a cache is told inside the input. */
+int64_t agent_line_without(const struct cJSON *j, const char *name, int64_t part);
+/* The line's own time stamp, where it has one, holds for its events. */
+void agent_line_stamp(struct agent_dec *d, const struct cJSON *j);
+/* The question that is answered, as it came; json_free(), NULL when it is none. */
+struct cJSON *agent_line_asked(const struct agent_answer *a);
+/* One label more of a question's choices: its first line, cut to a title's length. */
+void agent_line_label(struct buf *labels, const char *label);
 /* A notice of the agent or about it, in words alone. */
 void agent_line_notice(struct agent_dec *d, enum agent_level level, const char *text);
 

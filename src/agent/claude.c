@@ -8,7 +8,6 @@
 #include "claude_priv.h"
 
 #include <cct/util/arr.h>
-#include <cct/util/clock.h>
 #include <cct/util/limits.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -345,14 +344,11 @@ static void claude_line(void *state, struct agent_dec *d, const char *s, size_t 
     const char *line =
         agent_half_join(&c->half, "\"type\":\"text_delta\",\"text\":\"", s, &len);
     struct cJSON *j = agent_line_json(d, line, len);
-    const char *type, *stamp;
-    int64_t ms;
+    const char *type;
 
     if (!j)
         return;
-    stamp = json_str(j, "timestamp", NULL);
-    if (stamp && clock_parse_rfc3339(stamp, &ms) == 0)
-        agent_dec_set_time(d, ms);
+    agent_line_stamp(d, j);
     type = json_str(j, "type", "");
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         if (!str_eq(type, types[i].type))

@@ -329,7 +329,7 @@ static int answer_permission(struct buf *out, const struct agent_answer *a,
 
 int claude_answer(const struct agent_answer *a, struct buf *out, struct err *e)
 {
-    struct cJSON *input = a->input ? json_parse(a->input, strlen(a->input), NULL) : NULL;
+    struct cJSON *input = agent_line_asked(a);
     const struct cJSON *questions = questions_of(a->tool, input);
     struct buf line = BUF_INIT;
     int rc;

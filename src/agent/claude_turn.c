@@ -147,9 +147,7 @@ static void emit_qwen_usage(struct agent_dec *d, const struct cJSON *j)
     ev.scope = AGENT_SCOPE_SESSION_TOTAL;
     ev.id = (char *)json_str(j, "session_id", "");
     ev.cache_read = agent_line_count(u, "cache_read_input_tokens");
-    ev.in_tokens = agent_line_count(u, "input_tokens") - ev.cache_read;
-    if (ev.in_tokens < 0)
-        ev.in_tokens = 0;
+    ev.in_tokens = agent_line_without(u, "input_tokens", ev.cache_read);
     ev.out_tokens = agent_line_count(u, "output_tokens");
     agent_dec_emit(d, &ev);
 }

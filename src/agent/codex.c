@@ -249,7 +249,6 @@ static void on_completed(struct codex *c, struct agent_dec *d, const struct cJSO
 {
     const struct cJSON *u = json_get(j, "usage");
     struct agent_event ev = AGENT_EVENT(AGENT_USAGE), end = AGENT_EVENT(AGENT_TURN_END);
-    int64_t in = agent_line_count(u, "input_tokens");
 
     begin_turn(c, d);
     agent_calls_close(&c->calls, d);
@@ -258,9 +257,7 @@ static void on_completed(struct codex *c, struct agent_dec *d, const struct cJSO
         ev.id = c->thread;
         ev.cache_read = agent_line_count(u, "cached_input_tokens");
         ev.cache_write = agent_line_count(u, "cache_write_input_tokens");
-        ev.in_tokens = in - ev.cache_read - ev.cache_write; /* they are part of it */
-        if (ev.in_tokens < 0)
-            ev.in_tokens = 0;
+        ev.in_tokens = agent_line_without(u, "input_tokens", ev.cache_read + ev.cache_write);
         ev.out_tokens = agent_line_count(u, "output_tokens");
         agent_dec_emit(d, &ev);
     }

@@ -4,7 +4,6 @@
  * of a command is not told, retries only on stderr. */
 #include "agent_priv.h"
 
-#include <cct/util/clock.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <stdlib.h>
@@ -166,9 +165,7 @@ static void emit_usage(struct agent_dec *d, const struct cJSON *stats)
         return;
     ev.scope = AGENT_SCOPE_TURN;
     ev.cache_read = agent_line_count(stats, "cached");
-    ev.in_tokens = agent_line_count(stats, "input_tokens") - ev.cache_read; /* part of it */
-    if (ev.in_tokens < 0)
-        ev.in_tokens = 0;
+    ev.in_tokens = agent_line_without(stats, "input_tokens", ev.cache_read);
     ev.out_tokens = agent_line_count(stats, "output_tokens");
     model = json_first(json_get(stats, "models"));
     if (model && !json_next(model)) /* several share the figures */
@@ -219,11 +216,9 @@ static void gemini_line(void *state, struct agent_dec *d, const char *s, size_t 
     struct gemini *g = state;
     const char *line = agent_half_join(&g->half, "\"content\":\"", s, &len);
     struct cJSON *j = agent_line_json(d, line, len);
-    const char *type = json_str(j, "type", ""), *stamp = json_str(j, "timestamp", NULL);
-    int64_t ms;
+    const char *type = json_str(j, "type", "");
 
-    if (stamp && clock_parse_rfc3339(stamp, &ms) == 0)
-        agent_dec_set_time(d, ms);
+    agent_line_stamp(d, j);
     for (size_t i = 0; j && i < sizeof(types) / sizeof(types[0]); i++)
         if (str_eq(type, types[i].type))
             types[i].fn(g, d, j);

@@ -262,13 +262,8 @@ static void on_question(struct opencode *o, struct agent_dec *d, const struct cJ
     const struct cJSON *first = json_first(json_get(p, "questions"));
     struct buf b = BUF_INIT;
 
-    for (const struct cJSON *k = json_first(json_get(first, "options")); k; k = json_next(k)) {
-        char *line = agent_calls_line(json_str(k, "label", ""));
-
-        buf_adds(&b, b.len ? "\n" : "");
-        buf_adds(&b, line);
-        free(line);
-    }
+    for (const struct cJSON *k = json_first(json_get(first, "options")); k; k = json_next(k))
+        agent_line_label(&b, json_str(k, "label", ""));
     if (first)
         ask(o, d, p, "question", json_str(first, "question", ""),
             b.len && !json_next(first) ? buf_str(&b) : NULL);
@@ -424,8 +419,7 @@ static int answer_question(const struct agent_answer *a, const struct cJSON *que
 
 static int serve_answer(const struct agent_answer *a, struct buf *out, struct err *e)
 {
-    struct cJSON *asked =
-        json_parse(a->input ? a->input : "", a->input ? strlen(a->input) : 0, NULL);
+    struct cJSON *asked = agent_line_asked(a);
     const struct cJSON *questions = json_get(asked, "questions");
     struct buf line = BUF_INIT;
     int rc;

@@ -21,9 +21,7 @@ struct pair_dec {
 
 static void *pair_new(void)
 {
-    struct pair_dec *p = xcalloc(1, sizeof(*p));
-
-    return p;
+    return xcalloc(1, sizeof(struct pair_dec));
 }
 
 static void run_clear(struct pair_dec *p)

@@ -59,15 +59,8 @@ static char *choices_of(const char *method, const struct cJSON *j)
         return xstrdup("Yes\nNo");
     if (!str_eq(method, "select"))
         return NULL;
-    for (const struct cJSON *k = json_first(json_get(j, "options")); k; k = json_next(k)) {
-        const char *s = json_is_string(k) ? json_str_of(k) : json_str(k, "label", "");
-        char *line = agent_calls_line(s);
-
-        if (b.len)
-            buf_addc(&b, '\n');
-        buf_adds(&b, line);
-        free(line);
-    }
+    for (const struct cJSON *k = json_first(json_get(j, "options")); k; k = json_next(k))
+        agent_line_label(&b, json_is_string(k) ? json_str_of(k) : json_str(k, "label", ""));
     return buf_detach(&b, NULL);
 }
 
@@ -147,8 +140,7 @@ static const char *option_at(const struct cJSON *request, int choice)
 
 int pi_answer(const struct agent_answer *a, struct buf *out, struct err *e)
 {
-    struct cJSON *request =
-        json_parse(a->input ? a->input : "", a->input ? strlen(a->input) : 0, NULL);
+    struct cJSON *request = agent_line_asked(a);
     const char *method = json_str(request, "method", "");
     const char *value = a->choice >= 0 ? option_at(request, a->choice) : a->text;
     struct buf line = BUF_INIT;
