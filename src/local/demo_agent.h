@@ -54,6 +54,9 @@ struct demo_out {
 
 /* One line to whoever listens; releases b. Nobody to talk to is the end of the agent. */
 void demo_out_emit(struct demo_out *o, struct buf *b);
+/* A line of any dialect: {"type":... up to its own fields, and its end, which lets it out. */
+void demo_line_begin(struct jw *w, struct buf *b, const char *type);
+void demo_line_end(struct demo_out *o, struct jw *w, struct buf *b);
 void demo_out_start(struct demo_out *o, int fd, const char *session);
 void demo_out_release(struct demo_out *o);
 /* system/init: before every turn, always the same session. */

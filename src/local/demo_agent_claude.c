@@ -22,22 +22,19 @@ static void claude_open(struct demo *d)
 
 static void claude_lost(struct demo *d)
 {
-    struct buf b = BUF_INIT;
+    struct buf b;
     struct jw w;
     char *text = xasprintf("No conversation found with session ID: %s", d->args.resume);
 
     fprintf(stderr, "%s\n", text);
-    jw_init(&w, &b);
-    jw_obj(&w, NULL);
-    jw_str(&w, "type", "result");
+    demo_line_begin(&w, &b, "result");
     jw_str(&w, "subtype", "error_during_execution");
     jw_bool(&w, "is_error", true);
     jw_str(&w, "session_id", d->args.resume);
     jw_arr(&w, "errors");
     jw_str(&w, NULL, text);
     jw_end(&w);
-    jw_end(&w);
-    demo_out_emit(&d->out, &b);
+    demo_line_end(&d->out, &w, &b);
     free(text);
 }
 

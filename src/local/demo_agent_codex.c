@@ -9,27 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
-static void line_begin(struct jw *w, struct buf *b, const char *type)
-{
-    *b = (struct buf)BUF_INIT;
-    jw_init(w, b);
-    jw_obj(w, NULL);
-    jw_str(w, "type", type);
-}
-
-static void line_end(struct demo *d, struct jw *w, struct buf *b)
-{
-    jw_end(w);
-    demo_out_emit(&d->out, b);
-}
-
 static void item_begin(struct demo *d, struct jw *w, struct buf *b, const char *line,
                        const char *type)
 {
     char id[24];
 
     snprintf(id, sizeof(id), "item_%d", d->out.block);
-    line_begin(w, b, line);
+    demo_line_begin(w, b, line);
     jw_obj(w, "item");
     jw_str(w, "id", id);
     jw_str(w, "type", type);
@@ -38,7 +24,7 @@ static void item_begin(struct demo *d, struct jw *w, struct buf *b, const char *
 static void item_end(struct demo *d, struct jw *w, struct buf *b)
 {
     jw_end(w);
-    line_end(d, w, b);
+    demo_line_end(&d->out, w, b);
 }
 
 static void codex_id(char *id, size_t size)
@@ -61,9 +47,9 @@ static void codex_open(struct demo *d)
     struct jw w;
 
     signal(SIGINT, on_interrupt);
-    line_begin(&w, &b, "thread.started");
+    demo_line_begin(&w, &b, "thread.started");
     jw_str(&w, "thread_id", d->mem.id);
-    line_end(d, &w, &b);
+    demo_line_end(&d->out, &w, &b);
 }
 
 static void codex_lost(struct demo *d)
@@ -81,8 +67,8 @@ static void codex_begin(struct demo *d, const char *text, const struct cJSON *li
 
     (void)text;
     (void)line;
-    line_begin(&w, &b, "turn.started");
-    line_end(d, &w, &b);
+    demo_line_begin(&w, &b, "turn.started");
+    demo_line_end(&d->out, &w, &b);
 }
 
 static void codex_step(struct demo *d)
@@ -181,9 +167,9 @@ static void codex_retry(struct demo *d, int attempt, int max, int status)
         xasprintf("Reconnecting... %d/%d (exceeded retry limit, last status: %d %s)", attempt,
                   max, status, status == 429 ? "Too Many Requests" : "Service Unavailable");
 
-    line_begin(&w, &b, "error");
+    demo_line_begin(&w, &b, "error");
     jw_str(&w, "message", text);
-    line_end(d, &w, &b);
+    demo_line_end(&d->out, &w, &b);
     free(text);
 }
 
@@ -192,14 +178,14 @@ static void failed(struct demo *d, const char *text)
     struct buf b;
     struct jw w;
 
-    line_begin(&w, &b, "error");
+    demo_line_begin(&w, &b, "error");
     jw_str(&w, "message", text);
-    line_end(d, &w, &b);
-    line_begin(&w, &b, "turn.failed");
+    demo_line_end(&d->out, &w, &b);
+    demo_line_begin(&w, &b, "turn.failed");
     jw_obj(&w, "error");
     jw_str(&w, "message", text);
     jw_end(&w);
-    line_end(d, &w, &b);
+    demo_line_end(&d->out, &w, &b);
     d->exit_status = 1;
 }
 
@@ -221,7 +207,7 @@ static void codex_end(struct demo *d, const struct demo_end *e)
         free(text);
         return;
     }
-    line_begin(&w, &b, "turn.completed");
+    demo_line_begin(&w, &b, "turn.completed");
     jw_obj(&w, "usage");
     jw_i64(&w, "input_tokens", u->in + u->cached);
     jw_i64(&w, "cached_input_tokens", u->cached);
@@ -229,7 +215,7 @@ static void codex_end(struct demo *d, const struct demo_end *e)
     jw_i64(&w, "output_tokens", u->out);
     jw_i64(&w, "reasoning_output_tokens", 0);
     jw_end(&w);
-    line_end(d, &w, &b);
+    demo_line_end(&d->out, &w, &b);
 }
 
 const struct demo_dialect demo_codex = {

@@ -11,10 +11,7 @@
 
 static void line_begin(struct demo *d, struct jw *w, struct buf *b, const char *type)
 {
-    *b = (struct buf)BUF_INIT;
-    jw_init(w, b);
-    jw_obj(w, NULL);
-    jw_str(w, "type", type);
+    demo_line_begin(w, b, type);
     jw_i64(w, "timestamp", clock_wall_ms());
     jw_str(w, "sessionID", d->mem.id);
 }
@@ -37,8 +34,7 @@ static void part_begin(struct demo *d, struct jw *w, struct buf *b, const char *
 static void part_end(struct demo *d, struct jw *w, struct buf *b)
 {
     jw_end(w);
-    jw_end(w);
-    demo_out_emit(&d->out, b);
+    demo_line_end(&d->out, w, b);
 }
 
 static void opencode_id(char *id, size_t size)
@@ -182,8 +178,7 @@ static void opencode_end(struct demo *d, const struct demo_end *e)
     jw_bool(&w, "isRetryable", e->status == 429 || e->status >= 500);
     jw_end(&w);
     jw_end(&w);
-    jw_end(&w);
-    demo_out_emit(&d->out, &b);
+    demo_line_end(&d->out, &w, &b);
     d->exit_status = 1;
 }
 

@@ -27,8 +27,7 @@ void demo_out_emit(struct demo_out *o, struct buf *b)
     buf_release(b);
 }
 
-/* {"type":...  and, at the end, what every line carries. */
-static void line_begin(struct jw *w, struct buf *b, const char *type)
+void demo_line_begin(struct jw *w, struct buf *b, const char *type)
 {
     *b = (struct buf)BUF_INIT;
     jw_init(w, b);
@@ -36,14 +35,20 @@ static void line_begin(struct jw *w, struct buf *b, const char *type)
     jw_str(w, "type", type);
 }
 
+void demo_line_end(struct demo_out *o, struct jw *w, struct buf *b)
+{
+    jw_end(w);
+    demo_out_emit(o, b);
+}
+
+/* What most lines carry at their end. */
 static void line_end(struct demo_out *o, struct jw *w, struct buf *b)
 {
     char id[40];
     rand_uuid(id);
     jw_str(w, "session_id", o->session);
     jw_str(w, "uuid", id);
-    jw_end(w);
-    demo_out_emit(o, b);
+    demo_line_end(o, w, b);
 }
 
 static void timestamp(struct jw *w)
@@ -81,7 +86,7 @@ static void status(struct demo_out *o)
 {
     struct buf b;
     struct jw w;
-    line_begin(&w, &b, "system");
+    demo_line_begin(&w, &b, "system");
     jw_str(&w, "subtype", "status");
     jw_str(&w, "status", "requesting");
     line_end(o, &w, &b);
@@ -93,7 +98,7 @@ void demo_out_init(struct demo_out *o)
     struct buf b;
     struct jw w;
     char *cwd = getcwd(NULL, 0);
-    line_begin(&w, &b, "system");
+    demo_line_begin(&w, &b, "system");
     jw_str(&w, "subtype", "init");
     jw_str(&w, "cwd", cwd != NULL ? cwd : "/");
     jw_arr(&w, "tools");
@@ -125,7 +130,7 @@ void demo_out_echo(struct demo_out *o, const struct cJSON *line)
     const char *text = json_str(message, "content", NULL);
     char *content = text == NULL ? json_text(json_get(message, "content")) : NULL;
     rand_uuid(id);
-    line_begin(&w, &b, "user");
+    demo_line_begin(&w, &b, "user");
     jw_obj(&w, "message");
     jw_str(&w, "role", "user");
     if (text != NULL)
@@ -139,14 +144,13 @@ void demo_out_echo(struct demo_out *o, const struct cJSON *line)
     jw_str(&w, "uuid", json_str(line, "uuid", id));
     timestamp(&w);
     jw_bool(&w, "isReplay", true);
-    jw_end(&w);
-    demo_out_emit(o, &b);
+    demo_line_end(o, &w, &b);
 }
 
 /* A stream_event line is open up to its "event" object. */
 static void event_begin(struct jw *w, struct buf *b, const char *type)
 {
-    line_begin(w, b, "stream_event");
+    demo_line_begin(w, b, "stream_event");
     jw_obj(w, "event");
     jw_str(w, "type", type);
 }
@@ -232,7 +236,7 @@ static void whole(struct demo_out *o, const char *block)
 {
     struct buf b;
     struct jw w;
-    line_begin(&w, &b, "assistant");
+    demo_line_begin(&w, &b, "assistant");
     jw_obj(&w, "message");
     jw_str(&w, "id", o->message);
     jw_str(&w, "type", "message");
@@ -318,7 +322,7 @@ void demo_out_tool_result(struct demo_out *o, const char *id, const char *text, 
 {
     struct buf b;
     struct jw w;
-    line_begin(&w, &b, "user");
+    demo_line_begin(&w, &b, "user");
     jw_obj(&w, "message");
     jw_str(&w, "role", "user");
     jw_arr(&w, "content");
@@ -340,7 +344,7 @@ void demo_out_interrupted(struct demo_out *o)
 {
     struct buf b;
     struct jw w;
-    line_begin(&w, &b, "user");
+    demo_line_begin(&w, &b, "user");
     jw_raw(&w, "message",
            o->streaming ? "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":"
                           "\"[Request interrupted by user]\"}]}"
@@ -375,7 +379,7 @@ static void price(struct demo_out *o, struct jw *w)
 static void result_begin(struct demo_out *o, struct jw *w, struct buf *b, const char *subtype,
                          bool is_error)
 {
-    line_begin(w, b, "result");
+    demo_line_begin(w, b, "result");
     jw_str(w, "subtype", subtype);
     jw_bool(w, "is_error", is_error);
     jw_i64(w, "duration_ms", clock_mono_ms() - o->turn_mono);
@@ -417,7 +421,7 @@ void demo_out_failed(struct demo_out *o, int status_code, const char *code, cons
 {
     struct buf b;
     struct jw w;
-    line_begin(&w, &b, "assistant");
+    demo_line_begin(&w, &b, "assistant");
     jw_obj(&w, "message");
     jw_str(&w, "id", "msg_synthetic");
     jw_str(&w, "model", "<synthetic>");
@@ -445,7 +449,7 @@ void demo_out_retry(struct demo_out *o, int attempt, int max, int status_code, c
 {
     struct buf b;
     struct jw w;
-    line_begin(&w, &b, "system");
+    demo_line_begin(&w, &b, "system");
     jw_str(&w, "subtype", "api_retry");
     jw_i64(&w, "attempt", attempt);
     jw_i64(&w, "max_retries", max);
@@ -462,7 +466,7 @@ void demo_out_ask(struct demo_out *o, const char *request_id, const char *tool,
 {
     struct buf b;
     struct jw w;
-    line_begin(&w, &b, "control_request");
+    demo_line_begin(&w, &b, "control_request");
     jw_str(&w, "request_id", request_id);
     jw_obj(&w, "request");
     jw_str(&w, "subtype", "can_use_tool");
@@ -470,31 +474,28 @@ void demo_out_ask(struct demo_out *o, const char *request_id, const char *tool,
     jw_raw(&w, "input", input);
     jw_str(&w, "tool_use_id", call_id);
     jw_end(&w);
-    jw_end(&w);
-    demo_out_emit(o, &b);
+    demo_line_end(o, &w, &b);
 }
 
 void demo_out_ask_cancelled(struct demo_out *o, const char *request_id)
 {
     struct buf b;
     struct jw w;
-    line_begin(&w, &b, "control_cancel_request");
+    demo_line_begin(&w, &b, "control_cancel_request");
     jw_str(&w, "request_id", request_id);
-    jw_end(&w);
-    demo_out_emit(o, &b);
+    demo_line_end(o, &w, &b);
 }
 
 void demo_out_control(struct demo_out *o, const char *request_id, const char *error)
 {
     struct buf b;
     struct jw w;
-    line_begin(&w, &b, "control_response");
+    demo_line_begin(&w, &b, "control_response");
     jw_obj(&w, "response");
     jw_str(&w, "subtype", error == NULL ? "success" : "error");
     jw_str(&w, "request_id", request_id);
     if (error != NULL)
         jw_str(&w, "error", error);
     jw_end(&w);
-    jw_end(&w);
-    demo_out_emit(o, &b);
+    demo_line_end(o, &w, &b);
 }

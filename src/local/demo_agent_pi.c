@@ -9,27 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void line_begin(struct jw *w, struct buf *b, const char *type)
-{
-    *b = (struct buf)BUF_INIT;
-    jw_init(w, b);
-    jw_obj(w, NULL);
-    jw_str(w, "type", type);
-}
-
-static void line_end(struct demo *d, struct jw *w, struct buf *b)
-{
-    jw_end(w);
-    demo_out_emit(&d->out, b);
-}
-
 static void bare(struct demo *d, const char *type)
 {
     struct buf b;
     struct jw w;
 
-    line_begin(&w, &b, type);
-    line_end(d, &w, &b);
+    demo_line_begin(&w, &b, type);
+    demo_line_end(&d->out, &w, &b);
 }
 
 static void pi_id(char *id, size_t size)
@@ -50,10 +36,10 @@ static void once_open(struct demo *d)
     struct buf b;
     struct jw w;
 
-    line_begin(&w, &b, "session");
+    demo_line_begin(&w, &b, "session");
     jw_i64(&w, "version", 3);
     jw_str(&w, "id", d->mem.id);
-    line_end(d, &w, &b);
+    demo_line_end(&d->out, &w, &b);
 }
 
 static void pi_lost(struct demo *d)
@@ -76,7 +62,7 @@ static void user_message(struct demo *d, const char *line, const char *text)
     struct buf b;
     struct jw w;
 
-    line_begin(&w, &b, line);
+    demo_line_begin(&w, &b, line);
     jw_obj(&w, "message");
     jw_str(&w, "role", "user");
     jw_arr(&w, "content");
@@ -84,7 +70,7 @@ static void user_message(struct demo *d, const char *line, const char *text)
     jw_end(&w);
     jw_i64(&w, "timestamp", clock_wall_ms());
     jw_end(&w);
-    line_end(d, &w, &b);
+    demo_line_end(&d->out, &w, &b);
 }
 
 static void usage(struct jw *w, const struct demo_usage *u)
@@ -113,7 +99,7 @@ static void assistant(struct demo *d, const char *line, const struct said *s,
     struct buf b;
     struct jw w;
 
-    line_begin(&w, &b, line);
+    demo_line_begin(&w, &b, line);
     jw_obj(&w, "message");
     jw_str(&w, "role", "assistant");
     jw_arr(&w, "content");
@@ -139,7 +125,7 @@ static void assistant(struct demo *d, const char *line, const struct said *s,
         jw_arr(&w, "toolResults");
         jw_end(&w);
     }
-    line_end(d, &w, &b);
+    demo_line_end(&d->out, &w, &b);
 }
 
 static void message_end(struct demo *d, const struct said *s)
@@ -180,14 +166,14 @@ static void update(struct demo *d, const char *type, const char *field, const ch
     struct buf b;
     struct jw w;
 
-    line_begin(&w, &b, "message_update");
+    demo_line_begin(&w, &b, "message_update");
     jw_obj(&w, "assistantMessageEvent");
     jw_str(&w, "type", type);
     jw_i64(&w, "contentIndex", d->out.block);
     if (field)
         jw_strn(&w, field, text, len);
     jw_end(&w);
-    line_end(d, &w, &b);
+    demo_line_end(&d->out, &w, &b);
 }
 
 static void piece(struct demo *d, const char *text, size_t len)
@@ -228,7 +214,7 @@ static void tool_begin(struct jw *w, struct buf *b, const char *line, const char
 {
     char low[32];
 
-    line_begin(w, b, line);
+    demo_line_begin(w, b, line);
     jw_str(w, "toolCallId", id);
     jw_str(w, "toolName", lower(name, low, sizeof(low)));
 }
@@ -245,7 +231,7 @@ static void pi_call(struct demo *d, const char *id, const char *name, const char
                                   .input = input});
     tool_begin(&w, &b, "tool_execution_start", id, name);
     jw_raw(&w, "args", input);
-    line_end(d, &w, &b);
+    demo_line_end(&d->out, &w, &b);
 }
 
 static void pi_answer(struct demo *d, const struct demo_answer *a)
@@ -265,7 +251,7 @@ static void pi_answer(struct demo *d, const struct demo_answer *a)
     }
     jw_end(&w);
     jw_bool(&w, "isError", a->failed);
-    line_end(d, &w, &b);
+    demo_line_end(&d->out, &w, &b);
     assistant(d, "turn_end", &(struct said){.stop = "toolUse"}, &d->step);
     if (!d->interrupted)
         return;
@@ -288,11 +274,11 @@ static void agent_end(struct demo *d, bool again)
     struct buf b;
     struct jw w;
 
-    line_begin(&w, &b, "agent_end");
+    demo_line_begin(&w, &b, "agent_end");
     jw_arr(&w, "messages");
     jw_end(&w);
     jw_bool(&w, "willRetry", again);
-    line_end(d, &w, &b);
+    demo_line_end(&d->out, &w, &b);
 }
 
 /* A try that the provider refused; the words of the error as a new string. */
@@ -314,12 +300,12 @@ static void pi_retry(struct demo *d, int attempt, int max, int status)
     struct jw w;
 
     agent_end(d, true);
-    line_begin(&w, &b, "auto_retry_start");
+    demo_line_begin(&w, &b, "auto_retry_start");
     jw_i64(&w, "attempt", attempt);
     jw_i64(&w, "maxAttempts", max);
     jw_i64(&w, "delayMs", 1);
     jw_str(&w, "errorMessage", error);
-    line_end(d, &w, &b);
+    demo_line_end(&d->out, &w, &b);
     free(error);
     bare(d, "agent_start");
 }
@@ -332,9 +318,9 @@ static void pi_end(struct demo *d, const struct demo_end *e)
     if (e->how == DEMO_FAILED)
         free(refused(d, e->status, e->what));
     agent_end(d, false);
-    line_begin(&w, &b, "agent_settled");
+    demo_line_begin(&w, &b, "agent_settled");
     jw_bool(&w, "aborted", e->how == DEMO_ABORTED);
-    line_end(d, &w, &b);
+    demo_line_end(&d->out, &w, &b);
 }
 
 /* --- rpc ---------------------------------------------------------------------------------- */
@@ -363,7 +349,7 @@ static void response(struct demo *d, const struct cJSON *j, const char *command,
         jw_num(&w, "cost", demo_cost(&d->mem.used));
         jw_end(&w);
     }
-    line_end(d, &w, &b);
+    demo_line_end(&d->out, &w, &b);
 }
 
 static void prompt(struct demo *d, const struct cJSON *j)
