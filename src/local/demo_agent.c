@@ -10,6 +10,7 @@
 #include <cct/util/str.h>
 #include <cct/util/utf8.h>
 #include <cct/util/xalloc.h>
+#include <ctype.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -84,7 +85,8 @@ bool demo_input_wanted(const struct demo *d)
     return !d->eof && d->queued_bytes < LIM_LINE_BYTES;
 }
 
-bool demo_input_peek(struct demo *d)
+/* Take in what is there without waiting: an interrupt may be among it. */
+static bool input_peek(struct demo *d)
 {
     struct pollfd pf = {STDIN_FILENO, POLLIN, 0};
     while (demo_input_wanted(d) && poll(&pf, 1, 0) == 1)
@@ -122,8 +124,7 @@ static char *input_line(struct demo *d)
     return line;
 }
 
-/* Pieces end between characters, never inside one; with a pause they are words. */
-static size_t piece_of(const char *s, size_t len, bool word)
+size_t demo_piece(const char *s, size_t len, bool word)
 {
     size_t n = 0;
     while (n < len && (word ? !n || s[n - 1] != ' ' : n < PIECE_BYTES)) {
@@ -139,13 +140,42 @@ char *demo_stream(struct demo *d, const char *text, int ms,
 {
     size_t len = strlen(text), at = 0;
     while (at < len && !d->interrupted) {
-        size_t n = piece_of(text + at, len - at, ms > 0);
-        piece(d, text + at, n);
+        size_t n = demo_piece(text + at, len - at, ms > 0);
+        if (piece != NULL)
+            piece(d, text + at, n);
         at += n;
         if (ms > 0)
             demo_pause(d, ms);
     }
     return xstrndup(text, at);
+}
+
+/* --- what the ways to speak have in common ---------------------------------- */
+
+void demo_new_uuid(char *id, size_t size)
+{
+    char uuid[40];
+    rand_uuid(uuid);
+    str_copy(id, size, uuid);
+}
+
+void demo_new_call(struct demo *d, char *id, size_t size)
+{
+    snprintf(id, size, "call_%.20s_%d_%u", d->mem.id, d->mem.steps, ++d->out.serial);
+}
+
+struct demo_usage demo_step_usage(const struct demo *d)
+{
+    return (struct demo_usage){1000 + 74 * d->mem.steps, 100, 1 + (int64_t)d->said.len / 4};
+}
+
+const char *demo_lower(const char *name, char *dst, size_t size)
+{
+    size_t n = 0;
+    for (; name[n] && n < size - 1; n++)
+        dst[n] = (char)tolower((unsigned char)name[n]);
+    dst[n] = '\0';
+    return dst;
 }
 
 /* --- turns ---------------------------------------------------------------- */
@@ -156,7 +186,7 @@ static void tour(struct demo *d)
                                         "cat demo-tour.txt", "run uname -a"};
     const size_t n = sizeof(steps) / sizeof(steps[0]);
     char conclusion[512] = "", head[128];
-    for (size_t i = 0; i < n && !demo_input_peek(d); i++) {
+    for (size_t i = 0; i < n && !input_peek(d); i++) {
         char *step = xstrdup(steps[i]);
         snprintf(head, sizeof(head), "step %zu of %zu: %s", i + 1, n, step);
         d->as->step(d);

@@ -154,15 +154,23 @@ extern const struct demo_dialect demo_claude, demo_claude_once, demo_codex, demo
 /* Read what stdin has now; call when it is readable. Interrupts act at once. */
 void demo_input_read(struct demo *d);
 bool demo_input_wanted(const struct demo *d);
-/* Take in what is there without waiting: an interrupt may be among it. */
-bool demo_input_peek(struct demo *d);
 /* Wait for ms (-1: for input) and serve stdin meanwhile; true when the turn is to end. */
 bool demo_pause(struct demo *d, int ms);
 void demo_enqueue(struct demo *d, char *line); /* takes it */
+/* Bytes of the first piece of a text: it ends between characters, never inside one; word: at
+ * the end of a word, else as soon as it is long enough. */
+size_t demo_piece(const char *s, size_t len, bool word);
 /* Text in pieces as a model gives it, word by word with a pause if ms > 0. What was said
- * when it ended or was interrupted, as a new string. */
+ * when it ended or was interrupted, as a new string. NULL piece: nothing is to be seen of
+ * it before it is whole. */
 char *demo_stream(struct demo *d, const char *text, int ms,
                   void (*piece)(struct demo *d, const char *text, size_t len));
+/* For dialects: an id of a session or a question; one of a call; what the step at hand has
+ * used; a tool's name in small letters (dst). */
+void demo_new_uuid(char *id, size_t size);
+void demo_new_call(struct demo *d, char *id, size_t size);
+struct demo_usage demo_step_usage(const struct demo *d);
+const char *demo_lower(const char *name, char *dst, size_t size);
 
 /* demo_agent_do.c: commands. One with its tool call and what it came to; false when the
  * text is none. */

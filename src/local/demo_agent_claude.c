@@ -7,14 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void claude_id(char *id, size_t size)
-{
-    char uuid[40];
-
-    rand_uuid(uuid);
-    str_copy(id, size, uuid);
-}
-
 static void claude_open(struct demo *d)
 {
     (void)d; /* the session is told with each turn */
@@ -73,7 +65,7 @@ static void claude_text(struct demo *d, const char *text, int ms)
 /* Tokens of a step: told with the result. Alone, no model is played and nothing counts. */
 static void count(struct demo *d)
 {
-    struct demo_usage u = {1000 + 74 * d->mem.steps, 100, 1 + (int64_t)d->said.len / 4};
+    struct demo_usage u = demo_step_usage(d);
 
     buf_clear(&d->said);
     if (!d->args.as)
@@ -252,36 +244,14 @@ static const char *claude_ask(struct demo *d, const char *id, const char *name,
     return "{\"behavior\":\"deny\",\"message\":\"nobody answered\"}";
 }
 
-const struct demo_dialect demo_claude = {
-    .name = "claude",
-    .lines = true,
-    .new_id = claude_id,
-    .open = claude_open,
-    .lost = claude_lost,
-    .begin = claude_begin,
-    .step = claude_step,
-    .text = claude_text,
-    .call = claude_call,
-    .answer = claude_answer,
-    .stop = claude_stop,
-    .retry = claude_retry,
-    .end = claude_end,
-    .arrived = claude_arrived,
-    .text_of = claude_text_of,
-    .ask = claude_ask,
-};
+#define SPEECH                                                                       \
+    .name = "claude", .new_id = demo_new_uuid, .open = claude_open, .lost = claude_lost, \
+    .begin = claude_begin, .step = claude_step, .text = claude_text, .call = claude_call, \
+    .answer = claude_answer, .stop = claude_stop, .retry = claude_retry, .end = claude_end
 
-const struct demo_dialect demo_claude_once = {
-    .name = "claude",
-    .new_id = claude_id,
-    .open = claude_open,
-    .lost = claude_lost,
-    .begin = claude_begin,
-    .step = claude_step,
-    .text = claude_text,
-    .call = claude_call,
-    .answer = claude_answer,
-    .stop = claude_stop,
-    .retry = claude_retry,
-    .end = claude_end,
-};
+const struct demo_dialect demo_claude = {.lines = true,
+                                         .arrived = claude_arrived,
+                                         .text_of = claude_text_of,
+                                         .ask = claude_ask,
+                                         SPEECH};
+const struct demo_dialect demo_claude_once = {SPEECH};

@@ -27,14 +27,6 @@ static void item_end(struct demo *d, struct jw *w, struct buf *b)
     demo_line_end(&d->out, w, b);
 }
 
-static void codex_id(char *id, size_t size)
-{
-    char uuid[40];
-
-    rand_uuid(uuid);
-    str_copy(id, size, uuid);
-}
-
 static void on_interrupt(int sig)
 {
     (void)sig;
@@ -76,20 +68,13 @@ static void codex_step(struct demo *d)
     buf_clear(&d->said);
 }
 
-static void nothing(struct demo *d, const char *text, size_t len)
-{
-    (void)d;
-    (void)text;
-    (void)len;
-}
-
 /* Nothing is to be seen of a text before it is whole. */
 static void codex_text(struct demo *d, const char *text, int ms)
 {
     struct buf b;
     struct jw w;
 
-    free(demo_stream(d, text, ms, nothing));
+    free(demo_stream(d, text, ms, NULL));
     item_begin(d, &w, &b, "item.completed", "agent_message");
     jw_str(&w, "text", text);
     item_end(d, &w, &b);
@@ -99,7 +84,7 @@ static void codex_text(struct demo *d, const char *text, int ms)
 
 static void count(struct demo *d)
 {
-    struct demo_usage u = {1000 + 74 * d->mem.steps, 100, 1 + (int64_t)d->said.len / 4};
+    struct demo_usage u = demo_step_usage(d);
 
     demo_memory_used(&d->mem, &u);
 }
@@ -220,7 +205,7 @@ static void codex_end(struct demo *d, const struct demo_end *e)
 
 const struct demo_dialect demo_codex = {
     .name = "codex",
-    .new_id = codex_id,
+    .new_id = demo_new_uuid,
     .open = codex_open,
     .lost = codex_lost,
     .begin = codex_begin,

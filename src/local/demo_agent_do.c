@@ -38,7 +38,7 @@ static struct call tool_call(struct demo *d, const char *name, const char *k1, c
                              const char *k2, const char *v2)
 {
     struct call c = {.name = name, .input = input1(k1, v1, k2, v2)};
-    snprintf(c.id, sizeof(c.id), "call_%.20s_%d_%u", d->mem.id, d->mem.steps, ++d->out.serial);
+    demo_new_call(d, c.id, sizeof(c.id));
     d->as->call(d, c.id, name, c.input);
     return c;
 }

@@ -4,7 +4,6 @@
 #include <cct/util/clock.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,19 +73,12 @@ static void opencode_step(struct demo *d)
     part_end(d, &w, &b);
 }
 
-static void nothing(struct demo *d, const char *text, size_t len)
-{
-    (void)d;
-    (void)text;
-    (void)len;
-}
-
 static void opencode_text(struct demo *d, const char *text, int ms)
 {
     struct buf b;
     struct jw w;
 
-    free(demo_stream(d, text, ms, nothing));
+    free(demo_stream(d, text, ms, NULL));
     part_begin(d, &w, &b, "text", "text");
     jw_str(&w, "text", text);
     part_end(d, &w, &b);
@@ -103,7 +95,7 @@ static void opencode_call(struct demo *d, const char *id, const char *name, cons
 
 static void step_finish(struct demo *d, const char *reason)
 {
-    struct demo_usage u = {1000 + 74 * d->mem.steps, 100, 1 + (int64_t)d->said.len / 4};
+    struct demo_usage u = demo_step_usage(d);
     struct buf b;
     struct jw w;
 
@@ -125,16 +117,12 @@ static void step_finish(struct demo *d, const char *reason)
 
 static void opencode_answer(struct demo *d, const struct demo_answer *a)
 {
-    char name[32];
-    size_t n = 0;
+    char low[32];
     struct buf b;
     struct jw w;
 
-    for (; a->name[n] && n < sizeof(name) - 1; n++)
-        name[n] = (char)tolower((unsigned char)a->name[n]);
-    name[n] = '\0';
     part_begin(d, &w, &b, "tool_use", "tool");
-    jw_str(&w, "tool", name);
+    jw_str(&w, "tool", demo_lower(a->name, low, sizeof(low)));
     jw_str(&w, "callID", a->id);
     jw_obj(&w, "state");
     jw_str(&w, "status", "completed");

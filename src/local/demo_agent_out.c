@@ -3,14 +3,11 @@
 #include "demo_agent.h"
 #include <cct/util/clock.h>
 #include <cct/util/str.h>
-#include <cct/util/utf8.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define PIECE_BYTES 48
 
 void demo_out_emit(struct demo_out *o, struct buf *b)
 {
@@ -215,17 +212,11 @@ static void delta(struct demo_out *o, const char *type, const char *field, const
     event_end(o, &w, &b);
 }
 
-/* Pieces end between characters, never inside one. */
 static void deltas(struct demo_out *o, const char *type, const char *field, const char *text)
 {
     size_t len = strlen(text), at = 0;
     while (at < len) {
-        size_t n = 0;
-        while (n < PIECE_BYTES && at + n < len) {
-            uint32_t cp;
-            size_t step = utf8_decode(text + at + n, len - at - n, &cp);
-            n += step > 0 ? step : len - at - n;
-        }
+        size_t n = demo_piece(text + at, len - at, false);
         delta(o, type, field, text + at, n);
         at += n;
     }

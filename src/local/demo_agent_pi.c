@@ -4,7 +4,6 @@
 #include <cct/util/clock.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,14 +15,6 @@ static void bare(struct demo *d, const char *type)
 
     demo_line_begin(&w, &b, type);
     demo_line_end(&d->out, &w, &b);
-}
-
-static void pi_id(char *id, size_t size)
-{
-    char uuid[40];
-
-    rand_uuid(uuid);
-    str_copy(id, size, uuid);
 }
 
 static void pi_open(struct demo *d)
@@ -130,7 +121,7 @@ static void assistant(struct demo *d, const char *line, const struct said *s,
 
 static void message_end(struct demo *d, const struct said *s)
 {
-    struct demo_usage u = {1000 + 74 * d->mem.steps, 100, 1 + (int64_t)d->said.len / 4};
+    struct demo_usage u = demo_step_usage(d);
 
     if (str_eq(s->stop, "error"))
         u = (struct demo_usage){0};
@@ -199,16 +190,6 @@ static void pi_text(struct demo *d, const char *text, int ms)
 
 /* --- tools --------------------------------------------------------------------------- */
 
-static const char *lower(const char *name, char *dst, size_t size)
-{
-    size_t n = 0;
-
-    for (; name[n] && n < size - 1; n++)
-        dst[n] = (char)tolower((unsigned char)name[n]);
-    dst[n] = '\0';
-    return dst;
-}
-
 static void tool_begin(struct jw *w, struct buf *b, const char *line, const char *id,
                        const char *name)
 {
@@ -216,7 +197,7 @@ static void tool_begin(struct jw *w, struct buf *b, const char *line, const char
 
     demo_line_begin(w, b, line);
     jw_str(w, "toolCallId", id);
-    jw_str(w, "toolName", lower(name, low, sizeof(low)));
+    jw_str(w, "toolName", demo_lower(name, low, sizeof(low)));
 }
 
 static void pi_call(struct demo *d, const char *id, const char *name, const char *input)
@@ -227,7 +208,7 @@ static void pi_call(struct demo *d, const char *id, const char *name, const char
 
     message_end(d, &(struct said){.stop = "toolUse",
                                   .id = id,
-                                  .name = lower(name, low, sizeof(low)),
+                                  .name = demo_lower(name, low, sizeof(low)),
                                   .input = input});
     tool_begin(&w, &b, "tool_execution_start", id, name);
     jw_raw(&w, "args", input);
@@ -352,6 +333,15 @@ static void response(struct demo *d, const struct cJSON *j, const char *command,
     demo_line_end(&d->out, &w, &b);
 }
 
+/* Into the running turn, or a turn of its own. */
+static void take_in(struct demo *d, const char *text)
+{
+    if (d->busy)
+        *ARR_PUSH(&d->steer) = xstrdup(text);
+    else
+        demo_enqueue(d, xstrdup(text));
+}
+
 static void prompt(struct demo *d, const struct cJSON *j)
 {
     const char *text = json_str(j, "message", NULL);
@@ -363,10 +353,7 @@ static void prompt(struct demo *d, const struct cJSON *j)
         response(d, j, "prompt", "Agent is already processing. Specify streamingBehavior.");
     } else {
         response(d, j, "prompt", NULL);
-        if (d->busy)
-            *ARR_PUSH(&d->steer) = xstrdup(text);
-        else
-            demo_enqueue(d, xstrdup(text));
+        take_in(d, text);
     }
 }
 
@@ -379,10 +366,7 @@ static void steer(struct demo *d, const struct cJSON *j, const char *command)
         return;
     }
     response(d, j, command, NULL);
-    if (d->busy)
-        *ARR_PUSH(&d->steer) = xstrdup(text);
-    else
-        demo_enqueue(d, xstrdup(text));
+    take_in(d, text);
 }
 
 static void pi_arrived(struct demo *d, char *line)
@@ -415,7 +399,7 @@ static char *pi_text_of(struct demo *d, const char *line, struct cJSON **j)
 }
 
 #define SPEECH                                                                             \
-    .new_id = pi_id, .lost = pi_lost, .begin = pi_begin, .step = pi_step, .text = pi_text, \
+    .new_id = demo_new_uuid, .lost = pi_lost, .begin = pi_begin, .step = pi_step, .text = pi_text, \
     .call = pi_call, .answer = pi_answer, .stop = pi_stop, .retry = pi_retry, .end = pi_end
 
 const struct demo_dialect demo_pi = {.name = "pi",

@@ -145,7 +145,7 @@ static void play_question(struct demo *d)
     char id[40], *text;
     struct buf b = BUF_INIT;
 
-    snprintf(id, sizeof(id), "call_%.20s_%d_%u", d->mem.id, d->mem.steps, ++d->out.serial);
+    demo_new_call(d, id, sizeof(id));
     d->as->step(d);
     d->as->call(d, id, "AskUserQuestion", input);
     word = d->as->ask ? d->as->ask(d, id, "AskUserQuestion", input) : NULL;
