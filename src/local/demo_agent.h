@@ -172,9 +172,9 @@ void demo_new_call(struct demo *d, char *id, size_t size);
 struct demo_usage demo_step_usage(const struct demo *d);
 const char *demo_lower(const char *name, char *dst, size_t size);
 
-/* demo_agent_do.c: commands. One with its tool call and what it came to; false when the
+/* demo_agent_do.c: commands. One with its tool call and what it came to; nothing when the
  * text is none. */
-bool demo_do(struct demo *d, char *text, char *conclusion, size_t size);
+void demo_do(struct demo *d, char *text, char *conclusion, size_t size);
 bool demo_is_command(const char *text);
 /* A step that says one thing. */
 void demo_say(struct demo *d, const char *text);

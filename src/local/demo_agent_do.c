@@ -220,31 +220,52 @@ static char *word_after(char *text, const char *word)
     return str_trim(text + n);
 }
 
-/* One command with its tool call; false when the text is none. */
-bool demo_do(struct demo *d, char *text, char *conclusion, size_t size)
+/* A command in its parts: they point into the text, which is cut. */
+struct command {
+    enum { CMD_NONE, CMD_RUN, CMD_LS, CMD_CAT, CMD_WRITE } verb;
+    char *arg, *content;
+};
+
+static struct command command_of(char *text)
 {
-    char *arg, *file, *content;
-    if ((arg = word_after(text, "run")) != NULL && *arg != '\0') {
-        tool_run(d, arg, conclusion, size);
-    } else if ((arg = word_after(text, "ls")) != NULL) {
-        tool_ls(d, *arg != '\0' ? arg : ".", conclusion, size);
-    } else if ((arg = word_after(text, "cat")) != NULL && *arg != '\0') {
-        tool_cat(d, arg, conclusion, size);
-    } else if ((arg = word_after(text, "write")) != NULL && split_write(arg, &file, &content)) {
-        tool_write(d, file, content, conclusion, size);
-    } else {
-        return false;
+    struct command c = {.verb = CMD_NONE};
+    if ((c.arg = word_after(text, "run")) != NULL && *c.arg != '\0')
+        c.verb = CMD_RUN;
+    else if ((c.arg = word_after(text, "ls")) != NULL)
+        c.verb = CMD_LS;
+    else if ((c.arg = word_after(text, "cat")) != NULL && *c.arg != '\0')
+        c.verb = CMD_CAT;
+    else if ((c.arg = word_after(text, "write")) != NULL &&
+             split_write(c.arg, &c.arg, &c.content))
+        c.verb = CMD_WRITE;
+    return c;
+}
+
+void demo_do(struct demo *d, char *text, char *conclusion, size_t size)
+{
+    struct command c = command_of(text);
+    switch (c.verb) {
+    case CMD_RUN:
+        tool_run(d, c.arg, conclusion, size);
+        break;
+    case CMD_LS:
+        tool_ls(d, *c.arg != '\0' ? c.arg : ".", conclusion, size);
+        break;
+    case CMD_CAT:
+        tool_cat(d, c.arg, conclusion, size);
+        break;
+    case CMD_WRITE:
+        tool_write(d, c.arg, c.content, conclusion, size);
+        break;
+    case CMD_NONE:
+        break;
     }
-    return true;
 }
 
 bool demo_is_command(const char *text)
 {
-    char *copy = xstrdup(text), *arg, *file, *content;
-    bool yes = ((arg = word_after(copy, "run")) != NULL && *arg != '\0') ||
-               word_after(copy, "ls") != NULL ||
-               ((arg = word_after(copy, "cat")) != NULL && *arg != '\0') ||
-               ((arg = word_after(copy, "write")) != NULL && split_write(arg, &file, &content));
+    char *copy = xstrdup(text);
+    bool yes = command_of(copy).verb != CMD_NONE;
     free(copy);
     return yes;
 }
