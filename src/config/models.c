@@ -3,19 +3,15 @@
 
 #include "conf_say.h"
 
-#include <cct/config/ini.h>
 #include <cct/util/arr.h>
-#include <cct/util/fs.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <ctype.h>
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-#define FILE_BYTES (1u << 20)
 #define DATE_LEN 9 /* "-20250929" */
 
 struct models {
@@ -230,6 +226,14 @@ static void set_price(struct load *l, const char *key, const char *value, int li
                  value);
 }
 
+static void set_date(struct load *l, const char *value, int line, char **date)
+{
+    if (date_ok(value))
+        set_text(date, value);
+    else
+        conf_say(&l->out, line, "date = \"%.60s\": expected YYYY-MM-DD", value);
+}
+
 static void on_key(struct load *l, const char *key, const char *value, int line)
 {
     static const char *const keys[] = {"provider",   "label",       "input", "output",
@@ -248,12 +252,10 @@ static void on_key(struct load *l, const char *key, const char *value, int line)
         set_price(l, key, value, line, &i->cache_read);
     else if (str_eq(key, "cache_write"))
         set_price(l, key, value, line, &i->cache_write);
-    else if (!str_eq(key, "date"))
-        conf_say_unknown(&l->out, line, "key", key, keys, COUNT(keys));
-    else if (date_ok(value))
-        set_text(&i->date, value);
+    else if (str_eq(key, "date"))
+        set_date(l, value, line, &i->date);
     else
-        conf_say(&l->out, line, "date = \"%.60s\": expected YYYY-MM-DD", value);
+        conf_say_unknown(&l->out, line, "key", key, keys, COUNT(keys));
 }
 
 static void on_sandbox_key(struct load *l, const char *key, const char *value, int line)
@@ -268,12 +270,10 @@ static void on_sandbox_key(struct load *l, const char *key, const char *value, i
         else
             conf_say(&l->out, line, "%s = \"%.60s\": expected USD a second, like 0.000014", key,
                      value);
-    } else if (!str_eq(key, "date")) {
-        conf_say_unknown(&l->out, line, "key", key, keys, COUNT(keys));
-    } else if (date_ok(value)) {
-        set_text(&r->date, value);
+    } else if (str_eq(key, "date")) {
+        set_date(l, value, line, &r->date);
     } else {
-        conf_say(&l->out, line, "date = \"%.60s\": expected YYYY-MM-DD", value);
+        conf_say_unknown(&l->out, line, "key", key, keys, COUNT(keys));
     }
 }
 
@@ -289,13 +289,6 @@ static void on_line(void *ctx, const char *section, const char *key, const char 
         on_key(l, key, value, line);
     else if (!*section)
         conf_say(&l->out, line, "\"%.60s\" stands before the first [model NAME]", key);
-}
-
-static void on_bad_line(void *ctx, const char *message)
-{
-    struct load *l = ctx;
-
-    l->out.say(l->out.ctx, message);
 }
 
 /* A new one may have its provider in its name; one without any is nobody's to choose, but
@@ -316,18 +309,10 @@ int models_load(struct models *m, const char *path,
                 void (*say)(void *ctx, const char *message), void *ctx, struct err *e)
 {
     struct load l = {.m = m, .out = {path, say, ctx}};
-    struct ini_reader r = {on_line, on_bad_line, &l};
-    struct err why = {0};
-    size_t len;
-    char *text = fs_read(path, FILE_BYTES, false, &len, &why);
+    int rc = conf_load(&l.out, on_line, &l, e);
 
-    if (!text) {
-        if (why.code == ERR_NOTFOUND || why.sys == ENOENT)
-            return 0;
-        return err_set(e, why.code, "%s", why.text);
-    }
-    ini_parse(text, len, path, &r);
-    free(text);
+    if (rc)
+        return rc;
     for (size_t i = 0; i < m->all.n; i++)
         complete(m->all.v[i]);
     return 0;

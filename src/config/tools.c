@@ -40,7 +40,7 @@ void tool_words_free(char **words)
     free(words);
 }
 
-size_t tool_words_count(char *const *words)
+static size_t words_count(char *const *words)
 {
     size_t n = 0;
 
@@ -51,7 +51,7 @@ size_t tool_words_count(char *const *words)
 
 char **tool_words_add(char **words, char *word)
 {
-    size_t n = tool_words_count(words);
+    size_t n = words_count(words);
 
     words = xrealloc(words, (n + 2) * sizeof(*words));
     words[n] = word;
@@ -215,7 +215,7 @@ char **tool_command(const struct tool *t, const struct tool_choice *c)
 {
     char *const *from = c->ask && t->ask_argv ? t->ask_argv : t->argv;
     const char *model = c->model ? c->model : t->model;
-    size_t n = tool_words_count(from);
+    size_t n = words_count(from);
     bool dash = n && str_eq(from[n - 1], "-"), resumes = c->resume_id && t->resume;
     const char *after = resumes && t->resume[1] ? t->resume[0] : NULL;
     char **words = xcalloc(1, sizeof(*words));

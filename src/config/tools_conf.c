@@ -2,18 +2,14 @@
 #include "conf_say.h"
 #include "tools_priv.h"
 
-#include <cct/config/ini.h>
 #include <cct/util/buf.h>
-#include <cct/util/fs.h>
 #include <cct/util/limits.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-#define FILE_BYTES (1u << 20)
 #define MAX_NAMES 16 /* of adapters or providers, and one more */
 
 struct load {
@@ -201,13 +197,6 @@ static void on_line(void *ctx, const char *section, const char *key, const char 
         conf_say(&l->out, line, "\"%.60s\" stands before the first [tool NAME]", key);
 }
 
-static void on_bad_line(void *ctx, const char *message)
-{
-    struct load *l = ctx;
-
-    l->out.say(l->out.ctx, message);
-}
-
 /* The same program as a tool of the table, under another name. */
 static char **resume_of(const struct tool *t)
 {
@@ -273,18 +262,10 @@ int tools_load(struct tools *t, const char *path,
                void (*say_fn)(void *ctx, const char *message), void *ctx, struct err *e)
 {
     struct load l = {.t = t, .out = {path, say_fn, ctx}};
-    struct ini_reader r = {on_line, on_bad_line, &l};
-    struct err why = {0};
-    size_t len;
-    char *text = fs_read(path, FILE_BYTES, false, &len, &why);
+    int rc = conf_load(&l.out, on_line, &l, e);
 
-    if (!text) {
-        if (why.code == ERR_NOTFOUND || why.sys == ENOENT)
-            return 0;
-        return err_set(e, why.code, "%s", why.text);
-    }
-    ini_parse(text, len, path, &r);
-    free(text);
+    if (rc)
+        return rc;
     for (size_t i = 0; i < t->all.n;) {
         if (tool_complete(&l, t->all.v[i])) {
             i++;

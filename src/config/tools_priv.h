@@ -41,7 +41,6 @@ extern const size_t tool_n_rows;
 
 struct tool *tool_new(const char *name);
 void tool_free(struct tool *t);
-size_t tool_words_count(char *const *words);
 char **tool_words_add(char **words, char *word); /* takes the word */
 
 #endif
