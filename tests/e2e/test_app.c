@@ -106,6 +106,8 @@ static void send_and_interrupt(struct appbed *b, uint64_t id)
 
     appbed_must(b, app_send(b->app, id, "run uname -a", true));
     assert_true(appbed_wait(b, says, "Linux"));
+    /* the first turn may still be at work: the interrupt is meant for the second */
+    assert_true(appbed_wait(b, runs_idle, NULL));
     turn = app_send(b->app, id, "run sleep 60", true);
     assert_true(appbed_wait(b, works, NULL));
     appbed_must(b, app_interrupt(b->app, id));

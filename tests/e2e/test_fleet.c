@@ -254,6 +254,7 @@ static void test_interrupt(void **state)
     uint64_t turn[MODES], req[MODES];
 
     follow(b);
+    until(b, all_idle, &(size_t){MODES});
     for (size_t i = 0; i < MODES; i++)
         turn[i] = app_send(b->app, ids[i], "[[case:slow]] sixth", true);
     until(b, all_work, &(size_t){MODES});
