@@ -196,8 +196,23 @@ static void add_hint(struct ui *ui, struct buf *b, enum action a, int room)
         buf_adds(b, text);
 }
 
-/* Actions that are hinted at in a scope, ending with ACT_NONE; the least needed stand last. */
-static const enum action *hinted(const struct ui *ui, enum key_scope scope)
+/* A scope without a row in hinted(): what its table hints at, then the way out. */
+static const enum action *hints_of(enum key_scope scope, enum action *room)
+{
+    static const enum action after[] = {ACT_PANE_LIST, ACT_ZOOM, ACT_QUIT, ACT_NONE};
+    enum action *at = room;
+    for (int a = ACT_NONE + 1; a < ACT_COUNT; a++)
+        if (action_scope((enum action)a) == scope && *action_hint((enum action)a))
+            *at++ = (enum action)a;
+    memcpy(at, after, sizeof(after));
+    return room;
+}
+
+enum { HINTS_MOST = ACT_COUNT + 4 };
+
+/* Actions that are hinted at in a scope, ending with ACT_NONE; the least needed stand last.
+ * `room` holds HINTS_MOST. */
+static const enum action *hinted(const struct ui *ui, enum key_scope scope, enum action *room)
 {
     static const enum action nav[] = {ACT_OPEN, ACT_INPUT, ACT_NEW, ACT_KILL, ACT_KILL_ALL,
                                       ACT_SET_TIME, ACT_SEARCH, ACT_DETAILS, ACT_ZOOM,
@@ -227,8 +242,10 @@ static const enum action *hinted(const struct ui *ui, enum key_scope scope)
         return other;
     case SCOPE_DIALOG:
         return none + sizeof(none) / sizeof(none[0]) - 1;
-    default:
+    case SCOPE_LIST:
         return !ui->model->n_sandboxes ? none : ui->marks.n ? marked : nav;
+    default:
+        return hints_of(scope, room);
     }
 }
 
@@ -245,10 +262,11 @@ static void draw_hints(struct ui *ui, int y)
     }
     enum key_scope scope = top ? top->ops->scope : ui_scope(ui, ui->focus);
     struct buf b = BUF_INIT;
-    bool help = scope != SCOPE_INPUT && scope != SCOPE_FORM && scope != SCOPE_DIALOG;
+    bool help = scope == SCOPE_NAV || scope_has_nav(scope);
     if (help && model_ask(ui->model, ui->selected))
         add_hint(ui, &b, ACT_ANSWER, ui->canvas.w - 9);
-    for (const enum action *a = hinted(ui, scope); *a; a++)
+    enum action room[HINTS_MOST];
+    for (const enum action *a = hinted(ui, scope, room); *a; a++)
         add_hint(ui, &b, *a, ui->canvas.w - (help ? 9 : 0));
     if (help)
         add_hint(ui, &b, ACT_HELP, ui->canvas.w);

@@ -21,6 +21,15 @@ static const struct {
 };
 
 static const struct {
+    const char *word, *head;
+    bool nav;
+} scopes[SCOPE_COUNT] = {
+#define SCOPE_ROW(id, word, head, nav) {word, head, nav},
+    SCOPES(SCOPE_ROW)
+#undef SCOPE_ROW
+};
+
+static const struct {
     const char *name;
     key_code code;
 } names[] = {{"Up", K_UP},         {"Down", K_DOWN},     {"Left", K_LEFT},
@@ -61,6 +70,21 @@ const char *action_help(enum action a)
 enum key_scope action_scope(enum action a)
 {
     return actions[a].scope;
+}
+
+const char *scope_word(enum key_scope s)
+{
+    return scopes[s].word;
+}
+
+const char *scope_head(enum key_scope s)
+{
+    return scopes[s].head;
+}
+
+bool scope_has_nav(enum key_scope s)
+{
+    return scopes[s].nav;
 }
 
 /* One character that is a key by itself, or 0. */
@@ -128,16 +152,11 @@ static bool parse_binding(const char *word, struct binding *b)
     return false;
 }
 
-static bool falls_back(enum key_scope s)
-{
-    return s == SCOPE_LIST || s == SCOPE_OUTPUT || s == SCOPE_PROCS;
-}
-
 /* What falls back to NAV would hide what that binds. */
 static bool meet(enum key_scope a, enum key_scope b)
 {
     bool nav_a = a == SCOPE_NAV, nav_b = b == SCOPE_NAV;
-    return a == b || (nav_a && falls_back(b)) || (nav_b && falls_back(a));
+    return a == b || (nav_a && scopes[b].nav) || (nav_b && scopes[a].nav);
 }
 
 static const struct binding *find_clash(const struct keymap *k, const struct binding *b)
@@ -273,7 +292,7 @@ enum action keymap_find(struct keymap *k, enum key_scope scope, key_code key, bo
 {
     bool starts = false;
     enum action a = find_in(k, scope, key, &starts);
-    if (a == ACT_NONE && falls_back(scope))
+    if (a == ACT_NONE && scopes[scope].nav)
         a = find_in(k, SCOPE_NAV, key, &starts);
     k->pending = a == ACT_NONE && starts ? key : 0;
     *pending = k->pending != 0;

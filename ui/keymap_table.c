@@ -15,16 +15,12 @@ static void add_cell(struct buf *b, const char *s)
 
 char *keymap_table(const struct keymap *k)
 {
-    static const char *const scopes[SCOPE_COUNT] = {
-        [SCOPE_NAV] = "everywhere", [SCOPE_LIST] = "list",  [SCOPE_OUTPUT] = "output",
-        [SCOPE_PROCS] = "processes",
-        [SCOPE_INPUT] = "input",    [SCOPE_FORM] = "forms", [SCOPE_DIALOG] = "questions"};
     struct buf b = BUF_INIT;
 
     buf_adds(&b, "| Where | Keys | Action | Meaning |\n|---|---|---|---|\n");
     for (int a = ACT_NONE + 1; a < ACT_COUNT; a++) {
         enum action act = (enum action)a;
-        buf_addf(&b, "| %s | `", scopes[action_scope(act)]);
+        buf_addf(&b, "| %s | `", scope_word(action_scope(act)));
         add_cell(&b, keymap_keys(k, act));
         buf_addf(&b, "` | %s | %s |\n", action_name(act), action_help(act));
     }

@@ -10,7 +10,7 @@ static int clamp(int v, int lo, int hi)
     return v < lo ? lo : v > hi ? hi : v;
 }
 
-static void place(struct ui *ui, enum pane_id p, int y, int x, int h, int w)
+void ui_place(struct ui *ui, enum pane_id p, int y, int x, int h, int w)
 {
     ui->panes[p].r = (struct rect){y, x, h > 0 ? h : 0, w > 0 ? w : 0};
     ui->panes[p].visible = h > 0 && w > 0;
@@ -26,13 +26,28 @@ static int input_rows(struct ui *ui, int h, int w)
 static void place_talk(struct ui *ui, int y, int x, int h, int w)
 {
     int rows = input_rows(ui, h, w);
-    place(ui, PANE_INPUT, y + h - rows, x, rows, w);
-    place(ui, PANE_OUTPUT, y + 1, x, h - rows - 2, w);
+    ui_place(ui, PANE_INPUT, y + h - rows, x, rows, w);
+    ui_place(ui, PANE_OUTPUT, y + 1, x, h - rows - 2, w);
 }
 
 static bool talks(enum pane_id p)
 {
     return p == PANE_OUTPUT || p == PANE_INPUT;
+}
+
+/* A body of one pane, or of two: a list, and what is pointed at in it. */
+static void place_body(struct ui *ui, const struct body *b, int top, int h, int w)
+{
+    int first = w >= UI_COLUMNS_W ? h - 1 : clamp(h / 3, 3, h), left = clamp(w * 2 / 5, 44, 80);
+    if (b->n == 1) {
+        ui_place(ui, b->panes[0], top + 1, 0, h - 1, w);
+    } else if (w >= UI_COLUMNS_W) {
+        ui_place(ui, b->panes[0], top + 1, 0, first, left);
+        ui_place(ui, b->panes[1], top + 1, left + 1, first, w - left - 1);
+    } else {
+        ui_place(ui, b->panes[0], top + 1, 0, first, w);
+        ui_place(ui, b->panes[1], top + 2 + first, 0, h - 2 - first, w);
+    }
 }
 
 /* One pane alone (zoom, or a narrow screen). */
@@ -41,20 +56,20 @@ static void place_alone(struct ui *ui, int top, int h, int w)
     if (talks(ui->focus))
         place_talk(ui, top, 0, h, w);
     else
-        place(ui, ui->focus, top + 1, 0, h - 1, w);
+        ui_place(ui, ui->focus, top + 1, 0, h - 1, w);
 }
 
 static void place_stacked(struct ui *ui, int top, int h, int w)
 {
     if (ui->focus == PANE_EVENTS || ui->focus == PANE_DETAILS) {
         int list = clamp(h / 2, 3, 12);
-        place(ui, PANE_LIST, top, 0, list, w);
-        place(ui, ui->focus, top + list + 1, 0, h - list - 1, w);
+        ui_place(ui, PANE_LIST, top, 0, list, w);
+        ui_place(ui, ui->focus, top + list + 1, 0, h - list - 1, w);
         return;
     }
     int want = (int)ui->model->n_sandboxes + 1;
     int list = clamp(want, 3, clamp(h * 9 / 20, 3, 12));
-    place(ui, PANE_LIST, top, 0, list, w);
+    ui_place(ui, PANE_LIST, top, 0, list, w);
     place_talk(ui, top + list, 0, h - list, w);
 }
 
@@ -63,9 +78,9 @@ static void place_columns(struct ui *ui, int top, int h, int w)
     int left = clamp(w * 2 / 5, 44, 60);
     int events = clamp(h / 5, 3, 9), details = clamp(h / 4, 4, 9);
     int list = h - events - details - 3;
-    place(ui, PANE_LIST, top + 1, 0, list, left);
-    place(ui, PANE_DETAILS, top + 2 + list, 0, details, left);
-    place(ui, PANE_EVENTS, top + 3 + list + details, 0, events, left);
+    ui_place(ui, PANE_LIST, top + 1, 0, list, left);
+    ui_place(ui, PANE_DETAILS, top + 2 + list, 0, details, left);
+    ui_place(ui, PANE_EVENTS, top + 3 + list + details, 0, events, left);
     place_talk(ui, top, left + 1, h, w - left - 1);
 }
 
@@ -74,10 +89,10 @@ static void place_wide(struct ui *ui, int top, int h, int w)
     int list = clamp((int)ui->model->n_sandboxes + 1, 4, h / 4);
     int right = clamp(w * 2 / 5, 60, 90), below = h - list - 1;
     int details = clamp(below / 3, 5, 14);
-    place(ui, PANE_LIST, top + 1, 0, list, w);
+    ui_place(ui, PANE_LIST, top + 1, 0, list, w);
     place_talk(ui, top + 1 + list, 0, below, w - right - 1);
-    place(ui, PANE_DETAILS, top + 2 + list, w - right, details, right);
-    place(ui, PANE_EVENTS, top + 3 + list + details, w - right, below - details - 2, right);
+    ui_place(ui, PANE_DETAILS, top + 2 + list, w - right, details, right);
+    ui_place(ui, PANE_EVENTS, top + 3 + list + details, w - right, below - details - 2, right);
 }
 
 void ui_layout(struct ui *ui, int h, int w)
@@ -91,8 +106,13 @@ void ui_layout(struct ui *ui, int h, int w)
         return;
     /* row 0 is the header; the last two are hints and status */
     int top = 1, room = h - 3;
-    if (ui->zoom || w < UI_LIST_ONLY_W)
+    const struct body *b = &bodies[ui->body];
+    if (ui->zoom || (w < UI_LIST_ONLY_W && !b->place))
         place_alone(ui, top, room, w);
+    else if (b->place)
+        b->place(ui, top, room, w);
+    else if (ui->body != BODY_WORK)
+        place_body(ui, b, top, room, w);
     else if (w < UI_COLUMNS_W || h < 20)
         place_stacked(ui, top, room, w);
     else if (w < UI_WIDE_W || h < 30)

@@ -106,15 +106,6 @@ enum key_scope ui_scope(struct ui *ui, enum pane_id p)
     return pane->ops->scope_now ? pane->ops->scope_now(ui, pane->state) : pane->ops->scope;
 }
 
-void ui_focus(struct ui *ui, enum pane_id p)
-{
-    if (p == PANE_INPUT && ui->focus != PANE_INPUT)
-        ui->before_input = ui->focus;
-    ui->focus = p;
-    ui->mode = p == PANE_INPUT ? UI_INPUT : UI_NAV;
-    relayout(ui);
-}
-
 void ui_select(struct ui *ui, uint64_t sandbox)
 {
     if (ui->selected == sandbox)
@@ -187,23 +178,37 @@ static int go_asking(struct ui *ui, int step)
 
 static int cycle_pane(struct ui *ui, int step)
 {
-    int p = ui->focus;
-    for (int i = 0; i < PANE_COUNT; i++) {
-        p = (p + step + PANE_COUNT) % PANE_COUNT;
-        if (p != PANE_INPUT && (ui->panes[p].visible || p == PANE_OUTPUT || p == PANE_LIST))
+    const struct body *b = &bodies[ui->body];
+    int at = 0;
+    while (at < b->n - 1 && b->panes[at] != ui->focus)
+        at++;
+    for (int i = 0; i < b->n; i++) {
+        at = (at + step + b->n) % b->n;
+        enum pane_id p = b->panes[at];
+        if (p != PANE_INPUT && (ui->panes[p].visible || at < 2))
             break;
     }
-    ui_focus(ui, (enum pane_id)p);
+    ui_focus(ui, b->panes[at]);
     return UI_HANDLED | UI_REDRAW;
+}
+
+/* Out of the zoom, then out of a body that is not the work; false: neither. */
+static bool step_back(struct ui *ui)
+{
+    bool zoom = ui->zoom, work = ui->body == BODY_WORK;
+    ui->zoom = false;
+    if (zoom && work)
+        ui_focus(ui, PANE_LIST);
+    else if (!zoom && !work)
+        ui_show(ui, BODY_WORK);
+    relayout(ui);
+    return zoom || !work;
 }
 
 static int quit(struct ui *ui)
 {
-    if (ui->zoom) {
-        ui->zoom = false;
-        ui_focus(ui, PANE_LIST);
+    if (step_back(ui))
         return UI_HANDLED | UI_REDRAW;
-    }
     return UI_HANDLED | UI_QUIT;
 }
 
@@ -217,11 +222,8 @@ static int back(struct ui *ui, key_code k)
         ui->last_ctrl_c = ui->now;
         ui_status(ui, 0, "press ^C again to quit; sandboxes live on");
     }
-    if (ui->zoom)
-        ui->zoom = false;
-    if (ui->focus != PANE_LIST)
+    if (!step_back(ui))
         ui_focus(ui, PANE_LIST);
-    relayout(ui);
     return UI_HANDLED | UI_REDRAW;
 }
 
@@ -311,10 +313,23 @@ static void undo(struct ui *ui)
     }
 }
 
+/* The key of a body that is shown goes back. */
+static bool toggle_body(struct ui *ui, enum action a)
+{
+    for (int b = BODY_WORK + 1; b < BODY_COUNT; b++)
+        if (bodies[b].key == a) {
+            ui_show(ui, ui->body == (enum body_id)b ? BODY_WORK : (enum body_id)b);
+            return true;
+        }
+    return false;
+}
+
 static int global_action(struct ui *ui, enum action a, key_code k)
 {
     if (ui->opts.readonly && ui_changes_things(a))
         return refuse_readonly(ui);
+    if (a != ACT_NONE && toggle_body(ui, a))
+        return UI_HANDLED | UI_REDRAW;
     switch (a) {
     case ACT_PANE_LIST:
         ui_focus(ui, PANE_LIST);

@@ -21,11 +21,6 @@ struct help {
     struct inputline find;
 };
 
-static const char *const scope_names[SCOPE_COUNT] = {
-    [SCOPE_NAV] = "EVERYWHERE", [SCOPE_LIST] = "SANDBOX LIST", [SCOPE_OUTPUT] = "OUTPUT",
-    [SCOPE_PROCS] = "PROCESSES", [SCOPE_INPUT] = "CHAT INPUT", [SCOPE_FORM] = "FORMS",
-    [SCOPE_DIALOG] = "QUESTIONS"};
-
 static void add_row(struct help *h, bool head, const char *left, const char *right)
 {
     struct help_row *r = ARR_PUSH(&h->rows);
@@ -54,7 +49,7 @@ static void fill(struct ui *ui, struct help *h)
                 !wanted(h, keys, action_help((enum action)a)))
                 continue;
             if (!head)
-                add_row(h, true, scope_names[scope], "");
+                add_row(h, true, scope_head((enum key_scope)scope), "");
             head = true;
             add_row(h, false, keys, action_help((enum action)a));
         }

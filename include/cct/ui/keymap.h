@@ -9,9 +9,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Scopes: where a key counts. A key may appear once in a scope (tested). */
-enum key_scope { SCOPE_NAV, SCOPE_LIST, SCOPE_OUTPUT, SCOPE_PROCS, SCOPE_INPUT, SCOPE_FORM,
-                 SCOPE_DIALOG, SCOPE_COUNT };
+/* Scopes: where a key counts. A key may appear once in a scope (tested).
+ * X(ID, "in tables", "in the help", whether NAV's keys count there as well). */
+#define SCOPES(X)                                                                              \
+    X(NAV, "everywhere", "EVERYWHERE", false)                                                  \
+    X(LIST, "list", "SANDBOX LIST", true)                                                      \
+    X(OUTPUT, "output", "OUTPUT", true)                                                        \
+    X(PROCS, "processes", "PROCESSES", true)                                                   \
+    X(INPUT, "input", "CHAT INPUT", false)                                                     \
+    X(FORM, "forms", "FORMS", false)                                                           \
+    X(DIALOG, "questions", "QUESTIONS", false)
+
+enum key_scope {
+#define SCOPE_ENUM(id, word, head, nav) SCOPE_##id,
+    SCOPES(SCOPE_ENUM)
+#undef SCOPE_ENUM
+        SCOPE_COUNT
+};
+const char *scope_word(enum key_scope s);
+const char *scope_head(enum key_scope s);
+bool scope_has_nav(enum key_scope s);
 
 /* X(ID, "config-name", SCOPE, "default keys", "short hint", "help text").
  * Keys are written as in the config: j, Down, ^D, Alt-a, Enter, Esc, F1, Space, gg. */

@@ -1,4 +1,4 @@
-/* Panes and overlays: const tables plus private state. draw() is a pure function of
+/* Panes, bodies and overlays: const tables plus private state. draw() is a pure function of
  * model, pane state and the time passed in: no I/O, no clock, no curses. */
 #ifndef CCT_UI_PANE_H
 #define CCT_UI_PANE_H
@@ -13,7 +13,23 @@ enum { UI_IGNORED = 0, UI_HANDLED = 1, UI_REDRAW = 2, UI_LAYOUT = 4, UI_QUIT = 8
 
 enum pane_id { PANE_LIST, PANE_OUTPUT, PANE_INPUT, PANE_DETAILS, PANE_EVENTS, PANE_COUNT };
 
-struct ui; /* the whole screen, see cct/ui/ui.h */
+/* A body is what stands between the header and the two last lines: the panes of the work
+ * (list, output ...), or others instead of all of them. Each is a row of `bodies` (body.c);
+ * a pane that is in several belongs to the first of them. */
+enum body_id { BODY_WORK, BODY_COUNT };
+enum { BODY_PANES = 5 };
+struct ui;
+struct body {
+    enum action key; /* shows it; ACT_NONE: ui_show or ui_focus alone */
+    enum pane_id panes[BODY_PANES]; /* in the order of Tab; the first gets the keys */
+    int n;
+    /* Places its panes (ui_place) in the rows from `top`, each with its rule in the row above
+     * it; NULL: the first with a third, the second below it, or beside it where it is wide. */
+    void (*place)(struct ui *ui, int top, int h, int w);
+};
+extern const struct body bodies[BODY_COUNT];
+bool body_has(enum body_id b, enum pane_id p);
+
 struct pane;
 struct pane_ops {
     const char *name;

@@ -38,7 +38,9 @@ struct ui {
     struct canvas canvas;
     struct pane panes[PANE_COUNT];
     enum pane_id focus;
-    bool zoom;
+    enum body_id body;    /* what fills the screen; has the focus' pane */
+    enum pane_id at_work; /* the work's focus while another body is shown */
+    bool zoom;            /* the focus' pane alone */
     enum ui_mode mode;
     struct overlay overlays[UI_MAX_OVERLAYS];
     int n_overlays;
@@ -102,7 +104,10 @@ int ui_run(struct app *app, const struct ui_opts *o);
 
 void ui_overlay_push(struct ui *ui, const struct overlay_ops *ops, void *state);
 void ui_overlay_pop(struct ui *ui);
+/* The pane gets the keys; its body is shown when the one that is does not have it. */
 void ui_focus(struct ui *ui, enum pane_id p);
+/* Shows a body and gives its first pane the keys; the work where it was left. */
+void ui_show(struct ui *ui, enum body_id b);
 enum key_scope ui_scope(struct ui *ui, enum pane_id p);
 void ui_select(struct ui *ui, uint64_t sandbox);
 /* Go to the next new row of ours, unless a key comes first. */
@@ -136,5 +141,7 @@ void drafts_broadcast(struct ui *ui, const char *text);
 const char *drafts_of_broadcast(const struct ui *ui);
 /* Where panes go at h x w: fills r and visible of each. */
 void ui_layout(struct ui *ui, int h, int w);
+/* For the place() of a body; nothing is shown of a pane without rows or columns. */
+void ui_place(struct ui *ui, enum pane_id p, int y, int x, int h, int w);
 
 #endif

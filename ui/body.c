@@ -1,0 +1,45 @@
+/* What can fill the screen, and going from one to the other. */
+#include <cct/ui/ui.h>
+
+const struct body bodies[BODY_COUNT] = {
+    [BODY_WORK] = {.panes = {PANE_LIST, PANE_OUTPUT, PANE_INPUT, PANE_DETAILS, PANE_EVENTS},
+                   .n = 5},
+};
+
+bool body_has(enum body_id b, enum pane_id p)
+{
+    for (int i = 0; i < bodies[b].n; i++)
+        if (bodies[b].panes[i] == p)
+            return true;
+    return false;
+}
+
+static enum body_id body_of(enum pane_id p)
+{
+    int b = 0;
+    while (b < BODY_COUNT - 1 && !body_has((enum body_id)b, p))
+        b++;
+    return (enum body_id)b;
+}
+
+void ui_focus(struct ui *ui, enum pane_id p)
+{
+    enum body_id b = body_has(ui->body, p) ? ui->body : body_of(p);
+    if (b != ui->body) {
+        if (ui->body == BODY_WORK)
+            ui->at_work = ui->mode == UI_INPUT ? ui->before_input : ui->focus;
+        ui->zoom = false;
+        ui->body = b;
+    }
+    if (p == PANE_INPUT && ui->focus != PANE_INPUT)
+        ui->before_input = ui->focus;
+    ui->focus = p;
+    ui->mode = p == PANE_INPUT ? UI_INPUT : UI_NAV;
+    ui_layout(ui, ui->canvas.h, ui->canvas.w);
+}
+
+void ui_show(struct ui *ui, enum body_id b)
+{
+    if (b != ui->body)
+        ui_focus(ui, b == BODY_WORK ? ui->at_work : bodies[b].panes[0]);
+}
