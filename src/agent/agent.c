@@ -144,11 +144,16 @@ void agent_dec_place_exit(struct agent_dec *d)
     d->exit_place = true;
 }
 
+bool agent_dec_dropped(struct agent_dec *d, const char *head, size_t len)
+{
+    return d->a->dropped && d->a->dropped(d->state, d, head, len);
+}
+
 static void too_long(struct agent_dec *d)
 {
     char text[128];
 
-    if (d->a->dropped && d->a->dropped(d->state, d, d->head, LONG_HEAD))
+    if (agent_dec_dropped(d, d->head, LONG_HEAD))
         return;
     snprintf(text, sizeof(text), "line too long: %.1f MB left out, the raw log has them",
              (double)(d->pos - d->line_off) / 1e6);

@@ -73,7 +73,7 @@ void agent_calls_begin(struct agent_calls *c, struct agent_dec *d, const char *i
     t = agent_calls_at(c, id);
     agent_call_set(t, name, parent);
     ev.title = agent_calls_title(input, NULL);
-    ev.input = input ? json_text(input) : NULL;
+    ev.input = json_text(input);
     agent_call_emit(d, t, &ev);
     free(ev.title);
     free(ev.input);

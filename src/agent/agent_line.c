@@ -12,8 +12,7 @@
 #define HALF_LINE (64u << 10) /* a piece of a stream is shorter */
 #define MAX_IDS 1024          /* beyond it the oldest is forgotten */
 
-/* No JSON: shown as it is, but half an object at the end is only said to be one. */
-static void plain_line(struct agent_dec *d, const char *s, size_t len)
+void agent_line_plain(struct agent_dec *d, const char *s, size_t len)
 {
     struct agent_event ev = AGENT_EVENT(AGENT_RAW);
 
@@ -43,7 +42,7 @@ struct cJSON *agent_line_json(struct agent_dec *d, const char *s, size_t len)
         return NULL;
     j = *s == '{' ? json_parse(s, len, &e) : NULL;
     if (!j)
-        plain_line(d, s, len);
+        agent_line_plain(d, s, len);
     return j;
 }
 

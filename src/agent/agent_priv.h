@@ -22,6 +22,9 @@ void agent_dec_place(struct agent_dec *d, uint64_t offset);
 /* Use up one index without an event: what depends on earlier lines must not
  * move the indexes of what follows, a resumed decoder has not seen them. */
 void agent_dec_skip(struct agent_dec *d);
+/* A line over the limit was left out, this is how it began: the adapter's own word about it,
+ * as its `dropped` says. */
+bool agent_dec_dropped(struct agent_dec *d, const char *head, size_t len);
 /* The events from here on are those of the process' end. */
 void agent_dec_place_exit(struct agent_dec *d);
 /* A turn_end when a turn is open, then exit. */
@@ -33,6 +36,9 @@ void agent_end_error(struct agent_dec *d, int code, int sig, const char *stderr_
 
 /* --- agent_line.c: lines of JSON ------------------------------------------------- */
 
+/* A line that is no JSON: shown as it is, but half an object at the end is only said to be
+ * one. */
+void agent_line_plain(struct agent_dec *d, const char *s, size_t len);
 /* The object on a line, json_free(). NULL: the line was empty, or it was no JSON and went
  * out as plain text (half an object at the end of the stream is only said to be one). */
 struct cJSON *agent_line_json(struct agent_dec *d, const char *s, size_t len);

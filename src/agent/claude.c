@@ -15,6 +15,7 @@
 #include <string.h>
 
 #define MAX_STREAMS 64 /* messages at hand: the main one and one per subagent */
+#define MAX_BLOCKS (1 << 24) /* of one message: a greater index is none */
 
 static void *claude_new(void)
 {
@@ -152,7 +153,7 @@ static void on_stream_event(struct claude *c, struct agent_dec *d, const struct 
     if (str_eq(type, "message_start"))
         msg = json_str(json_get(e, "message"), "id", msg);
     st = stream_at(c, parent, msg);
-    if (index < 0 || index > INT32_MAX - 1)
+    if (index < 0 || index >= MAX_BLOCKS)
         return;
     if (str_eq(type, "content_block_start")) {
         st->open = (int)index;

@@ -148,7 +148,7 @@ void claude_ask(struct claude *c, struct agent_dec *d, const struct cJSON *j)
     ev.id = (char *)id;
     ev.name = (char *)tool;
     ev.title = title_of(r, questions);
-    ev.input = input ? json_text(input) : NULL;
+    ev.input = json_text(input);
     ev.choices = choices.len ? (char *)buf_str(&choices) : NULL;
     agent_dec_emit(d, &ev);
     free(ev.title);

@@ -157,7 +157,7 @@ static char *describe(const struct cJSON *item, struct agent_event *ev)
         return xstrdup(type);
     }
     ev->title = agent_calls_title(args, NULL);
-    ev->input = args ? json_text(args) : NULL;
+    ev->input = json_text(args);
     ev->output = json_is_object(json_get(item, "result"))
                      ? agent_calls_text(json_path(item, "result.content"))
                      : xstrdup(json_str(json_get(item, "error"), "message", NULL));
@@ -267,10 +267,11 @@ static void on_completed(struct codex *c, struct agent_dec *d, const struct cJSO
 static void on_failed(struct codex *c, struct agent_dec *d, const struct cJSON *j)
 {
     struct agent_event ev = AGENT_EVENT(AGENT_TURN_END);
-    const char *text = json_str(json_get(j, "error"), "message", c->error);
+    const char *text;
 
     begin_turn(c, d);
     agent_calls_close(&c->calls, d);
+    text = json_str(json_get(j, "error"), "message", c->error);
     ev.text = agent_words(text ? text : "the turn failed", &ev.http_status);
     ev.outcome = strstr(ev.text, "max_output_tokens") ? AGENT_TRUNCATED : AGENT_FAILED;
     ev.error_class = agent_classify(ev.http_status, ev.text);

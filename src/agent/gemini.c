@@ -176,9 +176,10 @@ static void emit_usage(struct agent_dec *d, const struct cJSON *stats)
 static void on_result(struct gemini *g, struct agent_dec *d, const struct cJSON *j)
 {
     struct agent_event ev = AGENT_EVENT(AGENT_TURN_END);
-    const char *text = json_str(json_get(j, "error"), "message", g->error);
+    const char *text;
 
     begin_turn(g, d);
+    text = json_str(json_get(j, "error"), "message", g->error);
     end_block(g, d);
     agent_calls_close(&g->calls, d);
     emit_usage(d, json_get(j, "stats"));

@@ -89,7 +89,7 @@ void opencode_tool(struct opencode *o, struct agent_dec *d, const struct cJSON *
     else if (!running) /* a command that failed is completed too */
         t->state = ev.exit_code > 0 ? AGENT_TOOL_FAILED : AGENT_TOOL_OK;
     ev.title = agent_calls_title(input, title && *title ? title : NULL);
-    ev.input = input ? json_text(input) : NULL;
+    ev.input = json_text(input);
     ev.output = (char *)json_str(st, "output", error);
     if (running)
         ev.output = (char *)json_str(json_get(st, "metadata"), "output", NULL);

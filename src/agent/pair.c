@@ -115,17 +115,6 @@ static void begin(struct pair_dec *p, const struct cJSON *j)
     agent_dec_emit(p->d, &echo);
 }
 
-/* In front of the first run; none is known to print there. */
-static void plain_line(struct agent_dec *d, const char *s, size_t len)
-{
-    struct agent_event ev = AGENT_EVENT(AGENT_RAW);
-
-    ev.text = xstrndup(s, len);
-    ev.final = true;
-    agent_dec_emit(d, &ev);
-    free(ev.text);
-}
-
 static void pair_line(void *state, struct agent_dec *d, const char *s, size_t len)
 {
     static const char mark[] = "{\"cc_tui\":\"turn\",";
@@ -143,9 +132,17 @@ static void pair_line(void *state, struct agent_dec *d, const char *s, size_t le
         agent_dec_feed(p->child, s, len);
         if (!agent_dec_cut(d))
             agent_dec_feed(p->child, "\n", 1);
-    } else {
-        plain_line(d, s, len);
+    } else if (len) { /* in front of the first run; none is known to print there */
+        agent_line_plain(d, s, len);
     }
+}
+
+static bool pair_dropped(void *state, struct agent_dec *d, const char *head, size_t len)
+{
+    struct pair_dec *p = state;
+
+    p->d = d;
+    return p->child && agent_dec_dropped(p->child, head, len);
 }
 
 static void pair_end(void *state, struct agent_dec *d, int code, int sig,
@@ -171,12 +168,7 @@ static int pair_encode(const char *text, size_t len, struct buf *out, struct err
     const char *body;
 
     pair_addressee(text, &body);
-    if (!*body)
-        return err_set(e, ERR_INVALID, "an empty message cannot be sent");
-    (void)len;
-    return buf_adds(out, body) == 0 ? 0
-                                    : err_set(e, ERR_LIMIT, "a message cannot be sent: it is "
-                                                            "too long");
+    return agent_line_stdin(body, len - (size_t)(body - text), out, e);
 }
 
 const struct agent_adapter agent_pair = {.name = "pair",
@@ -185,5 +177,6 @@ const struct agent_adapter agent_pair = {.name = "pair",
                                          .state_new = pair_new,
                                          .state_free = pair_state_free,
                                          .line = pair_line,
+                                         .dropped = pair_dropped,
                                          .end = pair_end,
                                          .encode_message = pair_encode};

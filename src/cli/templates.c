@@ -307,7 +307,7 @@ static void system_line(void *ctx, const char *line, size_t len)
 {
     struct cJSON *j = json_parse(line, len, NULL);
     char *level = clean_line_dup(json_str(j, "level", ""), 8);
-    char *rest = json_get(j, "fields") ? json_text(json_get(j, "fields")) : NULL;
+    char *rest = json_text(json_get(j, "fields"));
     char *text = xasprintf("%-5s %s%s%s", *level ? level : "-", json_str(j, "message", ""),
                            rest ? "  " : "", rest ? rest : "");
 

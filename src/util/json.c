@@ -128,8 +128,8 @@ const char *json_name(const struct cJSON *child)
 
 char *json_text(const struct cJSON *j)
 {
-    char *s = cJSON_PrintUnformatted(j);
-    if (!s)
+    char *s = j ? cJSON_PrintUnformatted(j) : NULL;
+    if (j && !s)
         die("out of memory while JSON was written");
     return s;
 }

@@ -11,6 +11,7 @@
 #include "../lib/tape.h"
 
 #include <cct/util/fs.h>
+#include <cct/util/limits.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <math.h>
@@ -230,11 +231,45 @@ static void test_message(void **state)
     const struct agent_adapter *a = agent_adapter_find("pair");
     struct buf b = BUF_INIT;
     struct err e = {0};
+    char *big;
     (void)state;
 
     assert_int_equal(a->encode_message("@checker look", 13, &b, &e), 0);
     assert_string_equal(buf_str(&b), "look");
     assert_int_equal(a->encode_message("@checker", 8, &b, &e), ERR_INVALID);
+    buf_clear(&b);
+    big = xmalloc(LIM_MESSAGE_BYTES + 2);
+    memset(big, 'x', LIM_MESSAGE_BYTES + 1);
+    big[LIM_MESSAGE_BYTES + 1] = 0;
+    assert_int_equal(a->encode_message(big, LIM_MESSAGE_BYTES + 1, &b, &e), ERR_LIMIT);
+    assert_int_equal(b.len, 0);
+    free(big);
+    buf_release(&b);
+}
+
+/* What a role's program prints is read as its own stream is: also what is no JSON, or too long
+ * to be read. */
+static void test_odd_lines(void **state)
+{
+    static const char early[] = "a\0b\n\n";
+    struct tape t;
+    struct buf b = BUF_INIT;
+
+    (void)state;
+    buf_add(&b, early, sizeof(early) - 1);
+    buf_addf(&b, MARK, "designer", "pi-json", 1, "designer");
+    buf_adds(&b, "{\"type\":\"agent_start\"}\n{\"type\":\"message_end\",\"message\":{\"role\":"
+                 "\"assistant\",\"stopReason\":\"stop\",\"content\":[]}}\n"
+                 "{\"type\":\"agent_end\",\"messages\":[\"");
+    memset(buf_reserve(&b, LIM_LINE_BYTES), 'x', LIM_LINE_BYTES);
+    b.len += LIM_LINE_BYTES;
+    buf_adds(&b, "\"]}\n");
+    tape_run(&t, agent_adapter_find("pair"), b.p, b.len, 65536, 0, 0, NULL);
+    assert_int_equal(tape_count(&t, AGENT_RAW), 1);
+    assert_string_equal(t.ev.v[0].text, "a b");
+    assert_int_equal(tape_count(&t, AGENT_NOTICE), 0);
+    assert_int_equal(last_end(&t)->outcome, AGENT_OK);
+    tape_release(&t);
     buf_release(&b);
 }
 
@@ -242,7 +277,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_recordings),
                                        cmocka_unit_test(test_runs),
-                                       cmocka_unit_test(test_message)};
+                                       cmocka_unit_test(test_message),
+                                       cmocka_unit_test(test_odd_lines)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,7 +40,7 @@ bool json_is_string(const struct cJSON *j);
 const struct cJSON *json_first(const struct cJSON *j);
 const struct cJSON *json_next(const struct cJSON *child);
 const char *json_name(const struct cJSON *child);
-/* Compact text of a value; new string, free(). */
+/* Compact text of a value; new string, free(). NULL for NULL. */
 char *json_text(const struct cJSON *j);
 /* A value of its own, json_free(); NULL for NULL. */
 struct cJSON *json_copy(const struct cJSON *j);
