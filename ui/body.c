@@ -4,6 +4,10 @@
 const struct body bodies[BODY_COUNT] = {
     [BODY_WORK] = {.panes = {PANE_LIST, PANE_OUTPUT, PANE_INPUT, PANE_DETAILS, PANE_EVENTS},
                    .n = 5},
+    [BODY_WALL] = {.key = ACT_WALL,
+                   .panes = {PANE_WALL, PANE_INPUT},
+                   .n = 2,
+                   .place = place_wall},
 };
 
 bool body_has(enum body_id b, enum pane_id p)
@@ -29,6 +33,7 @@ void ui_focus(struct ui *ui, enum pane_id p)
         if (ui->body == BODY_WORK)
             ui->at_work = ui->mode == UI_INPUT ? ui->before_input : ui->focus;
         ui->zoom = false;
+        ui->zoomed_from = BODY_WORK;
         ui->body = b;
     }
     if (p == PANE_INPUT && ui->focus != PANE_INPUT)
@@ -36,6 +41,41 @@ void ui_focus(struct ui *ui, enum pane_id p)
     ui->focus = p;
     ui->mode = p == PANE_INPUT ? UI_INPUT : UI_NAV;
     ui_layout(ui, ui->canvas.h, ui->canvas.w);
+}
+
+static bool wants(struct ui *ui, const uint64_t *tiles, size_t n, uint64_t id)
+{
+    for (size_t i = 0; i < n; i++)
+        if (tiles[i] == id)
+            return true;
+    return id == ui->selected;
+}
+
+static void follow_one(struct ui *ui, uint64_t id)
+{
+    for (size_t i = 0; i < ui->followed.n; i++)
+        if (ui->followed.v[i] == id)
+            return;
+    *ARR_PUSH(&ui->followed) = id;
+    app_follow(ui->app, id);
+}
+
+void ui_follow(struct ui *ui)
+{
+    uint64_t tiles[WALL_TILES];
+    size_t n = ui->body == BODY_WALL ? wall_tiles(ui, tiles) : 0, keep = 0;
+    for (size_t i = 0; i < ui->followed.n; i++) {
+        uint64_t id = ui->followed.v[i];
+        if (wants(ui, tiles, n, id))
+            ui->followed.v[keep++] = id;
+        else if (model_sandbox(ui->model, id))
+            app_unfollow(ui->app, id);
+    }
+    ui->followed.n = keep;
+    if (ui->selected)
+        follow_one(ui, ui->selected);
+    for (size_t i = 0; i < n; i++)
+        follow_one(ui, tiles[i]);
 }
 
 void ui_show(struct ui *ui, enum body_id b)

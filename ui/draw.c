@@ -229,7 +229,12 @@ static const enum action *hinted(const struct ui *ui, enum key_scope scope, enum
     static const enum action none[] = {ACT_NEW, ACT_REFRESH, ACT_QUIT, ACT_NONE};
     static const enum action procs[] = {ACT_PROC_WATCH, ACT_PROC_END, ACT_ADOPT, ACT_PROCESSES,
                                         ACT_ZOOM, ACT_KILL, ACT_KILL_ALL, ACT_QUIT, ACT_NONE};
+    static const enum action wall[] = {ACT_OPEN, ACT_INPUT, ACT_NEXT_ASKING, ACT_MARK, ACT_BULK,
+                                       ACT_KILL, ACT_KILL_ALL, ACT_NEW, ACT_WALL, ACT_QUIT,
+                                       ACT_NONE};
     switch (scope) {
+    case SCOPE_WALL:
+        return wall;
     case SCOPE_INPUT:
         return in;
     case SCOPE_FORM:

@@ -22,9 +22,9 @@ static const struct {
 
 static const struct {
     const char *word, *head;
-    bool nav;
+    enum key_scope under; /* asked next */
 } scopes[SCOPE_COUNT] = {
-#define SCOPE_ROW(id, word, head, nav) {word, head, nav},
+#define SCOPE_ROW(id, word, head, under) {word, head, SCOPE_##under},
     SCOPES(SCOPE_ROW)
 #undef SCOPE_ROW
 };
@@ -84,7 +84,9 @@ const char *scope_head(enum key_scope s)
 
 bool scope_has_nav(enum key_scope s)
 {
-    return scopes[s].nav;
+    while (s != SCOPE_NAV && s != SCOPE_NONE)
+        s = scopes[s].under;
+    return s == SCOPE_NAV;
 }
 
 /* One character that is a key by itself, or 0. */
@@ -152,11 +154,10 @@ static bool parse_binding(const char *word, struct binding *b)
     return false;
 }
 
-/* What falls back to NAV would hide what that binds. */
+/* A key would hide what the scope right below binds; further down it may. */
 static bool meet(enum key_scope a, enum key_scope b)
 {
-    bool nav_a = a == SCOPE_NAV, nav_b = b == SCOPE_NAV;
-    return a == b || (nav_a && scopes[b].nav) || (nav_b && scopes[a].nav);
+    return a == b || scopes[a].under == b || scopes[b].under == a;
 }
 
 static const struct binding *find_clash(const struct keymap *k, const struct binding *b)
@@ -215,7 +216,7 @@ static int check_keys(const struct keymap *k, enum action a, char *words, struct
 
 int keymap_bind(struct keymap *k, const char *action, const char *keys, struct err *e)
 {
-    enum { MAX_KEYS = 8 };
+    enum { MAX_KEYS = 12 };
     enum action a = find_action(action);
     if (a == ACT_NONE) {
         const char *all[ACT_COUNT];
@@ -268,6 +269,19 @@ const char *keymap_keys(const struct keymap *k, enum action a)
     return (unsigned)a < ACT_COUNT && k->shown[a] ? k->shown[a] : "";
 }
 
+int keymap_which(const struct keymap *k, enum action a, key_code key)
+{
+    int n = 0;
+    for (size_t i = 0; i < k->n; i++) {
+        if (k->v[i].action != a)
+            continue;
+        if ((k->v[i].second ? k->v[i].second : k->v[i].first) == key)
+            return n;
+        n++;
+    }
+    return -1;
+}
+
 void keymap_reset(struct keymap *k)
 {
     k->pending = 0;
@@ -291,9 +305,9 @@ static enum action find_in(struct keymap *k, enum key_scope scope, key_code key,
 enum action keymap_find(struct keymap *k, enum key_scope scope, key_code key, bool *pending)
 {
     bool starts = false;
-    enum action a = find_in(k, scope, key, &starts);
-    if (a == ACT_NONE && scopes[scope].nav)
-        a = find_in(k, SCOPE_NAV, key, &starts);
+    enum action a = ACT_NONE;
+    for (; a == ACT_NONE && scope != SCOPE_NONE; scope = scopes[scope].under)
+        a = find_in(k, scope, key, &starts);
     k->pending = a == ACT_NONE && starts ? key : 0;
     *pending = k->pending != 0;
     return a;

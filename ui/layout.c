@@ -35,6 +35,13 @@ static bool talks(enum pane_id p)
     return p == PANE_OUTPUT || p == PANE_INPUT;
 }
 
+void place_wall(struct ui *ui, int top, int h, int w)
+{
+    int rows = input_rows(ui, h, w);
+    ui_place(ui, PANE_INPUT, top + h - rows, 0, rows, w);
+    ui_place(ui, PANE_WALL, top + 1, 0, h - rows - 2, w);
+}
+
 /* A body of one pane, or of two: a list, and what is pointed at in it. */
 static void place_body(struct ui *ui, const struct body *b, int top, int h, int w)
 {

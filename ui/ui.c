@@ -16,6 +16,7 @@ enum { CTRL_C_TWICE_MS = 1000, MINUTE_MS = 60000 };
 static const struct pane_ops *const pane_table[PANE_COUNT] = {
     [PANE_LIST] = &pane_list,       [PANE_OUTPUT] = &pane_output, [PANE_INPUT] = &pane_input,
     [PANE_DETAILS] = &pane_details, [PANE_EVENTS] = &pane_events,
+    [PANE_WALL] = &pane_wall,
 };
 
 void ui_init(struct ui *ui, struct app *app, const struct ui_opts *o)
@@ -49,8 +50,17 @@ void ui_release(struct ui *ui)
         ui->panes[i].ops->close(ui->panes[i].state);
     keymap_free(ui->keys);
     ARR_RELEASE(&ui->marks);
+    ARR_RELEASE(&ui->followed);
     drafts_release(ui);
     canvas_release(&ui->canvas);
+}
+
+/* After anything that may change what is on the screen. */
+static void settle(struct ui *ui)
+{
+    wall_settle(ui);
+    ui_follow(ui);
+    processes_settle(ui);
 }
 
 void ui_resize(struct ui *ui, int h, int w)
@@ -59,7 +69,7 @@ void ui_resize(struct ui *ui, int h, int w)
     canvas_resize(&ui->canvas, h, w);
     ui->canvas.ascii = ui->opts.ascii;
     ui_layout(ui, ui->canvas.h, ui->canvas.w);
-    processes_settle(ui);
+    settle(ui);
 }
 
 static void relayout(struct ui *ui)
@@ -110,16 +120,13 @@ void ui_select(struct ui *ui, uint64_t sandbox)
 {
     if (ui->selected == sandbox)
         return;
-    if (ui->selected) {
+    if (ui->selected)
         ui->previous = ui->selected;
-        app_unfollow(ui->app, ui->selected);
-    }
     ui->selected = sandbox;
     const struct sandbox *s = model_sandbox(ui->model, sandbox);
     if (s && !model_in_view(ui->model, s)) /* found elsewhere: the view goes along */
         app_project_view(ui->app, true);
-    if (sandbox)
-        app_follow(ui->app, sandbox);
+    ui_follow(ui);
     relayout(ui);
 }
 
@@ -197,7 +204,9 @@ static bool step_back(struct ui *ui)
 {
     bool zoom = ui->zoom, work = ui->body == BODY_WORK;
     ui->zoom = false;
-    if (zoom && work)
+    if (zoom && work && ui->zoomed_from)
+        ui_show(ui, ui->zoomed_from);
+    else if (zoom && work)
         ui_focus(ui, PANE_LIST);
     else if (!zoom && !work)
         ui_show(ui, BODY_WORK);
@@ -346,6 +355,7 @@ static int global_action(struct ui *ui, enum action a, key_code k)
         return cycle_pane(ui, -1);
     case ACT_ZOOM:
         ui->zoom = !ui->zoom;
+        ui->zoomed_from = BODY_WORK;
         relayout(ui);
         break;
     case ACT_NEXT_ASKING:
@@ -490,7 +500,7 @@ int ui_key(struct ui *ui, key_code k, const char *paste, size_t len)
     int r = ui->n_overlays ? overlay_key(ui, k, paste, len) : pane_key(ui, k, paste, len);
     if (r & UI_LAYOUT)
         relayout(ui);
-    processes_settle(ui);
+    settle(ui);
     return r;
 }
 
@@ -527,7 +537,7 @@ bool ui_update(struct ui *ui)
         if (ui->overlays[i].ops->update)
             changed |= ui->overlays[i].ops->update(ui, ui->overlays[i].state);
     relayout(ui);
-    processes_settle(ui);
+    settle(ui);
     return changed;
 }
 

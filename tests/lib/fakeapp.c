@@ -38,6 +38,7 @@ void fake_free(struct app *a)
     close(a->fd);
     model_free(a->model);
     buf_release(&a->calls);
+    buf_release(&a->follows);
     for (size_t i = 0; i < a->templates.n; i++) {
         free(a->templates.v[i].name);
         free(a->templates.v[i].status);
@@ -260,14 +261,12 @@ uint64_t app_kill_all_retry(struct app *a)
 
 void app_follow(struct app *a, uint64_t sandbox)
 {
-    (void)a;
-    (void)sandbox;
+    buf_addf(&a->follows, "follow %d\n", (int)sandbox);
 }
 
 void app_unfollow(struct app *a, uint64_t sandbox)
 {
-    (void)a;
-    (void)sandbox;
+    buf_addf(&a->follows, "unfollow %d\n", (int)sandbox);
 }
 
 void app_load_older(struct app *a, uint64_t sandbox)

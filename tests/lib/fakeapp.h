@@ -9,6 +9,7 @@
 struct app {
     struct model *model;
     struct buf calls; /* "call kill 3\n" for each action, oldest first */
+    struct buf follows; /* "follow 3\n", "unfollow 3\n": whose output is asked for */
     struct app_tool tools[9];
     size_t n_tools;
     struct app_templates templates;

@@ -52,6 +52,12 @@ static void test_all_reachable(void **state)
             each_key(k, a, SCOPE_OUTPUT);
             each_key(k, a, SCOPE_PROCS);
         }
+        if (action_scope(a) == SCOPE_LIST)
+            each_key(k, a, SCOPE_WALL);
+        if (action_scope(a) == SCOPE_NAV && a != ACT_PANE_LIST && a != ACT_PANE_OUTPUT &&
+            a != ACT_PANE_EVENTS) { /* whose digits are tiles there */
+            each_key(k, a, SCOPE_WALL);
+        }
     }
     keymap_free(k);
 }

@@ -207,9 +207,9 @@ static int on_row(struct ui *ui, enum action a, const struct sandbox *s)
     }
     switch (a) {
     case ACT_OPEN:
-        ui->zoom = true;
         ui_focus(ui, PANE_OUTPUT);
-        break;
+        ui->zoom = true;
+        return UI_HANDLED | UI_REDRAW | UI_LAYOUT;
     case ACT_DETAILS:
         overlay_details(ui, s->id);
         break;

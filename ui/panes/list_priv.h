@@ -9,4 +9,11 @@ void list_draw_head(struct canvas *c, struct rect r);
 void list_draw_row(struct ui *ui, struct canvas *c, int y, struct rect r,
                    const struct sandbox *s, int64_t now);
 
+/* What its agent does and the time left, as the list says it. */
+void list_doing(const struct sandbox *s, int w, int64_t now, char *dst, size_t size);
+void list_left(const struct ui *ui, const struct sandbox *s, int64_t now, char *dst, size_t size,
+               bool *warn);
+enum theme_role list_role(const struct sandbox *s);
+const char *list_glyph(const struct sandbox *s);
+
 #endif

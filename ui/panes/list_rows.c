@@ -37,6 +37,16 @@ static struct look look_of(const struct sandbox *s)
     return (struct look){".", ROLE_IDLE};
 }
 
+enum theme_role list_role(const struct sandbox *s)
+{
+    return look_of(s).role;
+}
+
+const char *list_glyph(const struct sandbox *s)
+{
+    return look_of(s).glyph;
+}
+
 /* How long a working agent has put nothing out; false: it has. */
 static bool quiet_text(const struct sandbox *s, int64_t now, char *dst, size_t size)
 {
@@ -66,7 +76,7 @@ static bool pair_doing_text(const struct sandbox *s, int w, char *dst, size_t si
     return true;
 }
 
-static void doing_text(const struct sandbox *s, int w, int64_t now, char *dst, size_t size)
+void list_doing(const struct sandbox *s, int w, int64_t now, char *dst, size_t size)
 {
     char span[16] = "";
     if (s->state == SB_KILLED) {
@@ -111,8 +121,8 @@ static void doing_text(const struct sandbox *s, int w, int64_t now, char *dst, s
              *span ? " " : "", span);
 }
 
-static void left_text(const struct ui *ui, const struct sandbox *s, int64_t now, char *dst,
-                      size_t size, bool *warn)
+void list_left(const struct ui *ui, const struct sandbox *s, int64_t now, char *dst, size_t size,
+               bool *warn)
 {
     *warn = false;
     bool runs = s->state == SB_RUNNING || (s->state == SB_ERROR && s->vm_up);
@@ -231,11 +241,11 @@ void list_draw_row(struct ui *ui, struct canvas *c, int y, struct rect r,
     state_text(ui, s, text, sizeof(text));
     canvas_text(c, y, x, col.state - 1, s->state == SB_RUNNING ? ROLE_TEXT : look.role, text);
     x += col.state;
-    doing_text(s, col.doing - 1, now, text, sizeof(text));
+    list_doing(s, col.doing - 1, now, text, sizeof(text));
     canvas_text(c, y, x, col.doing - 1, strcmp(text, "-") == 0 ? ROLE_TEXT : look.role, text);
     x += col.doing;
     if (col.left) {
-        left_text(ui, s, now, text, sizeof(text), &warn);
+        list_left(ui, s, now, text, sizeof(text), &warn);
         canvas_right(c, y, x, col.left - 1, warn ? ROLE_STATUS_WARN : ROLE_TEXT, text);
         x += col.left;
     }

@@ -9,26 +9,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Scopes: where a key counts. A key may appear once in a scope (tested).
- * X(ID, "in tables", "in the help", whether NAV's keys count there as well). */
+/* Scopes: where a key counts. A key may appear once in a scope and the one whose keys count
+ * there as well (tested).
+ * X(ID, "in tables", "in the help", the scope whose keys count there as well, or NONE). */
 #define SCOPES(X)                                                                              \
-    X(NAV, "everywhere", "EVERYWHERE", false)                                                  \
-    X(LIST, "list", "SANDBOX LIST", true)                                                      \
-    X(OUTPUT, "output", "OUTPUT", true)                                                        \
-    X(PROCS, "processes", "PROCESSES", true)                                                   \
-    X(INPUT, "input", "CHAT INPUT", false)                                                     \
-    X(FORM, "forms", "FORMS", false)                                                           \
-    X(DIALOG, "questions", "QUESTIONS", false)
+    X(NAV, "everywhere", "EVERYWHERE", NONE)                                                   \
+    X(LIST, "list", "SANDBOX LIST", NAV)                                                       \
+    X(OUTPUT, "output", "OUTPUT", NAV)                                                         \
+    X(PROCS, "processes", "PROCESSES", NAV)                                                    \
+    X(WALL, "wall", "WALL", LIST) /* its digits are tiles, not panes */                        \
+    X(INPUT, "input", "CHAT INPUT", NONE)                                                      \
+    X(FORM, "forms", "FORMS", NONE)                                                            \
+    X(DIALOG, "questions", "QUESTIONS", NONE)
 
 enum key_scope {
-#define SCOPE_ENUM(id, word, head, nav) SCOPE_##id,
+#define SCOPE_ENUM(id, word, head, under) SCOPE_##id,
     SCOPES(SCOPE_ENUM)
 #undef SCOPE_ENUM
-        SCOPE_COUNT
+        SCOPE_COUNT,
+    SCOPE_NONE = SCOPE_COUNT
 };
 const char *scope_word(enum key_scope s);
 const char *scope_head(enum key_scope s);
-bool scope_has_nav(enum key_scope s);
+bool scope_has_nav(enum key_scope s); /* NAV's keys count there */
 
 /* X(ID, "config-name", SCOPE, "default keys", "short hint", "help text").
  * Keys are written as in the config: j, Down, ^D, Alt-a, Enter, Esc, F1, Space, gg. */
@@ -44,6 +47,8 @@ bool scope_has_nav(enum key_scope s);
     X(PANE_LIST, "pane-list", SCOPE_NAV, "1", "list", "go to the list")                        \
     X(PANE_OUTPUT, "pane-output", SCOPE_NAV, "2", "output", "go to the output")                \
     X(PANE_EVENTS, "pane-events", SCOPE_NAV, "5", "", "go to the events")                      \
+    X(WALL, "wall", SCOPE_NAV, "W", "wall",                                                    \
+      "wall: the last lines of up to nine sandboxes, and back")                                \
     X(NEXT_PANE, "next-pane", SCOPE_NAV, "Tab", "", "next pane")                               \
     X(PREV_PANE, "prev-pane", SCOPE_NAV, "BackTab", "", "previous pane")                       \
     X(ZOOM, "zoom", SCOPE_NAV, "f + _", "zoom", "zoom the pane, and back")                     \
@@ -105,6 +110,9 @@ bool scope_has_nav(enum key_scope s);
     X(PROC_WATCH, "process-watch", SCOPE_PROCS, "Enter", "watch",                              \
       "watch what the process puts out")                                                       \
     X(PROC_END, "process-end", SCOPE_PROCS, "t", "end", "end the process (asks)")              \
+    X(TILE, "tile", SCOPE_WALL, "1 2 3 4 5 6 7 8 9", "", "choose the tile")                    \
+    X(TILE_LEFT, "tile-left", SCOPE_WALL, "h Left", "", "tile to the left")                    \
+    X(TILE_RIGHT, "tile-right", SCOPE_WALL, "l Right", "", "tile to the right")                \
     X(SEND, "send", SCOPE_INPUT, "Enter", "send", "send the message")                          \
     X(SEND_NOW, "send-now", SCOPE_INPUT, "Alt-i", "",                                          \
       "interrupt the agent and send the message")                                              \
@@ -164,6 +172,8 @@ const char *action_name(enum action a);
 const char *action_hint(enum action a);
 const char *action_help(enum action a);
 enum key_scope action_scope(enum action a);
+/* Which of the action's keys that is, from 0 on, in the order of its names; -1: none. */
+int keymap_which(const struct keymap *k, enum action a, key_code key);
 /* Names of the keys bound now, "D F9"; borrowed. */
 const char *keymap_keys(const struct keymap *k, enum action a);
 /* All actions with the keys bound now as a Markdown table. New string. */

@@ -11,12 +11,13 @@
 /* Returned by handlers. */
 enum { UI_IGNORED = 0, UI_HANDLED = 1, UI_REDRAW = 2, UI_LAYOUT = 4, UI_QUIT = 8, UI_CLOSE = 16 };
 
-enum pane_id { PANE_LIST, PANE_OUTPUT, PANE_INPUT, PANE_DETAILS, PANE_EVENTS, PANE_COUNT };
+enum pane_id { PANE_LIST, PANE_OUTPUT, PANE_INPUT, PANE_DETAILS, PANE_EVENTS, PANE_WALL,
+               PANE_COUNT };
 
 /* A body is what stands between the header and the two last lines: the panes of the work
  * (list, output ...), or others instead of all of them. Each is a row of `bodies` (body.c);
  * a pane that is in several belongs to the first of them. */
-enum body_id { BODY_WORK, BODY_COUNT };
+enum body_id { BODY_WORK, BODY_WALL, BODY_COUNT };
 enum { BODY_PANES = 5 };
 struct ui;
 struct body {
@@ -29,6 +30,8 @@ struct body {
 };
 extern const struct body bodies[BODY_COUNT];
 bool body_has(enum body_id b, enum pane_id p);
+/* One pane with the input below it. */
+void place_wall(struct ui *ui, int top, int h, int w);
 
 struct pane;
 struct pane_ops {
@@ -63,7 +66,13 @@ int pane_input_rows(struct ui *ui, int w);
 /* What stands in its fields now, to drafts_put(). */
 void pane_input_drafts(struct ui *ui);
 void pane_input_observe(struct ui *ui, const struct msg *ev);
-extern const struct pane_ops pane_list, pane_output, pane_input, pane_details, pane_events;
+extern const struct pane_ops pane_list, pane_output, pane_input, pane_details, pane_events,
+    pane_wall;
+/* Sandboxes whose tiles are on the screen, at most WALL_TILES; returns how many. */
+enum { WALL_TILES = 9 };
+size_t wall_tiles(struct ui *ui, uint64_t ids[WALL_TILES]);
+/* The cursor's sandbox has a tile, if any has. */
+void wall_settle(struct ui *ui);
 
 /* Lines "label    value" about one sandbox, for the pane and the dialog. */
 struct buf;

@@ -40,12 +40,14 @@ struct ui {
     enum pane_id focus;
     enum body_id body;    /* what fills the screen; has the focus' pane */
     enum pane_id at_work; /* the work's focus while another body is shown */
+    enum body_id zoomed_from; /* to go back to after the zoom */
     bool zoom;            /* the focus' pane alone */
     enum ui_mode mode;
     struct overlay overlays[UI_MAX_OVERLAYS];
     int n_overlays;
     uint64_t selected;    /* sandbox id of the list's cursor, 0 = none */
     uint64_t previous;    /* for "-" */
+    ARR(uint64_t) followed; /* sandboxes whose output is asked for */
     ARR(uint64_t) marks;  /* sandbox ids, in the order they were marked */
     struct map *drafts;   /* drafts.c */
     uint64_t int_req;     /* interrupt that was asked for last, 0 = none open */
@@ -110,6 +112,8 @@ void ui_focus(struct ui *ui, enum pane_id p);
 void ui_show(struct ui *ui, enum body_id b);
 enum key_scope ui_scope(struct ui *ui, enum pane_id p);
 void ui_select(struct ui *ui, uint64_t sandbox);
+/* Output is asked for of the selected sandbox and of those on the wall, and of no others. */
+void ui_follow(struct ui *ui);
 /* Go to the next new row of ours, unless a key comes first. */
 void ui_await_new(struct ui *ui);
 /* What the key was meant for vanished before this was drawn: said, and nothing is done. */
