@@ -136,7 +136,7 @@ static void draw_header(struct ui *ui)
         if (x + piece(NULL, 0, &pieces[i], wide, digits) < right)
             x += piece(c, x, &pieces[i], wide, digits);
     char money[32];
-    snprintf(money, sizeof(money), "$%.2f/h", model_usd_per_hour(m));
+    snprintf(money, sizeof(money), "$%.2f/h", model_usd_per_hour(m, NULL));
     word(c, x + !wide, right, ROLE_HEADER, m->local ? "local, free" : money);
 }
 

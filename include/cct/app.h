@@ -5,6 +5,7 @@
 #ifndef CCT_APP_H
 #define CCT_APP_H
 
+#include <cct/model/ledger.h>
 #include <cct/model/model.h>
 #include <cct/util/err.h>
 #include <stdbool.h>
@@ -33,6 +34,7 @@ struct app_opts {
     bool vacuum;
     int vault_idle_s;      /* the vault is locked when so long no key was pressed; 0 = never */
     int kill_all_grace_s;
+    struct usage_limits usage_limits;
     int kill_wait_ms;      /* deletes are tried, then proof is looked for, so long; 0 = 30 s */
 };
 
@@ -171,8 +173,9 @@ uint64_t app_events(struct app *a, uint64_t sandbox, bool follow,
  * name), or with path NULL in pieces to fn. A name that is taken is ERR_CONFLICT. */
 uint64_t app_export(struct app *a, uint64_t sandbox, int format, const char *path,
                     void (*fn)(void *ctx, const char *data, size_t len), void *ctx);
-/* Sums of the ledger over a time as ledger_range() takes it: EV_USAGE with this req_id. */
-uint64_t app_usage(struct app *a, const char *range);
+/* Sums of the ledger over a time as ledger_range() takes it (how: enum usage_how): EV_USAGE
+ * with this req_id. The screen gets sums by itself too, at most once a minute. */
+uint64_t app_usage(struct app *a, const char *range, int how);
 /* What was said anywhere (sandbox 0), newest first, as store_search() takes it: EV_HITS with
  * the same req_id, also kept in the model; then EV_DONE. */
 uint64_t app_search(struct app *a, const char *words, uint64_t sandbox, size_t limit,

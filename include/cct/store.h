@@ -50,7 +50,9 @@ enum st_type {
     ST_OK,
     ST_PROJECTS,       /* projects; NULL and got false: they are as before */
     ST_ANSWERS,        /* answers to questions */
-    ST_LEDGER          /* sums of the ledger */
+    ST_LEDGER,         /* sums of the ledger */
+    ST_DOUBTS,         /* sandboxes of which the ledger does not know how a run ended */
+    ST_BUDGET          /* got: it is told for the first time */
 };
 
 struct store_run {
@@ -167,6 +169,11 @@ void st_key_release(struct st_key *k);
 void st_key_copy(struct st_key *dst, const struct st_key *src);
 void st_keys_free(struct st_keys *k);
 
+/* A sandbox whose runs since `from` have an end, or a begin, that nobody saw. */
+struct st_doubt {
+    char *sandbox_id;
+    int64_t from;
+};
 /* One answer; which members are set depends on m.type. Freed by msg_free. */
 struct st_reply {
     struct msg m;
@@ -198,6 +205,8 @@ struct st_reply {
     struct st_projects *projects;
     struct pair *pair;
     struct ledger_report *report;
+    struct st_doubt *doubts;
+    size_t n_doubts;
 };
 
 /* Start the db thread; opening and migrating happen there (ST_OPENED on `reply`). */
@@ -270,6 +279,18 @@ void store_ledger(struct store *s, const struct ledger_query *q, struct st_to to
 /* The log of this run is read from its begin once more, under another run: what its events
  * below that offset have added is taken out. */
 void store_ledger_forget(struct store *s, uint64_t run, uint64_t below);
+
+/* Sandboxes of that account in doubt, those of the last days that were not settled yet. */
+void store_doubts(struct store *s, const char *account, int64_t now, size_t limit,
+                  struct st_to to);
+/* The service has told how runs of that sandbox went from `from` on (cct/model/ledger.h,
+ * ledger_life()): they take the place of what was guessed. settled: it will not tell more. */
+void store_runs_told(struct store *s, const char *sandbox_id, int64_t from, const struct span *v,
+                     size_t n, bool settled, struct st_to to);
+/* Percent `pct` of a budget is reached in the period that began at `begin`; project NULL: of
+ * all. Once told, by whomever, it is never new again. */
+void store_budget_told(struct store *s, const char *period, int64_t begin, const char *project,
+                       int pct, struct st_to to);
 
 /* All runs of a sandbox, whatever session. */
 void store_runs(struct store *s, uint64_t sandbox, struct st_to to);

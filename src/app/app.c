@@ -104,6 +104,7 @@ static struct jobs_opts job_opts(struct app *a)
                               .keepalive_s = a->o.keepalive_s,
                               .vault_idle_s = a->o.vault_idle_s,
                               .kill_all_grace_s = a->o.kill_all_grace_s,
+                              .usage_limits = a->o.usage_limits,
                               .kill_wait_ms = a->o.kill_wait_ms,
                               .tools = a->tools,
                               .models = a->models};
@@ -242,6 +243,11 @@ static void rows_loaded(struct app *a, struct st_reply *r)
     struct msg *loaded = ev_new(EV_LOADED);
 
     drop_elsewhere(a, r);
+    for (size_t i = 0; i < r->n_sandboxes; i++) {
+        struct sandbox *s = &r->sandboxes[i];
+
+        s->usd_per_s = models_sandbox_rate(a->models, s->account, s->cpu_count, s->memory_mb);
+    }
     ev->full = true;
     ev->v = r->sandboxes;
     ev->n = r->n_sandboxes;

@@ -106,11 +106,12 @@ uint64_t app_export(struct app *a, uint64_t sandbox, int format, const char *pat
     return path ? app_post(a, c) : stream(a, c, fn, ctx);
 }
 
-uint64_t app_usage(struct app *a, const char *range)
+uint64_t app_usage(struct app *a, const char *range, int how)
 {
     struct cmd *c = app_cmd(a, CMD_USAGE);
 
     c->text = xstrdup(range);
+    c->n = how;
     return app_post(a, c);
 }
 

@@ -35,6 +35,11 @@ void cli_app_opts(const struct cli *c, struct app_opts *o)
         .vacuum = s->vacuum,
         .vault_idle_s = s->vault_idle_lock,
         .kill_all_grace_s = s->kill_all_grace,
+        .usage_limits = {.budget = {{s->budget_day, s->budget_week, s->budget_month}},
+                         .warn_pct = s->budget_warn,
+                         .action = !strcmp(s->budget_action, "none")     ? USAGE_NONE
+                                   : !strcmp(s->budget_action, "notify") ? USAGE_NOTIFY
+                                                                         : USAGE_PAUSE_IDLE},
     };
 }
 

@@ -119,7 +119,7 @@ static void print_json(const struct cli *c, const struct ledger_report *r)
     json_sums(&w, &r->all);
     jw_end(&w);
     jw_obj(&w, "today");
-    json_sums(&w, &r->today);
+    json_sums(&w, &r->period[PERIOD_DAY]);
     jw_end(&w);
     jw_num(&w, "forecastUsd", r->forecast_usd);
     jw_obj(&w, "by");
@@ -223,7 +223,7 @@ static void print_text(const struct cli *c, const struct ledger_report *r, const
     char all[32], today[32], sandboxes[32], agents[32];
 
     sums_usd(all, sizeof(all), a);
-    sums_usd(today, sizeof(today), &r->today);
+    sums_usd(today, sizeof(today), &r->period[PERIOD_DAY]);
     usd_text(sandboxes, sizeof(sandboxes), a->sandbox_usd, a->unpriced_spans, a->spans);
     usd_text(agents, sizeof(agents), a->agent_usd, a->unpriced_turns, a->turns);
     printf("%-10s %s   sandboxes %s   agents %s (est.)\n", c->n_args ? c->args[0] : "week", all,
@@ -278,7 +278,7 @@ int cli_usage_sums(struct cli *c)
         return cli_usage("%s", e.text);
     if (cli_app_open_stored(&a, c, &e) != 0)
         return cli_fail(&e);
-    if (cli_app_wait(&a, app_usage(a.app, c->n_args ? c->args[0] : "week"), &e) != 0) {
+    if (cli_app_wait(&a, app_usage(a.app, c->n_args ? c->args[0] : "week", 0), &e) != 0) {
         status = cli_app_fail(&a, &e);
     } else {
         const struct model *m = app_model(a.app);

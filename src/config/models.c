@@ -146,6 +146,12 @@ double sandbox_rate_of(const struct sandbox_rate *r, int cpu_count, int memory_m
                : (double)NAN;
 }
 
+double models_sandbox_rate(const struct models *m, const char *account, int cpu_count,
+                           int memory_mb)
+{
+    return str_eq(account, "local") ? 0 : sandbox_rate_of(&m->sandbox, cpu_count, memory_mb);
+}
+
 /* --- models.conf -------------------------------------------------------------------- */
 
 struct load {

@@ -124,6 +124,31 @@ static int set_number(const struct option_row *r, void *at, const char *value, s
     return 0;
 }
 
+/* Digits with at most one point: no sign, no exponent. */
+static bool parse_usd(const char *s, double *out)
+{
+    size_t n = strspn(s, "0123456789"), more = s[n] == '.' ? strspn(s + n + 1, "0123456789") : 0;
+
+    if (n + more == 0 || n > 15 || s[n + (s[n] == '.') + more])
+        return false;
+    *out = strtod(s, NULL);
+    return true;
+}
+
+static int set_usd(const struct option_row *r, double *at, const char *value, struct err *e)
+{
+    double usd, max = strtod(r->max, NULL);
+
+    if (!parse_usd(*value == '$' ? value + 1 : value, &usd))
+        return err_set(e, ERR_INVALID, "'%s' cannot be '%.60s': it wants USD such as 10 or 2.50",
+                       r->name, value);
+    if (usd > max)
+        return err_set(e, ERR_INVALID, "'%s' cannot be '%.60s': it is from %s to %s", r->name,
+                       value, r->min, r->max);
+    *at = usd;
+    return 0;
+}
+
 static int set_text(const struct option_row *r, char **at, const char *value, struct err *e)
 {
     if (r->type == OPT_ENUM && !is_choice(r->min, value))
@@ -153,6 +178,8 @@ static int set_row(struct config *c, size_t i, const char *value, enum option_so
                          value);
     } else if (r->type == OPT_STR || r->type == OPT_ENUM) {
         rc = set_text(r, at, value, e);
+    } else if (r->type == OPT_USD) {
+        rc = set_usd(r, at, value, e);
     } else {
         rc = set_number(r, at, value, e);
     }

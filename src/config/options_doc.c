@@ -73,6 +73,9 @@ bool config_at(const struct config *c, size_t i, const char **section, const cha
     case OPT_SIZE:
         option_format_number(r->type, *(const int64_t *)at, value, size);
         break;
+    case OPT_USD:
+        snprintf(value, size, "%.15g", *(const double *)at);
+        break;
     default:
         option_format_number(r->type, *(const int *)at, value, size);
     }
@@ -100,6 +103,8 @@ static void add_values(struct buf *b, const struct option_row *r)
     } else if (r->type == OPT_ENUM) {
         for (const char *p = r->min; *p; p++)
             buf_adds(b, *p == ' ' ? ", " : (char[]){*p, '\0'});
+    } else if (r->type == OPT_USD) {
+        buf_adds(b, "USD (2.50)");
     } else if (*r->max) {
         add_limit(b, r, r->min);
         buf_adds(b, " to ");

@@ -295,6 +295,7 @@ static void on_rows(void *ctx, struct st_reply *r)
     core_rows_load(j, r);
     j->priv->rows_loaded = true;
     core_run_held(j);
+    core_usage_show(j); /* what was so far, before any service has answered */
     core_poll_start(j);
 }
 
@@ -366,6 +367,7 @@ static void on_stop(void *ctx)
     core_looks_release(j);
     core_exports_release(j);
     core_metrics_release(j);
+    core_usage_release(j);
     core_times_release(j);
     core_keys_release(j);
     core_projects_release(j);

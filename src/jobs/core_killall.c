@@ -109,6 +109,15 @@ static uint64_t set_of(const struct killall *k)
     return sum;
 }
 
+/* What has no price is not in it. */
+static double usd_per_hour(const struct jobs *j, const struct sandbox *row)
+{
+    struct sandbox priced = *row; /* borrowed */
+
+    priced.usd_per_s = core_usage_rate(j, row);
+    return sandbox_usd_per_hour(&priced);
+}
+
 /* What the question shows, from the table as it is now. */
 static void survey(struct killall *k)
 {
@@ -137,7 +146,7 @@ static void survey(struct killall *k)
         }
         k->by_state[row->state]++;
         if (row->state == SB_RUNNING || row->state == SB_ERROR)
-            k->usd_per_hour += sandbox_usd_per_hour(row);
+            k->usd_per_hour += usd_per_hour(j, row);
     }
     k->set = set_of(k);
 }

@@ -19,6 +19,8 @@
  *   core_actions.c   messages, time, pause, names, views
  *   core_messages.c  may it be sent; one message to several
  *   core_pair.c      designer and checker: begin, keys of both, the user's word
+ *   core_usage.c     the ledger: intervals told, sums; core_reckon.c sets it right by what the
+ *                    service tells, core_budget.c compares it with budgets
  *   core_times.c     time asked for against time given
  *   core_looks.c     templates, builds and system logs, as lines of JSON
  *   core_export.c    transcripts as files; search
@@ -50,6 +52,8 @@ struct prockill;
 struct procwatch;
 struct tool;
 
+struct budget;
+struct reckon;
 struct asked {
     uint64_t row;
     int64_t at, end; /* server time */
@@ -73,6 +77,14 @@ struct order {
     bool said, by_other;
     bool waited;    /* its process was at work when we looked */
     int64_t since;  /* mono, when it was taken up */
+};
+/* Sums of the ledger for the screen. */
+struct usage_feed {
+    int64_t next_told;  /* mono: running ones are told to the ledger again */
+    int64_t next_sums;  /* mono: not before */
+    int64_t day_ends;   /* service's time: then they are others in any case */
+    bool dirty, asked;
+    char *range;        /* NULL: this week */
 };
 /* Ids of rows that the store could not take: above all it gives, still exact in JSON. */
 #define CORE_LOCAL_IDS (1ull << 50)
@@ -112,7 +124,9 @@ struct jobs_priv {
     struct looks *looks;
     struct map *warned;         /* row id -> warning given + 1 */
     struct metrics *metrics;
-    int64_t usage_next;         /* mono: running ones are told to the ledger again */
+    struct usage_feed usage;
+    struct budget *budget;
+    struct reckon *reckon;
     ARR(struct asked) asked;    /* times of new sandboxes that no list has told yet */
     ARR(struct create *) creates;
     int64_t create_next;        /* mono: the next of several may go out */
@@ -142,6 +156,23 @@ void core_done_err(struct jobs *j, uint64_t req_id, uint64_t sandbox, int code, 
 void core_usage_row(struct jobs *j, const struct sandbox *row);
 void core_usage_listed(struct jobs *j, bool first);
 void core_usage(struct jobs *j, const struct cmd *c);
+/* Sums for the screen, when it is time for them and something may be another. */
+void core_usage_show(struct jobs *j);
+void core_usage_release(struct jobs *j);
+/* USD a second while it runs; NaN: unpriced. */
+double core_usage_rate(const struct jobs *j, const struct sandbox *row);
+
+/* --- core_budget.c -------------------------------------------------------------- */
+struct ledger_report;
+/* Fills in the budgets of the projects. */
+void core_budget_projects(const struct jobs *j, struct ledger_report *r);
+/* What is to be told of these sums, or done. */
+void core_budget_look(struct jobs *j, const struct ledger_report *r);
+void core_budget_release(struct jobs *j);
+
+/* --- core_reckon.c -------------------------------------------------------------- */
+void core_reckon_listed(struct jobs *j, bool first);
+void core_reckon_release(struct jobs *j);
 
 /* --- core_rows.c ---------------------------------------------------------------- */
 void core_rows_init(struct jobs *j);

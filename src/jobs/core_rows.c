@@ -124,6 +124,12 @@ void core_row_set(char **field, const char *value)
 
 /* --- telling and persisting ----------------------------------------------------- */
 
+static void copy_row(const struct jobs *j, struct sandbox *dst, const struct sandbox *row)
+{
+    sandbox_copy(dst, row);
+    dst->usd_per_s = core_usage_rate(j, row);
+}
+
 static void post_rows(struct jobs *j, const uint64_t *ids, size_t n)
 {
     struct ev_sandboxes *ev = ev_new(EV_SANDBOXES);
@@ -132,7 +138,7 @@ static void post_rows(struct jobs *j, const uint64_t *ids, size_t n)
     for (size_t i = 0; i < n; i++) {
         const struct sandbox *row = jobs_row(j, ids[i]);
         if (row)
-            sandbox_copy(&ev->v[ev->n++], row);
+            copy_row(j, &ev->v[ev->n++], row);
     }
     jobs_post(j, ev);
 }
@@ -145,7 +151,7 @@ static void post_all(struct jobs *j)
     ev->v = xcalloc(j->table.n + 1, sizeof(*ev->v));
     for (size_t i = 0; i < j->table.n; i++)
         if (j->table.v[i].id)
-            sandbox_copy(&ev->v[ev->n++], &j->table.v[i]);
+            copy_row(j, &ev->v[ev->n++], &j->table.v[i]);
     jobs_post(j, ev);
 }
 

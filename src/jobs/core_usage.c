@@ -1,5 +1,6 @@
 /* The ledger on the net thread: what lists and answers say of the sandboxes goes to the store,
- * when it changed and from time to time while they run; sums come back. */
+ * when it changed and from time to time while they run; sums come back, for who asks and, for
+ * the screen, at most once a minute when they are others than before. */
 #include "core_priv.h"
 
 #include <cct/config/models.h>
@@ -9,14 +10,13 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define AGAIN_MS 15000 /* a kill of this program costs the ledger no more than that */
+#define AGAIN_MS 15000  /* a kill of this program costs the ledger no more than that */
+#define SUMS_MS 60000
 
-/* Our own provider costs nothing. */
-static double rate_of(const struct jobs *j, const struct sandbox *row)
+double core_usage_rate(const struct jobs *j, const struct sandbox *row)
 {
-    if (str_eq(row->account, "local"))
-        return 0;
-    return j->o.models ? sandbox_rate_of(models_sandbox(j->o.models), row->cpu_count, row->memory_mb)
+    return j->o.models ? models_sandbox_rate(j->o.models, row->account, row->cpu_count,
+                                             row->memory_mb)
                        : (double)NAN;
 }
 
@@ -25,11 +25,14 @@ static void post(struct jobs *j, const struct st_sighting *v, size_t n)
     if (n)
         store_sightings(j->o.store, v, n,
                         j->o.models ? models_sandbox(j->o.models)->date : NULL);
+    for (size_t i = 0; i < n; i++)
+        j->priv->usage.dirty |= v[i].g.known;
 }
 
 static struct st_sighting sighting(const struct jobs *j, const struct sandbox *row)
 {
-    return (struct st_sighting){row->id, ledger_sighting(row, jobs_now(j)), rate_of(j, row)};
+    return (struct st_sighting){row->id, ledger_sighting(row, jobs_now(j)),
+                                core_usage_rate(j, row)};
 }
 
 /* Before the first list its time is not known, and that list tells all of it. A service that
@@ -50,20 +53,25 @@ void core_usage_row(struct jobs *j, const struct sandbox *row)
     post(j, &v, 1);
 }
 
-void core_usage_listed(struct jobs *j, bool first)
+static bool runs(const struct sandbox *row)
+{
+    return core_row_live(row) && row->state != SB_PAUSED;
+}
+
+static void tell_running(struct jobs *j, bool first)
 {
     int64_t now = clock_mono_ms();
     struct st_sighting *v;
     size_t n = 0;
 
-    if (!first && now < j->priv->usage_next)
+    if (!first && now < j->priv->usage.next_told)
         return;
-    j->priv->usage_next = now + AGAIN_MS;
+    j->priv->usage.next_told = now + AGAIN_MS;
     v = xcalloc(j->table.n + 1, sizeof(*v));
     for (size_t i = 0; i < j->table.n; i++) {
         const struct sandbox *row = &j->table.v[i];
 
-        if (is_told(j, row) && (first ? row->state != SB_KILLED : core_row_live(row)))
+        if (is_told(j, row) && (first ? row->state != SB_KILLED : runs(row)))
             v[n++] = sighting(j, row);
     }
     post(j, v, n);
@@ -74,51 +82,102 @@ void core_usage_listed(struct jobs *j, bool first)
 
 struct sums {
     struct jobs *j;
-    uint64_t req_id;
+    uint64_t req_id; /* 0: nobody asked, they are for the screen */
 };
 
-static void add_rate(const struct jobs *j, struct ledger_report *r)
+static void add_limits(const struct jobs *j, struct ledger_report *r)
 {
     const struct sandbox_rate *rate = j->o.models ? models_sandbox(j->o.models) : NULL;
+    double usd = rate ? sandbox_rate_of(rate, 2, 1024) * 3600 : (double)NAN;
+    const char *source = rate && rate->own ? "models.conf" : "built in";
 
+    r->limits = j->o.usage_limits;
+    core_budget_projects(j, r);
     if (!rate)
         return;
     r->rate_date = xstrdup(rate->date);
-    r->rate_text = xasprintf("2 vCPU + 1.0 GiB = $%.3f/h, source: %s",
-                             sandbox_rate_of(rate, 2, 1024) * 3600,
-                             rate->own ? "models.conf" : "built in");
+    r->rate_text = isnan(usd) ? xasprintf("sandboxes are unpriced, source: %s", source)
+                              : xasprintf("2 vCPU + 1.0 GiB = $%.3f/h, source: %s", usd, source);
 }
 
 static void on_report(void *ctx, struct st_reply *r)
 {
     struct sums *q = ctx;
+    struct jobs *j = q->j;
 
+    if (!q->req_id)
+        j->priv->usage.asked = false;
     if (!r->err.code) {
         struct ev_usage *ev = ev_new(EV_USAGE);
 
         ev->m.req_id = q->req_id;
         ev->report = r->report;
         r->report = NULL;
-        add_rate(q->j, ev->report);
-        jobs_post(q->j, ev);
+        add_limits(j, ev->report);
+        if (j->o.follow_all)
+            core_budget_look(j, ev->report);
+        jobs_post(j, ev);
     }
-    jobs_done(q->j, q->req_id, r->err.code ? &r->err : NULL, 0);
+    jobs_done(j, q->req_id, r->err.code ? &r->err : NULL, 0);
     free(q);
+}
+
+static void ask(struct jobs *j, uint64_t req_id, const struct ledger_query *query)
+{
+    struct sums *q = xcalloc(1, sizeof(*q));
+
+    *q = (struct sums){j, req_id};
+    store_ledger(j->o.store, query, jobs_store(j, on_report, q, NULL));
 }
 
 void core_usage(struct jobs *j, const struct cmd *c)
 {
-    int64_t now = jobs_now(j);
     struct ledger_query query;
     struct err e = {0};
-    struct sums *q;
 
-    if (ledger_range(c->text ? c->text : "week", now, &query, &e) != 0) {
+    if (ledger_range(c->text ? c->text : "week", jobs_now(j), &query, &e) != 0) {
         jobs_done(j, c->m.req_id, &e, 0);
         return;
     }
-    q = xcalloc(1, sizeof(*q));
-    *q = (struct sums){j, c->m.req_id};
+    query.by_hour = c->n & USAGE_BY_HOUR;
+    if (c->n & USAGE_KEEP) {
+        free(j->priv->usage.range);
+        j->priv->usage.range = xstrdup(c->text);
+    }
     core_rows_flush(j);
-    store_ledger(j->o.store, &query, jobs_store(j, on_report, q, NULL));
+    ask(j, c->m.req_id, &query);
+}
+
+void core_usage_show(struct jobs *j)
+{
+    struct usage_feed *f = &j->priv->usage;
+    int64_t mono = clock_mono_ms(), now = jobs_now(j);
+    struct ledger_query query;
+
+    f->dirty |= j->used || now >= f->day_ends;
+    if (!j->o.follow_all || f->asked || !f->dirty || (f->next_sums && mono < f->next_sums) ||
+        ledger_range(f->range ? f->range : "week", now, &query, NULL) != 0)
+        return;
+    f->asked = true;
+    f->dirty = j->used = false;
+    f->next_sums = mono + SUMS_MS;
+    f->day_ends = query.period[PERIOD_DAY].to;
+    ask(j, 0, &query);
+}
+
+void core_usage_listed(struct jobs *j, bool first)
+{
+    tell_running(j, first);
+    if (first)
+        j->priv->usage.next_sums = 0;
+    core_usage_show(j);
+    core_reckon_listed(j, first);
+}
+
+void core_usage_release(struct jobs *j)
+{
+    core_reckon_release(j);
+    core_budget_release(j);
+    free(j->priv->usage.range);
+    j->priv->usage.range = NULL;
 }

@@ -288,6 +288,7 @@ static void keep_event(struct session *s, const struct agent_event *ev)
     e->index = ev->index;
     e->json = buf_detach(&json, &e->len);
     e->use = counts(s, &as) ? session_use(s, &as) : NULL;
+    s->j->used |= e->use != NULL;
 }
 
 static void set_text(char **field, const char *text)

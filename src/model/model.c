@@ -526,11 +526,17 @@ bool model_is_stale(const struct model *m)
     return m->link == LINK_DOWN || m->link == LINK_AUTH || m->link == LINK_LIMITED;
 }
 
-double model_usd_per_hour(const struct model *m)
+double model_usd_per_hour(const struct model *m, size_t *unpriced)
 {
     double sum = 0;
-    for (size_t i = 0; i < m->n_sandboxes; i++)
-        if (model_in_view(m, &m->sandboxes[i]))
-            sum += sandbox_usd_per_hour(&m->sandboxes[i]);
+    size_t n = 0;
+    for (size_t i = 0; i < m->n_sandboxes; i++) {
+        if (!model_in_view(m, &m->sandboxes[i]))
+            continue;
+        sum += sandbox_usd_per_hour(&m->sandboxes[i]);
+        n += sandbox_is_unpriced(&m->sandboxes[i]);
+    }
+    if (unpriced)
+        *unpriced = n;
     return sum;
 }

@@ -146,9 +146,13 @@ double sandbox_usd_per_hour(const struct sandbox *s)
 {
     bool bills = s->state == SB_RUNNING || s->state == SB_CREATING ||
                  (s->state == SB_ERROR && s->vm_up);
-    if (!bills)
-        return 0;
-    return (s->cpu_count * 0.000014 + s->memory_mb / 1024.0 * 0.0000045) * 3600;
+
+    return bills && !isnan(s->usd_per_s) ? s->usd_per_s * 3600 : 0;
+}
+
+bool sandbox_is_unpriced(const struct sandbox *s)
+{
+    return (s->state == SB_RUNNING || (s->state == SB_ERROR && s->vm_up)) && isnan(s->usd_per_s);
 }
 
 char *sandbox_new_name(void)

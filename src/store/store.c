@@ -79,6 +79,9 @@ static const struct {
     [OP_SIGHTINGS] = {HOW_BULK, ST_OK, st_op_sightings},
     [OP_LEDGER] = {HOW_READ, ST_LEDGER, st_op_ledger},
     [OP_LEDGER_FORGET] = {HOW_WRITE, ST_OK, st_op_ledger_forget},
+    [OP_DOUBTS] = {HOW_READ, ST_DOUBTS, st_op_doubts},
+    [OP_RUNS_TOLD] = {HOW_WRITE, ST_OK, st_op_runs_told},
+    [OP_BUDGET_TOLD] = {HOW_WRITE, ST_BUDGET, st_op_budget_told},
     [OP_PRUNE] = {HOW_READ, ST_OK, NULL},
 };
 
@@ -96,6 +99,8 @@ static void free_lists(struct st_reply *r)
         free(r->log[i].text);
     for (size_t i = 0; i < r->n_answers; i++)
         free(r->answers[i].text);
+    for (size_t i = 0; i < r->n_doubts; i++)
+        free(r->doubts[i].sandbox_id);
     for (size_t i = 0; i < r->n_hits; i++)
         st_hit_release(&r->hits[i]);
     for (size_t i = 0; i < r->n_intents; i++) {
@@ -118,6 +123,7 @@ static void free_reply(struct msg *m)
     free(r->intents);
     free(r->answers);
     free(r->hits);
+    free(r->doubts);
     free(r->runs);
     st_keys_free(r->keys);
     st_projects_free(r->projects);

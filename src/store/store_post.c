@@ -43,6 +43,7 @@ static void free_request(struct msg *m)
     free_letters(q->letters, q->n_letters);
     free(q->sightings);
     free(q->ledger);
+    free(q->spans);
     if (q->sandbox)
         sandbox_release(q->sandbox);
     free(q->sandbox);
@@ -456,6 +457,41 @@ void store_ledger(struct store *s, const struct ledger_query *query, struct st_t
     struct st_req *q = request(OP_LEDGER, to, 0);
     q->ledger = xmalloc(sizeof(*q->ledger));
     *q->ledger = *query;
+    post(s, q);
+}
+
+void store_doubts(struct store *s, const char *account, int64_t now, size_t limit,
+                  struct st_to to)
+{
+    struct st_req *q = request(OP_DOUBTS, to, 0);
+    q->s1 = xstrdup(account);
+    q->n1 = now;
+    q->n2 = (int64_t)limit;
+    post(s, q);
+}
+
+void store_runs_told(struct store *s, const char *sandbox_id, int64_t from, const struct span *v,
+                     size_t n, bool settled, struct st_to to)
+{
+    struct st_req *q = request(OP_RUNS_TOLD, to, 0);
+    q->s1 = xstrdup(sandbox_id);
+    q->n1 = from;
+    q->spans = xcalloc(n + 1, sizeof(*v));
+    if (n)
+        memcpy(q->spans, v, n * sizeof(*v));
+    q->n_spans = n;
+    q->flag = settled;
+    post(s, q);
+}
+
+void store_budget_told(struct store *s, const char *period, int64_t begin, const char *project,
+                       int pct, struct st_to to)
+{
+    struct st_req *q = request(OP_BUDGET_TOLD, to, 0);
+    q->s1 = xstrdup(period);
+    q->s2 = xstrdup(project ? project : "");
+    q->n1 = begin;
+    q->n2 = pct;
     post(s, q);
 }
 

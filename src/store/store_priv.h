@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-enum { STORE_SCHEMA = 3 /* user_version this program writes */ };
+enum { STORE_SCHEMA = 4 /* user_version this program writes */ };
 
 enum st_op {
     OP_SANDBOXES,
@@ -58,6 +58,9 @@ enum st_op {
     OP_SIGHTINGS,
     OP_LEDGER,
     OP_LEDGER_FORGET,
+    OP_DOUBTS,
+    OP_RUNS_TOLD,
+    OP_BUDGET_TOLD,
     OP_PRUNE
 };
 
@@ -79,6 +82,8 @@ struct st_req {
     struct st_sighting *sightings;
     size_t n_sightings;
     struct ledger_query *ledger;
+    struct span *spans;
+    size_t n_spans;
 };
 
 struct st_stmt {
@@ -209,6 +214,9 @@ st_op_fn st_op_run_open, st_op_append, st_op_run_end, st_op_events, st_op_raw, s
 /* In the transaction that stores the event for the first time. */
 int st_ledger_use(struct store *s, uint64_t run, const struct st_event *ev, struct err *e);
 st_op_fn st_op_sightings, st_op_ledger, st_op_ledger_forget;
+
+/* store_ledger_told.c */
+st_op_fn st_op_doubts, st_op_runs_told, st_op_budget_told;
 
 /* --- store_search.c ---------------------------------------------------------------- */
 

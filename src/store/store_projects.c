@@ -75,6 +75,24 @@ static char *choice_json(const struct project_choice *c)
     return buf_detach(&b, NULL);
 }
 
+static void write_budget(struct jw *w, const struct ledger_budget *b)
+{
+    jw_obj(w, "budget");
+    for (int p = 0; p < LEDGER_PERIODS; p++)
+        if (b->usd[p] > 0)
+            jw_num(w, ledger_period_name((enum ledger_period)p), b->usd[p]);
+    jw_end(w);
+}
+
+static void read_budget(const struct cJSON *j, struct ledger_budget *b)
+{
+    for (int p = 0; p < LEDGER_PERIODS; p++) {
+        double usd = json_num(j, ledger_period_name((enum ledger_period)p), 0);
+
+        b->usd[p] = usd > 0 && usd <= 1e6 ? usd : 0;
+    }
+}
+
 static char *settings_json(const struct project *p)
 {
     struct buf b = BUF_INIT;
@@ -93,6 +111,7 @@ static char *settings_json(const struct project *p)
     jw_obj(&w, "defaults");
     write_choice(&w, &p->defaults);
     jw_end(&w);
+    write_budget(&w, &p->budget);
     jw_end(&w);
     return buf_detach(&b, NULL);
 }
@@ -118,6 +137,7 @@ static void read_settings(const char *text, struct project *p)
     p->prompt = xstrdup(json_str(j, "prompt", NULL));
     p->skills = read_skills(json_get(j, "skills"));
     read_choice(json_get(j, "defaults"), &p->defaults);
+    read_budget(json_get(j, "budget"), &p->budget);
     json_free(j);
 }
 
@@ -307,6 +327,9 @@ static int rename_all(struct store *s, const char *old, const char *name, struct
         rc = st_run(s, e, "UPDATE usageSpans SET project=? WHERE project=?", "tt", name, old);
     if (rc == 0)
         rc = st_run(s, e, "UPDATE usageTurns SET project=? WHERE project=?", "tt", name, old);
+    if (rc == 0)
+        rc = st_run(s, e, "UPDATE OR IGNORE budgetNotes SET project=? WHERE project=?", "tt", name,
+                    old);
     if (rc == 0) /* a scope is PLACE/PROJECT, and a place has no slash */
         rc = st_run(s, e,
                     "UPDATE killIntents SET project=substr(project, 1, instr(project, '/'))||?1"

@@ -178,9 +178,17 @@ static const char ledger[] =
     "CREATE INDEX usageTurnsByTime ON usageTurns(timeMs);"
     "CREATE INDEX usageTurnsByTotal ON usageTurns(sandbox, total, role) WHERE total IS NOT NULL;";
 
+/* What was told of budgets, once for all instances. usageSpans.settled: the service was asked
+ * how that run went, and has no more to say. */
+static const char budgets[] =
+    "CREATE TABLE budgetNotes("
+    " period TEXT NOT NULL, begin INTEGER NOT NULL, project TEXT NOT NULL, pct INTEGER NOT NULL,"
+    " PRIMARY KEY(period, begin, project, pct)) WITHOUT ROWID;"
+    "ALTER TABLE usageSpans ADD COLUMN settled INTEGER NOT NULL DEFAULT 0;";
+
 /* A step has a part for each topic. */
 static const char *const steps[STORE_SCHEMA][STORE_STEP_PARTS + 1] = {
-    {first}, {keys}, {urgent, branch, search, projects, answers, pairs, ledger}};
+    {first}, {keys}, {urgent, branch, search, projects, answers, pairs, ledger}, {budgets}};
 
 const char *const *store_step(int64_t version)
 {
@@ -193,4 +201,4 @@ const char *const store_tables[] = {
     "projects",       "vault",           "apiKeys",     "projectProviderKeys",
     "projectFolders", "searchDocs",      "searchQueue", "projectVariables",
     "presets",        "counters",        "answers",     "pairs",
-    "pairSides",      "usageSpans",  "usageTurns",  NULL};
+    "pairSides",      "usageSpans",  "usageTurns",  "budgetNotes", NULL};

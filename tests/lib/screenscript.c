@@ -154,6 +154,7 @@ static struct sandbox *new_row(struct script *s, struct ev_sandboxes *ev, uint64
     r->end_at = s->now + 41 * 60000;
     r->cpu_count = 2;
     r->memory_mb = 1024;
+    r->usd_per_s = 2 * 0.000014 + 0.0000045;
     return r;
 }
 

@@ -136,11 +136,53 @@ static void test_first_seen(void **state)
     assert_int_equal(b.n, 0);
 }
 
+/* --- what the service tells ------------------------------------------------------------------ */
+
+static void test_a_life_is_told(void **state)
+{
+    struct life v[] = {{LIFE_ENDED, T0 + 90 * MIN, T0 + 60 * MIN},
+                       {LIFE_BEGAN, T0, 0},
+                       {LIFE_BEGAN, T0 + 3, 0}, /* told twice */
+                       {LIFE_PAUSED, T0 + 20 * MIN, T0},
+                       {LIFE_PAUSED, T0 + 20 * MIN, T0},
+                       {LIFE_BEGAN, T0 + 60 * MIN, 0}};
+    struct span out[6];
+
+    (void)state;
+    assert_int_equal(ledger_life(v, 6, out), 2);
+    assert_int_equal(out[0].start - T0, 0);
+    assert_int_equal(out[0].end - T0, 20 * MIN);
+    assert_int_equal(out[0].how, SPAN_PAUSED);
+    assert_int_equal(out[1].start - T0, 60 * MIN);
+    assert_int_equal(out[1].end - T0, 90 * MIN);
+    assert_int_equal(out[1].how, SPAN_GONE);
+    assert_false(out[1].estimate);
+}
+
+static void test_half_a_life_is_told(void **state)
+{
+    struct life end_alone[] = {{LIFE_ENDED, T0 + HOUR, 0}};
+    struct life known_run[] = {{LIFE_ENDED, T0 + HOUR, T0}};
+    struct life still_runs[] = {{LIFE_BEGAN, T0, 0}};
+    struct life in_pause[] = {{LIFE_BEGAN, T0, 0}, {LIFE_PAUSED, T0 + MIN, 0},
+                              {LIFE_ENDED, T0 + HOUR, T0}};
+    struct span out[3];
+
+    (void)state;
+    assert_int_equal(ledger_life(end_alone, 1, out), 0);
+    assert_int_equal(ledger_life(still_runs, 1, out), 0);
+    assert_int_equal(ledger_life(NULL, 0, out), 0);
+    assert_int_equal(ledger_life(known_run, 1, out), 1);
+    assert_int_equal(out[0].end - out[0].start, HOUR);
+    assert_int_equal(ledger_life(in_pause, 3, out), 1); /* a pause costs nothing */
+    assert_int_equal(out[0].end - out[0].start, MIN);
+}
+
 /* --- sums -------------------------------------------------------------------------------- */
 
 static void test_sums(void **state)
 {
-    struct ledger_query q = {.from = T0, .to = T0 + HOUR, .now = T0 + HOUR, .day = T0 + 30 * MIN};
+    struct ledger_query q = {.from = T0, .to = T0 + HOUR, .now = T0 + HOUR, .period = {[PERIOD_DAY] = {T0 + 30 * MIN, T0 + HOUR}}};
     struct ledger_report *r = ledger_report_new(&q);
     struct ledger_place p = {"i1", "box", "web", "claude", "base"};
     struct ledger_span s = {p, {T0 - HOUR, T0 + 45 * MIN, SPAN_GONE, true}, 2, 512,
@@ -167,12 +209,108 @@ static void test_sums(void **state)
     assert_int_equal(r->all.unpriced_turns, 1);
     assert_int_equal(r->all.out_tokens, 80);
     assert_true(fabs(r->all.agent_usd - 0.5) < 1e-9);
-    assert_int_equal(r->today.run_ms, 2 * 15 * MIN);
-    assert_int_equal(r->today.turns, 2);
+    assert_int_equal(r->period[PERIOD_DAY].run_ms, 2 * 15 * MIN);
+    assert_int_equal(r->period[PERIOD_DAY].turns, 1);
     assert_int_equal(r->by[BY_MODEL].n, 1);
     assert_int_equal(r->by[BY_SANDBOX].n, 1);
     assert_string_equal(r->by[BY_SANDBOX].v[0].label, "box");
     ledger_report_free(r);
+}
+
+static struct ledger_report *report_of(const struct ledger_query *q, const struct ledger_span *s,
+                                       size_t n)
+{
+    struct ledger_report *r = ledger_report_new(q);
+
+    for (size_t i = 0; i < n; i++)
+        ledger_report_span(r, &s[i]);
+    ledger_report_end(r);
+    return r;
+}
+
+static void test_hours_and_most(void **state)
+{
+    struct ledger_query q = {.from = T0, .to = T0 + 5 * HOUR, .now = T0 + 5 * HOUR, .by_hour = true,
+                             .period = {[PERIOD_DAY] = {T0, T0 + 24 * HOUR}}};
+    struct ledger_place p = {"i1", "box", "web", "claude", "base"};
+    struct ledger_span s[] = {{p, {T0 + 30 * MIN, T0 + 150 * MIN, SPAN_GONE, false}, 1, 1024, 0.001},
+                              {p, {T0 + 150 * MIN, T0 + 160 * MIN, SPAN_GONE, false}, 1, 1024, 0.001},
+                              {p, {T0 + 40 * MIN, T0 + 50 * MIN, SPAN_GONE, false}, 1, 1024, 0.001}};
+    struct ledger_turn t = {p, "m", T0 + 4 * HOUR + 1, 1, 2, 3, 4, 0.25};
+    struct ledger_report *r = ledger_report_new(&q);
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++)
+        ledger_report_span(r, &s[i]);
+    ledger_report_turn(r, &t);
+    ledger_report_end(r);
+    assert_int_equal(r->most, 2); /* who ends when another begins is not beside it */
+    assert_int_equal(r->n_hours, 4); /* nothing was in the fourth */
+    assert_int_equal(r->hours[0].at, T0);
+    assert_int_equal(r->hours[0].sums.run_ms, 40 * MIN);
+    assert_int_equal(r->hours[1].sums.run_ms, 60 * MIN);
+    assert_int_equal(r->hours[2].sums.run_ms, 40 * MIN);
+    assert_int_equal(r->hours[3].at, T0 + 4 * HOUR);
+    assert_int_equal(r->hours[3].sums.out_tokens, 4);
+    assert_true(fabs(r->hour[LEDGER_HOURS - 1]) < 1e-9);
+    assert_true(fabs(r->hour[LEDGER_HOURS - 2] - 0.25) < 1e-9);
+    assert_true(fabs(r->hour[LEDGER_HOURS - 5] - 3.6) < 1e-9);
+    assert_int_equal(r->n_spend, 1);
+    assert_true(fabs(r->spend[0].usd[PERIOD_DAY] - 8.65) < 1e-9);
+    ledger_report_free(r);
+}
+
+static void test_forecast(void **state)
+{
+    struct ledger_query q = {.from = T0, .to = T0 + 10 * HOUR, .now = T0 + 4 * HOUR,
+                             .period = {[PERIOD_DAY] = {T0, T0 + 24 * HOUR}}};
+    struct ledger_span s = {{"i1", "box", "web", "claude", "base"},
+                            {T0, T0 + 4 * HOUR, SPAN_OPEN, false}, 1, 1024, 1.0 / 3600};
+    struct ledger_report *r = report_of(&q, &s, 1);
+
+    (void)state;
+    assert_true(fabs(r->forecast_usd - 10) < 1e-9); /* $1 an hour goes on */
+    ledger_report_free(r);
+    q.to = T0 + 4 * HOUR; /* it is over */
+    r = report_of(&q, &s, 1);
+    assert_true(fabs(r->forecast_usd - 4) < 1e-9);
+    ledger_report_free(r);
+}
+
+static void test_budget_percent(void **state)
+{
+    (void)state;
+    assert_int_equal(ledger_budget_pct(7.99, 10), 79);
+    assert_int_equal(ledger_budget_pct(8, 10), 80);
+    assert_int_equal(ledger_budget_pct(10, 10), 100);
+    assert_int_equal(ledger_budget_pct(9.999999, 10), 99);
+    assert_int_equal(ledger_budget_pct(0, 10), 0);
+    assert_int_equal(ledger_budget_pct(5, 0), -1);
+}
+
+/* Hours and days where the clock is set forward and back, and where it is half an hour off. */
+static void test_other_zones(void **state)
+{
+    struct ledger_query q;
+    struct ledger_report *r;
+
+    (void)state;
+    setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
+    tzset();
+    assert_int_equal(ledger_range("2026-03-29", T0, &q, NULL), 0);
+    assert_int_equal(q.to - q.from, 23 * HOUR);
+    assert_int_equal(ledger_range("2026-10-25", T0, &q, NULL), 0);
+    assert_int_equal(q.to - q.from, 25 * HOUR);
+    setenv("TZ", "IST-5:30", 1);
+    tzset();
+    assert_int_equal(ledger_range("day", T0, &q, NULL), 0);
+    assert_int_equal(q.period[PERIOD_DAY].from % HOUR, 30 * MIN);
+    r = ledger_report_new(&q);
+    assert_int_equal((r->hour_from - q.period[PERIOD_DAY].from) % HOUR, 0);
+    assert_true(r->hour_from + LEDGER_HOURS * HOUR > T0);
+    ledger_report_free(r);
+    setenv("TZ", "UTC", 1);
+    tzset();
 }
 
 static void test_ranges(void **state)
@@ -185,7 +323,7 @@ static void test_ranges(void **state)
     tzset();
     assert_int_equal(ledger_range("day", T0, &q, &e), 0);
     assert_int_equal(q.to - q.from, 24 * HOUR);
-    assert_true(q.from <= T0 && T0 < q.to && q.day == q.from);
+    assert_true(q.from <= T0 && T0 < q.to && q.period[PERIOD_DAY].from == q.from);
     assert_int_equal(ledger_range("week", T0, &q, &e), 0);
     assert_int_equal(q.to - q.from, 7 * 24 * HOUR);
     assert_true(q.from <= T0 && T0 < q.to);
@@ -220,7 +358,7 @@ static int tear_down(void **state)
 
 static struct ledger_report *sums(int64_t now)
 {
-    struct ledger_query q = {.to = INT64_MAX, .now = now, .day = T0};
+    struct ledger_query q = {.to = INT64_MAX, .now = now, .period = {[PERIOD_DAY] = {T0, INT64_MAX}}};
     struct st_reply *r;
     struct ledger_report *out;
 
@@ -265,6 +403,147 @@ static void test_intervals_are_kept(void **state)
     assert_int_equal(r->all.run_ms, 2 * HOUR);
     assert_int_equal(r->all.estimates, 1);
     ledger_report_free(r);
+}
+
+static struct st_reply *told_runs(const char *id, int64_t from, const struct span *v, size_t n)
+{
+    store_runs_told(b.s, id, from, v, n, true, storebox_to(&b));
+    return storebox_wait(&b);
+}
+
+static size_t doubts(int64_t now, int64_t *from)
+{
+    struct st_reply *r;
+    size_t n;
+
+    store_doubts(b.s, NULL, now, 10, storebox_to(&b));
+    r = storebox_wait(&b);
+    assert_int_equal(r->err.code, 0);
+    n = r->n_doubts;
+    *from = n ? r->doubts[0].from : 0;
+    msg_free(&r->m);
+    return n;
+}
+
+/* Killed -9 while two ran; one was paused and resumed meanwhile, and both have ended. */
+static void test_what_nobody_saw_is_told(void **state)
+{
+    uint64_t one = storebox_sandbox(&b, "i1"), two = storebox_sandbox(&b, "i2");
+    const struct span life[] = {{T0 + 400, T0 + 10 * MIN, SPAN_PAUSED, false},
+                                {T0 + 40 * MIN, T0 + 55 * MIN, SPAN_GONE, false}};
+    struct ledger_report *r;
+    int64_t from;
+
+    (void)state;
+    told(one, up(T0, T0 + MIN), 0.001);
+    told(two, up(T0, T0 + MIN), 0.001);
+    assert_int_equal(doubts(T0 + 2 * MIN, &from), 0); /* they run */
+    storebox_stop(&b);
+    storebox_start(&b, dir);
+    assert_int_equal(doubts(T0 + 2 * HOUR, &from), 2);
+    told(one, gone(GONE_ELSEWHERE, T0, T0 + 3 * HOUR, T0 + MIN, T0 + 2 * HOUR), 0.002);
+    told(two, gone(GONE_TIMEOUT, T0, T0 + HOUR, T0 + HOUR, T0 + 2 * HOUR), 0.002);
+    assert_int_equal(doubts(T0 + 2 * HOUR, &from), 1); /* a timeout is known to the second */
+    assert_int_equal(from, T0);
+    r = sums(T0 + 2 * HOUR);
+    assert_int_equal(r->all.run_ms, MIN + HOUR);
+    assert_int_equal(r->all.estimates, 1);
+    ledger_report_free(r);
+    for (int i = 0; i < 2; i++) /* by two programs */
+        msg_free(&told_runs("i1", from, life, 2)->m);
+    r = sums(T0 + 2 * HOUR);
+    assert_int_equal(r->all.run_ms, 10 * MIN + 15 * MIN + HOUR); /* the list's begin holds */
+    assert_int_equal(r->all.spans, 3);
+    assert_int_equal(r->all.estimates, 0);
+    assert_true(fabs(r->all.sandbox_usd - 0.001 * 60 * (25 + 60)) < 1e-6); /* price of then */
+    ledger_report_free(r);
+    assert_int_equal(doubts(T0 + 2 * HOUR, &from), 0);
+}
+
+/* Nothing is told: what is known stays, marked, and is not asked for ever. */
+static void test_nothing_is_told(void **state)
+{
+    uint64_t box = storebox_sandbox(&b, "i1");
+    struct ledger_report *r;
+    int64_t from;
+
+    (void)state;
+    told(box, up(T0, T0 + MIN), 0.001);
+    told(box, gone(GONE_ELSEWHERE, T0, T0 + 3 * HOUR, T0 + 5 * MIN, T0 + 2 * HOUR), 0.001);
+    assert_int_equal(doubts(T0 + 2 * HOUR, &from), 1);
+    msg_free(&told_runs("i1", from, NULL, 0)->m);
+    assert_int_equal(doubts(T0 + 2 * HOUR, &from), 0);
+    r = sums(T0 + 2 * HOUR);
+    assert_int_equal(r->all.run_ms, 5 * MIN);
+    assert_int_equal(r->all.estimates, 1);
+    ledger_report_free(r);
+}
+
+/* A resume of which only the moment we heard of it is known. */
+static void test_a_guessed_begin_is_set_right(void **state)
+{
+    uint64_t box = storebox_sandbox(&b, "i1");
+    const struct span life[] = {{T0, T0 + 5 * MIN, SPAN_PAUSED, false},
+                                {T0 + 20 * MIN, T0 + 50 * MIN, SPAN_GONE, false}};
+    struct ledger_report *r;
+
+    (void)state;
+    told(box, up(T0, T0 + MIN), 0.001);
+    told(box, paused(T0, T0 + 5 * MIN, T0 + 6 * MIN), 0.001);
+    told(box, up(T0, T0 + 30 * MIN), 0.001);
+    told(box, gone(GONE_ELSEWHERE, T0, T0 + 3 * HOUR, T0 + 40 * MIN, T0 + HOUR), 0.001);
+    msg_free(&told_runs("i1", T0, life, 2)->m);
+    r = sums(T0 + 2 * HOUR);
+    assert_int_equal(r->all.run_ms, 35 * MIN);
+    assert_int_equal(r->all.spans, 2);
+    assert_int_equal(r->all.estimates, 0);
+    ledger_report_free(r);
+}
+
+static bool budget_is_new(const char *period, int64_t begin, const char *project, int pct)
+{
+    struct st_reply *r;
+    bool got;
+
+    store_budget_told(b.s, period, begin, project, pct, storebox_to(&b));
+    r = storebox_wait(&b);
+    assert_int_equal(r->err.code, 0);
+    got = r->got;
+    msg_free(&r->m);
+    return got;
+}
+
+static void test_a_budget_is_told_once(void **state)
+{
+    (void)state;
+    assert_true(budget_is_new("day", T0, NULL, 80));
+    assert_false(budget_is_new("day", T0, NULL, 80));
+    assert_true(budget_is_new("day", T0, NULL, 100));
+    assert_true(budget_is_new("day", T0, "web", 80));
+    storebox_stop(&b); /* not again after a restart */
+    storebox_start(&b, dir);
+    assert_false(budget_is_new("day", T0, NULL, 100));
+    assert_true(budget_is_new("day", T0 + 24 * HOUR, NULL, 100));
+    assert_true(budget_is_new("week", T0, NULL, 100));
+}
+
+/* A database of the step before has the ledger, and nothing of what was told. */
+static void test_the_step_before(void **state)
+{
+    int64_t from;
+    uint64_t box;
+
+    (void)state;
+    storebox_stop(&b);
+    storebox_remove(dir);
+    free(dir);
+    dir = storebox_dir();
+    storebox_old(dir, 3);
+    storebox_start(&b, dir);
+    assert_true(budget_is_new("day", T0, NULL, 80));
+    box = storebox_sandbox(&b, "i1");
+    told(box, up(T0, T0 + MIN), 0.001);
+    assert_int_equal(doubts(T0 + HOUR, &from), 1);
 }
 
 static void used(uint64_t run, uint64_t offset, const char *total, int64_t in, double cost)
@@ -342,6 +621,17 @@ int main(void)
         cmocka_unit_test(test_first_seen),
         cmocka_unit_test(test_sums),
         cmocka_unit_test(test_ranges),
+        cmocka_unit_test(test_a_life_is_told),
+        cmocka_unit_test(test_half_a_life_is_told),
+        cmocka_unit_test(test_hours_and_most),
+        cmocka_unit_test(test_forecast),
+        cmocka_unit_test(test_budget_percent),
+        cmocka_unit_test(test_other_zones),
+        cmocka_unit_test_setup_teardown(test_what_nobody_saw_is_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_nothing_is_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_guessed_begin_is_set_right, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_budget_is_told_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_the_step_before, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_intervals_are_kept, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_turns_count_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_totals_count_their_growth, set_up, tear_down),

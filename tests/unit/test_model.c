@@ -8,6 +8,7 @@
 #include <cct/util/str.h>
 #include <cct/util/thread.h>
 #include <cct/util/xalloc.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -685,8 +686,7 @@ static void send_rows(const uint64_t *ids, size_t n, bool full, enum sb_state st
         s->name = xasprintf("n%d", (int)s->id);
         s->state = st;
         s->agent = s->id % 2 ? AG_IDLE : AG_ASKS;
-        s->cpu_count = 2;
-        s->memory_mb = 512;
+        s->usd_per_s = 0.0001;
     }
     ev->full = full;
     model_apply(m, &ev->m);
@@ -748,8 +748,9 @@ static void test_messages(void **state)
 static void test_price(void **state)
 {
     (void)state;
-    struct sandbox s = {.state = SB_RUNNING, .cpu_count = 2, .memory_mb = 1024};
-    double usd = (2 * 0.000014 + 0.0000045) * 3600;
+    struct sandbox s = {.state = SB_RUNNING, .usd_per_s = 0.0001};
+    double usd = 0.36;
+    size_t unpriced;
     assert_true(sandbox_usd_per_hour(&s) > usd - 1e-9 && sandbox_usd_per_hour(&s) < usd + 1e-9);
     s.state = SB_PAUSED;
     assert_true(sandbox_usd_per_hour(&s) == 0);
@@ -758,8 +759,10 @@ static void test_price(void **state)
     s.vm_up = true;
     assert_true(sandbox_usd_per_hour(&s) > 0);
     send_rows((uint64_t[]){1, 2}, 2, true, SB_RUNNING);
-    usd = 2 * (2 * 0.000014 + 0.5 * 0.0000045) * 3600;
-    assert_true(model_usd_per_hour(m) > usd - 1e-9 && model_usd_per_hour(m) < usd + 1e-9);
+    assert_true(model_usd_per_hour(m, &unpriced) > 2 * usd - 1e-9);
+    assert_int_equal(unpriced, 0);
+    s.usd_per_s = (double)NAN;
+    assert_true(sandbox_usd_per_hour(&s) == 0 && sandbox_is_unpriced(&s));
 }
 
 int main(void)

@@ -96,7 +96,7 @@ static void test_view(void **state)
     for (size_t i = 0; i < 6; i++)
         ev->v[ev->n++] = (struct sandbox){.id = i + 1, .project = xstrdup(rows[i].project),
                                           .state = rows[i].st, .foreign = rows[i].foreign,
-                                          .cpu_count = 1};
+                                          .usd_per_s = 0.000014};
     model_apply(m, &ev->m);
     msg_free(&ev->m);
     assert_null(model_project(m));
@@ -109,13 +109,13 @@ static void test_view(void **state)
     model_counts(m, by, &asks, &working, &idle);
     assert_true(by[SB_RUNNING] == 3 && by[SB_KILLED] == 0 && by[SB_PAUSED] == 0);
     assert_int_equal(model_elsewhere(m), 2);
-    double few = model_usd_per_hour(m);
+    double few = model_usd_per_hour(m, NULL);
     view->all = true;
     model_apply(m, &view->m);
     msg_free(&view->m);
     model_counts(m, by, &asks, &working, &idle);
     assert_true(by[SB_RUNNING] == 4 && by[SB_KILLED] == 1 && by[SB_PAUSED] == 1);
-    assert_true(model_elsewhere(m) == 0 && model_usd_per_hour(m) > few);
+    assert_true(model_elsewhere(m) == 0 && model_usd_per_hour(m, NULL) > few);
     p = two(1);
     model_apply(m, &p->m);
     msg_free(&p->m);

@@ -121,8 +121,10 @@ void details_text(struct ui *ui, const struct sandbox *s, struct buf *b, int64_t
     else
         add(b, "usage", "%lld tokens in, %lld out, $%.4f est.", (long long)s->tokens_in,
             (long long)s->tokens_out, s->cost_usd);
-    if (!ui->model->local)
-        add(b, "price", "$%.3f per hour while it runs", sandbox_usd_per_hour(s));
+    if (!ui->model->local && isnan(s->usd_per_s))
+        add(b, "price", "unpriced");
+    else if (!ui->model->local)
+        add(b, "price", "$%.3f per hour while it runs", s->usd_per_s * 3600);
     for (const struct kv *m = s->meta; m && m->k; m++)
         if (!str_starts(m->k, "cc-tui"))
             add(b, "metadata", "%s = %s", m->k, m->v ? m->v : "");

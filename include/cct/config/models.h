@@ -56,6 +56,9 @@ struct sandbox_rate {
 const struct sandbox_rate *models_sandbox(const struct models *m);
 /* USD a second of one with these sizes; NaN when unpriced. */
 double sandbox_rate_of(const struct sandbox_rate *r, int cpu_count, int memory_mb);
+/* The same for a sandbox of that account: those of our own provider ("local") are free. */
+double models_sandbox_rate(const struct models *m, const char *account, int cpu_count,
+                           int memory_mb);
 /* List price of so many tokens, `input` without what the cache gave; NaN when unpriced. */
 double models_cost(const struct models *m, const char *name, int64_t input, int64_t cache_read,
                    int64_t cache_write, int64_t output);

@@ -11,7 +11,8 @@
 #include <stdint.h>
 
 /* X(field, "section", "name", TYPE, "default", "min" or choices, "max", "help")
- * TYPE: INT BOOL STR ENUM SPAN (seconds: 90, 15m, 1h30m) SIZE (bytes: 64K, 1M, 2G) */
+ * TYPE: INT BOOL STR ENUM SPAN (seconds: 90, 15m, 1h30m) SIZE (bytes: 64K, 1M, 2G) USD
+ * (2.50) */
 #define OPTIONS(X)                                                                             \
     X(theme, "screen", "theme", STR, "dark", "", "", "theme: dark, light, mono or a file")     \
     X(ascii, "screen", "ascii", BOOL, "off", "", "", "no character beyond ASCII")              \
@@ -42,9 +43,20 @@
       "days that an ended sandbox's transcript is kept; 0 = for ever")                         \
     X(max_store, "store", "max_size", SIZE, "2G", "0", "", "raw output kept in all; 0 = all")  \
     X(vacuum, "store", "vacuum", BOOL, "on", "", "", "give free pages back to the disk")       \
+    X(budget_day, "budget", "day", USD, "0", "0", "1000000",                                   \
+      "USD that a day may cost, sandboxes and agents together; 0 = no budget")                 \
+    X(budget_week, "budget", "week", USD, "0", "0", "1000000",                                 \
+      "the same for a week, from Monday")                                                      \
+    X(budget_month, "budget", "month", USD, "0", "0", "1000000", "the same for a month")       \
+    X(budget_warn, "budget", "warn", INT, "80", "1", "100",                                    \
+      "percent of a budget at which it is told once that it goes to its end")                  \
+    X(budget_action, "budget", "action", ENUM, "none", "none notify pause-idle", "",           \
+      "when a budget is used up: none = it is only told, notify = and the terminal's bell "    \
+      "rings, pause-idle = and sandboxes of yours that have been idle for 5 minutes are "      \
+      "paused, but for protected ones")                                                        \
     X(log_level, "log", "level", ENUM, "info", "debug info warn error", "", "what is logged")
 
-enum option_type { OPT_INT, OPT_BOOL, OPT_STR, OPT_ENUM, OPT_SPAN, OPT_SIZE };
+enum option_type { OPT_INT, OPT_BOOL, OPT_STR, OPT_ENUM, OPT_SPAN, OPT_SIZE, OPT_USD };
 enum option_source { OPT_DEFAULT, OPT_USER, OPT_PROJECT, OPT_ENV, OPT_FLAG };
 
 struct options {
@@ -54,6 +66,7 @@ struct options {
 #define OPT_FIELD_ENUM char *
 #define OPT_FIELD_SPAN int
 #define OPT_FIELD_SIZE int64_t
+#define OPT_FIELD_USD double
 #define OPTION_FIELD(f, sec, name, type, def, min, max, help) OPT_FIELD_##type f;
     OPTIONS(OPTION_FIELD)
 #undef OPTION_FIELD

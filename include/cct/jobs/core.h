@@ -8,6 +8,7 @@
 #include <cct/e2b.h>
 #include <cct/envd.h>
 #include <cct/model/event.h>
+#include <cct/model/ledger.h>
 #include <cct/model/reconcile.h>
 #include <cct/net.h>
 #include <cct/store.h>
@@ -41,6 +42,7 @@ struct jobs_opts {
     int keepalive_s;       /* sign of life asked of streams; 0 = 15; dead after 2.5 x */
     int vault_idle_s;      /* locked after so long without CMD_TOUCH; 0 = never */
     int kill_all_grace_s;
+    struct usage_limits usage_limits;
     int kill_wait_ms;      /* a delete is tried, then its proof is looked for, so long;
                               0 = 30 s */
     int quiet_ms;          /* a working agent puts nothing out so long, then its row says so;
@@ -56,6 +58,7 @@ struct jobs {
     struct map *waiting;   /* req_id of a store call -> struct jobs_wait */
     uint64_t next_req;     /* for store calls of our own */
     struct server_clock clock;
+    bool used;             /* an agent has used something since the screen had its sums */
     bool leaving;          /* no stream is opened any more */
     int goodbyes;          /* last requests without an answer yet */
     /* A service refused the key of that row's agent: which, and what to do; new string, or

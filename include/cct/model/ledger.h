@@ -27,6 +27,19 @@ enum { LEDGER_LAST = 1, LEDGER_NEXT = 2 };
  * nothing but an open end. */
 unsigned ledger_follow(struct span *last, bool have, const struct sighting *s, struct span *next);
 
+/* What the service has told of a sandbox's life. */
+enum life_kind { LIFE_BEGAN, LIFE_PAUSED, LIFE_ENDED };
+struct life {
+    enum life_kind kind;
+    int64_t at, run_started; /* run_started: of the run that ended; 0 = not told */
+};
+/* Runs that have ended, as told by `v` (any order, any repeats): exact ones, oldest first.
+ * One whose begin is not told is left out. v is sorted. Returns how many are in `out`, which
+ * has room for n. */
+size_t ledger_life(struct life *v, size_t n, struct span *out);
+/* Do these tell of the same run? */
+bool ledger_same_run(int64_t start_a, int64_t start_b);
+
 /* --- sums ------------------------------------------------------------------------------- */
 
 /* One interval and one turn as they are kept; strings borrowed, NULL = unknown. */
@@ -59,23 +72,65 @@ struct ledger_group {
     char *label; /* BY_SANDBOX: its name, the id is `name`; else NULL */
     struct ledger_sums sums;
 };
+/* The calendar's day, week (from Monday) and month of q.now. */
+enum ledger_period { PERIOD_DAY, PERIOD_WEEK, PERIOD_MONTH, LEDGER_PERIODS };
+const char *ledger_period_name(enum ledger_period p);  /* "day" ... */
+const char *ledger_period_words(enum ledger_period p); /* "today", "this week", "this month" */
+struct ledger_time {
+    int64_t from, to; /* to: not within any more */
+};
 enum { LEDGER_HOURS = 24 };
 struct ledger_query {
-    int64_t from, to, now, day; /* day: when today began */
+    int64_t from, to, now;
+    struct ledger_time period[LEDGER_PERIODS];
+    bool by_hour; /* sums of each hour of [from, to) too */
 };
+struct ledger_hour {
+    int64_t at; /* its begin */
+    struct ledger_sums sums;
+};
+struct ledger_budget {
+    double usd[LEDGER_PERIODS]; /* 0 = none */
+};
+enum usage_action { USAGE_NONE, USAGE_NOTIFY, USAGE_PAUSE_IDLE };
+/* What the user wants to be told of, or done. */
+struct usage_limits {
+    struct ledger_budget budget;
+    int warn_pct;             /* told from here on; 0 = 80 */
+    enum usage_action action; /* when a budget is used up */
+};
+/* How far a budget is used, percent rounded down; -1: there is none. */
+int ledger_budget_pct(double usd, double budget);
+/* What a project has cost in each period. */
+struct ledger_spend {
+    char *project; /* "" = none known */
+    double usd[LEDGER_PERIODS];
+    struct ledger_budget budget;
+};
+struct ledger_work;
 struct ledger_report {
     struct ledger_query q;
-    struct ledger_sums all, today;
+    struct ledger_sums all, period[LEDGER_PERIODS];
     struct {
         struct ledger_group *v;
         size_t n;
     } by[LEDGER_BYS];              /* dearest first */
-    double hour[LEDGER_HOURS];     /* USD, the last one ends with the hour of q.now */
+    struct ledger_hour *hours;     /* q.by_hour: those in which something was, in order */
+    size_t n_hours;
+    struct ledger_spend *spend;
+    size_t n_spend;
+    double hour[LEDGER_HOURS];     /* USD, the last one is q.now's */
     int64_t hour_from;             /* begin of the first */
     double recent_usd;             /* of the last 3 hours */
     double forecast_usd;           /* at q.to, if they go on so; of `all` when q.to is past */
+    size_t most;                   /* sandboxes that ran at the same moment of [from, to) */
     char *rate_date, *rate_text;   /* of the sandboxes' price in force; may be NULL */
+    struct usage_limits limits;    /* in force */
+    struct ledger_work *work;      /* while rows are added */
 };
+/* How sums are asked for: bits. */
+enum usage_how { USAGE_KEEP = 1, /* the screen gets this time's again when they change */
+                 USAGE_BY_HOUR = 2 };
 /* Rows from here on are wanted. */
 int64_t ledger_first(const struct ledger_query *q);
 struct ledger_report *ledger_report_new(const struct ledger_query *q);
@@ -84,8 +139,11 @@ void ledger_report_span(struct ledger_report *r, const struct ledger_span *s);
 void ledger_report_turn(struct ledger_report *r, const struct ledger_turn *t);
 void ledger_report_end(struct ledger_report *r); /* no more rows */
 double ledger_usd(const struct ledger_sums *s);  /* sandboxes and agents */
-/* "day", "week" (from Monday), "month", "all", YYYY-MM-DD, or DATE..DATE (the last one within),
- * in this machine's time zone; fills from, to, day. */
+size_t ledger_unpriced(const struct ledger_sums *s); /* intervals and turns without a price */
+/* Is there anything, and has none of it a price? */
+bool ledger_all_unpriced(const struct ledger_sums *s);
+/* "day", "week", "month", "all", YYYY-MM-DD, or DATE..DATE (the last one within), in this
+ * machine's time zone; fills all of *q but by_hour. */
 int ledger_range(const char *text, int64_t now, struct ledger_query *q, struct err *e);
 
 #endif

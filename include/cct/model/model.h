@@ -86,7 +86,8 @@ void model_counts(const struct model *m, size_t by_state[SB_STATE_COUNT], size_t
                   size_t *working, size_t *idle);
 /* The list cannot be had: rows are what was seen last. */
 bool model_is_stale(const struct model *m);
-/* USD per hour of everything in view that runs. */
-double model_usd_per_hour(const struct model *m);
+/* USD per hour of everything in view that runs; *unpriced (may be NULL): so many of them have
+ * no known price and are not in it. */
+double model_usd_per_hour(const struct model *m, size_t *unpriced);
 
 #endif

@@ -4,6 +4,7 @@
 #ifndef CCT_MODEL_PROJECT_H
 #define CCT_MODEL_PROJECT_H
 
+#include <cct/model/ledger.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -36,6 +37,7 @@ struct project {
     char *prompt;        /* system prompt for its agents, or NULL */
     char **skills;       /* folders and files on this machine, NULL at the end; or NULL */
     struct project_choice defaults;
+    struct ledger_budget budget; /* USD that its day, week, month may cost */
     struct project_var *vars;
     size_t n_vars;
     struct project_preset *presets; /* its own, then the user's */

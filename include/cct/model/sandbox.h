@@ -78,6 +78,8 @@ struct sandbox {
                             be told; never stored */
     int cpu_count;
     int memory_mb, disk_mb;
+    double usd_per_s;    /* while it runs, NaN: unpriced; set where the model is told of it,
+                            never stored */
     struct sandbox_load load; /* while it runs and is looked at; never stored */
     enum sb_step step;   /* it stands at; never stored */
     char *step_text;     /* what is done in it: "cloning github.com/acme/web"; or NULL */
@@ -97,8 +99,9 @@ const char *sb_agent_name(enum sb_agent a);   /* "working", "asks you", ... */
 int sb_agent_parse(const char *s);
 const char *sb_step_name(enum sb_step s);     /* "template", "environment", "sandbox", "agent" */
 const char *sb_gone_text(enum sb_gone g);     /* "timed out", "killed by you", ... */
-/* Price while running, USD per hour: (vCPU x 0.000014 + GiB x 0.0000045) x 3600. */
+/* What it costs now, USD per hour; 0 when it does not run, or has no known price. */
 double sandbox_usd_per_hour(const struct sandbox *s);
+bool sandbox_is_unpriced(const struct sandbox *s); /* it runs, and has no known price */
 /* Generated name "adjective-noun" style from random words, [a-z0-9-]. */
 char *sandbox_new_name(void);
 /* A name the user may give: 1..64 of [A-Za-z0-9_-] (metadata's alphabet). */
