@@ -4,6 +4,7 @@
 #define CCT_STORE_PRIV_H
 
 #include <cct/store.h>
+#include <cct/util/arr.h>
 #include <cct/util/buf.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
@@ -125,8 +126,7 @@ struct store {
     int last_error; /* SQLite's number of the last error */
     ino_t inode;    /* of the open file */
     char *trouble;  /* why what was stored may not be here; NULL = nothing is known of it */
-    struct st_stmt stmts[160];
-    size_t n_stmts;
+    ARR(struct st_stmt) stmts; /* one for each place that asks */
     struct st_req **batch; /* writes that share the next commit */
     struct st_reply **answers;
     size_t n_batch, cap_batch, batch_rows, batch_bytes;

@@ -70,18 +70,16 @@ int st_error(struct store *s, struct err *e, int rc)
 
 static sqlite3_stmt *prepared(struct store *s, const char *sql, struct err *e)
 {
-    for (size_t i = 0; i < s->n_stmts; i++)
-        if (s->stmts[i].sql == sql)
-            return s->stmts[i].p;
-    if (s->n_stmts == sizeof(s->stmts) / sizeof(s->stmts[0]))
-        BUG("too many kept statements: %s", sql);
+    for (size_t i = 0; i < s->stmts.n; i++)
+        if (s->stmts.v[i].sql == sql)
+            return s->stmts.v[i].p;
     sqlite3_stmt *p = NULL;
     int rc = sqlite3_prepare_v3(s->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &p, NULL);
     if (rc != SQLITE_OK) {
         st_error(s, e, rc);
         return NULL;
     }
-    s->stmts[s->n_stmts++] = (struct st_stmt){sql, p};
+    *ARR_PUSH(&s->stmts) = (struct st_stmt){sql, p};
     return p;
 }
 
@@ -191,9 +189,9 @@ int st_exec(struct store *s, const char *sql, struct err *e)
 
 void st_finalize(struct store *s)
 {
-    for (size_t i = 0; i < s->n_stmts; i++)
-        sqlite3_finalize(s->stmts[i].p);
-    s->n_stmts = 0;
+    for (size_t i = 0; i < s->stmts.n; i++)
+        sqlite3_finalize(s->stmts.v[i].p);
+    ARR_RELEASE(&s->stmts);
 }
 
 /* What was typed survives a power cut, so its commit waits for the disk; output can be
