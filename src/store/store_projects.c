@@ -24,22 +24,31 @@ void st_projects_free(struct st_projects *p)
 
 /* --- choices and settings as JSON --------------------------------------------------- */
 
-static void write_choice(struct jw *w, const struct project_choice *c)
+/* whole: what is not chosen is said, too (null), for it takes the place of what was. */
+static void write_choice(struct jw *w, const struct project_choice *c, bool whole)
 {
     const struct {
         const char *name, *value;
     } texts[] = {{"tool", c->tool}, {"model", c->model},   {"template", c->template_id},
                  {"repo", c->repo}, {"branch", c->branch}, {"prompt", c->prompt}};
 
+    const struct {
+        const char *name;
+        int value;
+    } counts[] = {{"timeout", c->timeout_s}, {"copies", c->copies}};
+
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-        if (texts[i].value)
+        if (texts[i].value || whole)
             jw_str(w, texts[i].name, texts[i].value);
-    if (c->timeout_s)
-        jw_i64(w, "timeout", c->timeout_s);
-    if (c->copies)
-        jw_i64(w, "copies", c->copies);
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+        if (counts[i].value)
+            jw_i64(w, counts[i].name, counts[i].value);
+        else if (whole)
+            jw_null(w, counts[i].name);
     if (c->at_end_known)
         jw_bool(w, "pauseAtEnd", c->pause_at_end);
+    else if (whole)
+        jw_null(w, "pauseAtEnd");
 }
 
 static int small(const struct cJSON *j, const char *name)
@@ -70,7 +79,7 @@ static char *choice_json(const struct project_choice *c)
 
     jw_init(&w, &b);
     jw_obj(&w, NULL);
-    write_choice(&w, c);
+    write_choice(&w, c, false);
     jw_end(&w);
     return buf_detach(&b, NULL);
 }
@@ -81,6 +90,8 @@ static void write_budget(struct jw *w, const struct ledger_budget *b)
     for (int p = 0; p < LEDGER_PERIODS; p++)
         if (b->usd[p] > 0)
             jw_num(w, ledger_period_name((enum ledger_period)p), b->usd[p]);
+        else
+            jw_null(w, ledger_period_name((enum ledger_period)p));
     jw_end(w);
 }
 
@@ -93,23 +104,21 @@ static void read_budget(const struct cJSON *j, struct ledger_budget *b)
     }
 }
 
-static char *settings_json(const struct project *p)
+/* As a patch of what is there: fields of a newer program stay as they are. */
+static char *settings_patch(const struct project *p)
 {
     struct buf b = BUF_INIT;
     struct jw w;
 
     jw_init(&w, &b);
     jw_obj(&w, NULL);
-    if (p->prompt)
-        jw_str(&w, "prompt", p->prompt);
-    if (p->skills && p->skills[0]) {
-        jw_arr(&w, "skills");
-        for (size_t i = 0; p->skills[i]; i++)
-            jw_str(&w, NULL, p->skills[i]);
-        jw_end(&w);
-    }
+    jw_str(&w, "prompt", p->prompt);
+    jw_arr(&w, "skills");
+    for (size_t i = 0; p->skills && p->skills[i]; i++)
+        jw_str(&w, NULL, p->skills[i]);
+    jw_end(&w);
     jw_obj(&w, "defaults");
-    write_choice(&w, &p->defaults);
+    write_choice(&w, &p->defaults, true);
     jw_end(&w);
     write_budget(&w, &p->budget);
     jw_end(&w);
@@ -359,11 +368,13 @@ int st_op_project_rename(struct store *s, const struct st_req *q, struct st_repl
 
 int st_op_project_put(struct store *s, const struct st_req *q, struct st_reply *r)
 {
-    char *json = settings_json(q->project);
-    int rc = st_run(s, &r->err, "UPDATE projects SET settings=? WHERE uid=?", "tt", json,
+    char *patch = settings_patch(q->project);
+    int rc = st_run(s, &r->err,
+                    "UPDATE projects SET settings=json_patch(CASE WHEN json_valid(settings)"
+                    " THEN settings ELSE '{}' END, ?) WHERE uid=?", "tt", patch,
                     q->project->id);
 
-    free(json);
+    free(patch);
     if (rc == 0 && sqlite3_changes(s->db) == 0)
         return no_such(&r->err);
     return rc == 0 ? st_projects_changed(s, &r->err) : rc;

@@ -6,6 +6,7 @@
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <setjmp.h>
+#include <sqlite3.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,6 +158,56 @@ static void test_settings(void **state)
     in.id = LIT("gone");
     store_project_put(b.s, &in, storebox_to(&b));
     check(ERR_NOTFOUND);
+}
+
+/* The settings as they stand in the file; changed to `now` before, when that is given. */
+static char *settings_of(const char *id, const char *now)
+{
+    char *path = xasprintf("%s/cc-tui.db", dir), *found;
+    sqlite3 *db;
+    sqlite3_stmt *q;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    sqlite3_busy_timeout(db, 5000);
+    assert_int_equal(sqlite3_prepare_v2(db, "UPDATE projects SET settings=coalesce(?1, settings)"
+                                            " WHERE uid=?2 RETURNING settings", -1, &q, NULL),
+                     SQLITE_OK);
+    sqlite3_bind_text(q, 1, now, -1, SQLITE_STATIC);
+    sqlite3_bind_text(q, 2, id, -1, SQLITE_STATIC);
+    assert_int_equal(sqlite3_step(q), SQLITE_ROW);
+    found = xstrdup((const char *)sqlite3_column_text(q, 0));
+    assert_int_equal(sqlite3_step(q), SQLITE_DONE);
+    sqlite3_finalize(q);
+    sqlite3_close(db);
+    free(path);
+    return found;
+}
+
+/* A newer program has written there, or something that is no JSON. */
+static void test_strange_settings(void **state)
+{
+    (void)state;
+    struct project in = {.id = project("acme"), .defaults = {.tool = LIT("codex")}};
+    free(settings_of(in.id, "{\"later\":{\"a\":[1]},\"prompt\":\"old\",\"skills\":[\"/s\"],"
+                            "\"defaults\":{\"model\":\"m\",\"copies\":3,\"pauseAtEnd\":true,"
+                            "\"hour\":7}}"));
+    store_project_put(b.s, &in, storebox_to(&b));
+    check(0);
+    char *now = settings_of(in.id, NULL);
+    assert_non_null(strstr(now, "\"later\":{\"a\":[1]}"));
+    assert_non_null(strstr(now, "\"hour\":7"));
+    struct st_projects *p = projects("acme", -1);
+    const struct project *out = &p->v[p->current];
+    assert_true(str_eq(out->defaults.tool, "codex") && !out->defaults.model && !out->prompt);
+    assert_true(!out->defaults.copies && !out->defaults.at_end_known && !out->skills);
+    st_projects_free(p);
+    free(now);
+    free(settings_of(in.id, "no JSON"));
+    store_project_put(b.s, &in, storebox_to(&b));
+    check(0);
+    p = projects("acme", -1);
+    assert_string_equal(p->v[p->current].defaults.tool, "codex");
+    st_projects_free(p);
+    free(in.id);
 }
 
 static void begin_vault(void)
@@ -326,6 +377,6 @@ int main(void)
     const struct CMUnitTest tests[] = {TEST(test_names),     TEST(test_settings),
                                        TEST(test_variables), TEST(test_presets),
                                        TEST(test_rename),    TEST(test_remove),
-                                       TEST(test_migration)};
+                                       TEST(test_migration), TEST(test_strange_settings)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
