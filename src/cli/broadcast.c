@@ -23,6 +23,15 @@ static bool can_take(const struct sandbox *s)
            !s->unlisted;
 }
 
+/* Who is named twice, by name and by id, gets it once. */
+static void add_receiver(struct mail *m, uint64_t id)
+{
+    for (size_t i = 0; i < m->ids.n; i++)
+        if (m->ids.v[i] == id)
+            return;
+    *ARR_PUSH(&m->ids) = id;
+}
+
 /* All that are named, or none: a wrong name must not leave half of it sent. */
 static int collect(struct mail *m, int n)
 {
@@ -33,13 +42,13 @@ static int collect(struct mail *m, int n)
     for (size_t i = 0; cli_has(c, CLI_ALL) && i < model->n_sandboxes; i++) {
         const struct sandbox *s = &model->sandboxes[i];
         if (can_take(s) && str_eq(s->project, c->project ? c->project : "default"))
-            *ARR_PUSH(&m->ids) = s->id;
+            add_receiver(m, s->id);
     }
     for (int i = 0; i < n; i++) {
         struct err e = {0};
         const struct sandbox *s = cli_app_find(&m->a, c->args[i], &e);
         if (s)
-            *ARR_PUSH(&m->ids) = s->id;
+            add_receiver(m, s->id);
         else
             status = cli_fail(&e);
     }

@@ -226,6 +226,23 @@ static int take(const struct cli *c, struct texts *t, struct app_pair *p, struct
     return t->task ? 0 : e->code;
 }
 
+static void print_id(const struct cli *c, const char *id)
+{
+    struct buf b = BUF_INIT;
+    struct jw w;
+
+    if (cli_json(c)) {
+        jw_init(&w, &b);
+        jw_obj(&w, NULL);
+        jw_str(&w, "sandboxID", id);
+        jw_end(&w);
+    } else {
+        buf_adds(&b, id);
+    }
+    puts(buf_str(&b));
+    buf_release(&b);
+}
+
 static int begun(const struct cli *c, struct cli_app *a, const struct app_create *n,
                  int64_t before)
 {
@@ -239,10 +256,7 @@ static int begun(const struct cli *c, struct cli_app *a, const struct app_create
         cli_say(c, "the pair works in %s", s && s->sandbox_id ? s->sandbox_id : "its sandbox");
         return wait_end(a, before);
     }
-    if (cli_json(c))
-        printf("{\"sandboxID\":\"%s\"}\n", s && s->sandbox_id ? s->sandbox_id : "");
-    else
-        puts(s && s->sandbox_id ? s->sandbox_id : "");
+    print_id(c, s && s->sandbox_id ? s->sandbox_id : "");
     if (cli_app_hand_over(a, a->sandbox, &queued, &e) != 0)
         return cli_app_fail(a, &e);
     cli_say(c, "the designer has its task; the turns that follow begin while cc-tui follows the "

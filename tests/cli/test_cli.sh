@@ -296,6 +296,8 @@ check "send: several, one message" both is 0 err "sent to $id"
 check "send: several: a line for each" lines err 2
 run "$c" logs box2
 check "send: several: each has its own words" out "to-box2 {name}"
+run "$c" send box2 "$("$c" ls -q | grep -v "$id" | tail -n 1)" box2 -- 'run echo said-{name}'
+check "send: who is named twice gets it once" both is 0 lines err 1
 run "$c" send box nobody -- x
 check "send: several, one unknown: 5, and nothing is sent" both is 5 err "nothing was sent"
 run "$c" send box fix the login
