@@ -32,6 +32,22 @@ const char *form_timeout_hint(void)
     return last.timeout;
 }
 
+/* Takes back what another preset has filled in and nobody has changed since. */
+static void unfill(struct form *f, const struct project_choice *c)
+{
+    const struct {
+        enum field id;
+        const char *text;
+    } texts[] = {{F_MODEL, c->model}, {F_TEMPLATE, c->template_id}, {F_REPO, c->repo},
+                 {F_BRANCH, c->branch}, {F_PROMPT, c->prompt}};
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        if (texts[i].text && str_eq(form_text(f, texts[i].id), texts[i].text))
+            inputline_set(&f->lines[texts[i].id], "");
+    if (c->copies > 1 && form_copies(f) == c->copies)
+        inputline_set(&f->lines[F_COPIES], "");
+}
+
 static void choose_tool(struct ui *ui, struct form *f, const char *name)
 {
     const struct app_tool *t = app_tools(ui->app);
@@ -47,14 +63,22 @@ static void set_if(struct form *f, enum field id, const char *text)
         inputline_set(&f->lines[id], text);
 }
 
+/* A model is one tool's, a branch one repository's: they do not outlast it. */
 static void fill(struct ui *ui, struct form *f, const struct project_choice *c)
 {
+    size_t tool = f->tool;
     char text[32];
 
     if (c->tool)
         choose_tool(ui, f, c->tool);
+    if (f->tool != tool) {
+        inputline_set(&f->lines[F_MODEL], "");
+        f->ask = 0;
+    }
     set_if(f, F_MODEL, c->model);
     set_if(f, F_TEMPLATE, c->template_id);
+    if (c->repo && *c->repo && !str_eq(form_text(f, F_REPO), c->repo))
+        inputline_set(&f->lines[F_BRANCH], "");
     set_if(f, F_REPO, c->repo);
     set_if(f, F_BRANCH, c->branch);
     set_if(f, F_PROMPT, c->prompt);
@@ -181,9 +205,14 @@ void form_load_preset(struct ui *ui, struct form *f)
     const char *name = form_text(f, F_PRESET);
 
     f->preset_said[0] = 0;
+    for (size_t i = 0; p && i < p->n_presets; i++)
+        if (str_eq(p->presets[i].name, f->preset))
+            unfill(f, &p->presets[i].c);
+    f->preset[0] = 0;
     for (size_t i = 0; name && p && i < p->n_presets; i++)
         if (str_eq(p->presets[i].name, name)) {
             fill(ui, f, &p->presets[i].c);
+            str_copy(f->preset, sizeof(f->preset), name);
             snprintf(f->preset_said, sizeof(f->preset_said), "%s",
                      p->presets[i].of_user ? "yours" : "of this project");
             return;

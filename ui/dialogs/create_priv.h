@@ -19,6 +19,7 @@ struct form {
     char error[512];
     enum field bad; /* field that the error is about, F_COUNT = none */
     struct app_key_look key, repo_key;
+    char preset[65];      /* the one that was filled in last, "" none */
     char preset_said[80]; /* what was done with the preset */
 };
 
