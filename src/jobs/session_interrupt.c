@@ -74,7 +74,7 @@ static void on_int_uploaded(void *ctx, const struct envd_result *r)
         return;
     }
     session_inbox_name(name, sizeof(name), clock_wall_ms(), s->re.int_id);
-    tmp = xasprintf("%s/" SESSION_INBOX "/.tmp-%s", s->dir, s->re.int_id);
+    tmp = session_tmp_path(s, s->re.int_id);
     to = xasprintf("%s/" SESSION_INBOX "/%s", s->dir, name);
     s->re.int_call = envd_move(s->envd, tmp, to, on_int_moved, s);
     free(tmp);
@@ -108,7 +108,7 @@ void session_interrupt(struct session *s, uint64_t req_id)
     if (!s->ad->encode_interrupt || s->ad->encode_interrupt(s->re.int_id, &bytes) != 0) {
         signal_group(s);
     } else {
-        tmp = xasprintf("%s/" SESSION_INBOX "/.tmp-%s", s->dir, s->re.int_id);
+        tmp = session_tmp_path(s, s->re.int_id);
         s->re.int_call = envd_write(s->envd, tmp, bytes.p, bytes.len, on_int_uploaded, s);
         free(tmp);
     }
