@@ -272,15 +272,3 @@ void agent_ids_clear(struct agent_ids *ids)
         free(ids->v.v[i]);
     ARR_RELEASE(&ids->v);
 }
-
-void agent_ids_end_asks(struct agent_ids *asks, struct agent_dec *d)
-{
-    for (size_t i = 0; i < asks->v.n; i++) {
-        struct agent_event ev = AGENT_EVENT(AGENT_ASK);
-
-        ev.id = asks->v.v[i];
-        ev.final = true;
-        agent_dec_emit(d, &ev);
-    }
-    agent_ids_clear(asks);
-}

@@ -84,8 +84,22 @@ bool agent_ids_has(const struct agent_ids *ids, const char *id);
 /* True when it was there. */
 bool agent_ids_remove(struct agent_ids *ids, const char *id);
 void agent_ids_clear(struct agent_ids *ids);
-/* Nobody waits for an answer to these questions any more: each ends, and is forgotten. */
-void agent_ids_end_asks(struct agent_ids *asks, struct agent_dec *d);
+
+/* --- agent_asks.c: questions that are open --------------------------------------- */
+
+struct agent_asks {
+    struct map *ids, *calls;
+    bool full; /* which was said */
+};
+/* False: it has no id, is open already, or is one too many (which is said once). call: of
+ * the tool that it is about, or NULL. */
+bool agent_asks_open(struct agent_asks *a, struct agent_dec *d, const char *id, const char *call);
+/* It ends, by the answer `how` or (NULL) without one; false when it was not open. */
+bool agent_asks_close(struct agent_asks *a, struct agent_dec *d, const char *id, const char *how);
+bool agent_asks_call_ended(struct agent_asks *a, struct agent_dec *d, const char *call);
+/* Nobody waits for an answer to them any more: each ends, the oldest first. */
+void agent_asks_end(struct agent_asks *a, struct agent_dec *d);
+void agent_asks_clear(struct agent_asks *a); /* all are forgotten, nothing is told */
 
 /* --- agent_calls.c: tools that were called --------------------------------------- */
 

@@ -44,7 +44,7 @@ static void claude_free(void *state)
         stream_clear(&c->streams.v[i]);
     ARR_RELEASE(&c->streams);
     agent_calls_release(&c->tools);
-    claude_asks_free(c);
+    agent_asks_clear(&c->asks);
     free(c->error);
     free(c->last_result);
     buf_release(&c->id);
@@ -366,7 +366,7 @@ static void claude_end(void *state, struct agent_dec *d, int code, int sig,
     struct claude *c = state;
 
     agent_dec_place_exit(d);
-    claude_asks_end(c, d);
+    agent_asks_end(&c->asks, d);
     agent_calls_close(&c->tools, d);
     agent_end_default(d, code, sig, stderr_tail);
 }

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_ASKS 64
 #define YES "yes"
 #define NO "no"
 #define ALWAYS "yes, and do not ask again for "
@@ -80,55 +79,6 @@ static char *title_of(const struct cJSON *request, const struct cJSON *questions
 
 /* --- open and closed -------------------------------------------------------------- */
 
-static void ask_clear(struct claude_ask *a)
-{
-    free(a->id);
-    free(a->call);
-}
-
-void claude_asks_free(struct claude *c)
-{
-    for (size_t i = 0; i < c->asks.n; i++)
-        ask_clear(&c->asks.v[i]);
-    ARR_RELEASE(&c->asks);
-}
-
-static void ask_end(struct claude *c, struct agent_dec *d, size_t i, const char *how)
-{
-    struct agent_event ev = AGENT_EVENT(AGENT_ASK);
-
-    ev.id = c->asks.v[i].id;
-    ev.text = (char *)how;
-    ev.final = true;
-    agent_dec_emit(d, &ev);
-    ask_clear(&c->asks.v[i]);
-    ARR_REMOVE(&c->asks, i);
-}
-
-static void ask_end_id(struct claude *c, struct agent_dec *d, const char *id, const char *how)
-{
-    for (size_t i = 0; id && i < c->asks.n; i++)
-        if (str_eq(c->asks.v[i].id, id)) {
-            ask_end(c, d, i, how);
-            return;
-        }
-}
-
-void claude_asks_end(struct claude *c, struct agent_dec *d)
-{
-    while (c->asks.n)
-        ask_end(c, d, 0, NULL);
-}
-
-void claude_ask_call_ended(struct claude *c, struct agent_dec *d, const char *call)
-{
-    for (size_t i = 0; i < c->asks.n; i++)
-        if (str_eq(c->asks.v[i].call, call)) {
-            ask_end(c, d, i, NULL);
-            return;
-        }
-}
-
 void claude_ask(struct claude *c, struct agent_dec *d, const struct cJSON *j)
 {
     const struct cJSON *r = json_get(j, "request"), *input = json_get(r, "input"), *questions;
@@ -139,10 +89,9 @@ void claude_ask(struct claude *c, struct agent_dec *d, const struct cJSON *j)
 
     if (!id || !str_eq(json_str(r, "subtype", NULL), "can_use_tool"))
         return;
-    ask_end_id(c, d, id, NULL);
-    if (c->asks.n == MAX_ASKS)
-        ask_end(c, d, 0, NULL);
-    *ARR_PUSH(&c->asks) = (struct claude_ask){xstrdup(id), xstrdup(call)};
+    agent_asks_close(&c->asks, d, id, NULL);
+    if (!agent_asks_open(&c->asks, d, id, call))
+        return;
     questions = questions_of(tool, input);
     add_choices(&choices, tool, questions);
     ev.id = (char *)id;
@@ -158,7 +107,7 @@ void claude_ask(struct claude *c, struct agent_dec *d, const struct cJSON *j)
 
 void claude_ask_cancel(struct claude *c, struct agent_dec *d, const struct cJSON *j)
 {
-    ask_end_id(c, d, json_str(j, "request_id", NULL), NULL);
+    agent_asks_close(&c->asks, d, json_str(j, "request_id", NULL), NULL);
 }
 
 /* The words of an answer, as its choice was called, or what was typed. New string. */
@@ -187,7 +136,7 @@ void claude_ask_answered(struct claude *c, struct agent_dec *d, const struct cJS
     const char *id = json_str(response, "request_id", NULL);
     char *how = answer_words(json_get(response, "response"));
 
-    ask_end_id(c, d, id, how);
+    agent_asks_close(&c->asks, d, id, how);
     free(how);
 }
 

@@ -16,15 +16,11 @@ struct claude_stream {
     int closed; /* of one that was streamed and whose whole is still to come, -1 none */
 };
 
-struct claude_ask {
-    char *id, *call; /* of the request; of the tool call, or NULL */
-};
-
 struct claude {
     bool qwen; /* its dialect is spoken */
     ARR(struct claude_stream) streams;
     struct agent_calls tools;
-    ARR(struct claude_ask) asks; /* open questions */
+    struct agent_asks asks; /* open questions */
     struct buf id;
     struct agent_half half;
     char *error;      /* code of the CLI's last error message in this turn */
@@ -37,14 +33,10 @@ struct claude {
 void claude_tool_result(struct claude *c, struct agent_dec *d, const struct cJSON *block,
                         const char *parent);
 void claude_denied(struct claude *c, struct agent_dec *d, const struct cJSON *j, bool notice);
-/* --- claude_ask.c: questions. A request; taken back by the CLI; answered, as it repeats;
- * the tool's call ended; all that are open at the end of the turn or of the process. */
+/* --- claude_ask.c: questions. A request; taken back by the CLI; answered, as it repeats. */
 void claude_ask(struct claude *c, struct agent_dec *d, const struct cJSON *j);
 void claude_ask_cancel(struct claude *c, struct agent_dec *d, const struct cJSON *j);
 void claude_ask_answered(struct claude *c, struct agent_dec *d, const struct cJSON *response);
-void claude_ask_call_ended(struct claude *c, struct agent_dec *d, const char *call);
-void claude_asks_end(struct claude *c, struct agent_dec *d);
-void claude_asks_free(struct claude *c);
 int claude_answer(const struct agent_answer *a, struct buf *out, struct err *e);
 
 void claude_retry(struct agent_dec *d, const struct cJSON *j);

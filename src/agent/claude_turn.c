@@ -41,7 +41,7 @@ void claude_tool_result(struct claude *c, struct agent_dec *d, const struct cJSO
     ev.exit_code = exit_code_of(c, ev.output, failed);
     agent_call_emit(d, t, &ev);
     free(ev.output);
-    claude_ask_call_ended(c, d, id);
+    agent_asks_call_ended(&c->asks, d, id);
 }
 
 void claude_denied(struct claude *c, struct agent_dec *d, const struct cJSON *j, bool notice)
@@ -268,7 +268,7 @@ void claude_result(struct claude *c, struct agent_dec *d, const struct cJSON *j)
         speak_result(d, j);
     for (; k; k = json_next(k))
         claude_denied(c, d, k, false);
-    claude_asks_end(c, d);
+    agent_asks_end(&c->asks, d);
     agent_calls_close(&c->tools, d);
     if (c->qwen)
         emit_qwen_usage(d, j);

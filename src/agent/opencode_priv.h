@@ -19,7 +19,7 @@ struct opencode {
     struct agent_ids users;    /* messages of the user */
     struct agent_ids echoed;   /* their parts that went out */
     struct agent_ids thinking; /* parts that are no text */
-    struct agent_ids asks;     /* open questions */
+    struct agent_asks asks;    /* open questions */
 };
 
 void opencode_reset_turn(struct opencode *o);

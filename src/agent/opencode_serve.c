@@ -32,7 +32,7 @@ static void serve_free(void *state)
     agent_ids_clear(&o->users);
     agent_ids_clear(&o->echoed);
     agent_ids_clear(&o->thinking);
-    agent_ids_clear(&o->asks);
+    agent_asks_clear(&o->asks);
     free(o->session);
     free(o);
 }
@@ -147,7 +147,8 @@ static void on_idle(struct opencode *o, struct agent_dec *d)
 {
     if (!agent_dec_busy(d))
         return;
-    agent_ids_end_asks(&o->asks, d);
+    o->owed = o->aborted ? ABORT_IDLES - 1 : 0;
+    agent_asks_end(&o->asks, d);
     agent_calls_close(&o->calls, d);
     opencode_end_turn(o, d);
 }
@@ -228,7 +229,7 @@ static void ask(struct opencode *o, struct agent_dec *d, const struct cJSON *p,
     struct agent_event ev = AGENT_EVENT(AGENT_ASK);
 
     ev.id = (char *)json_str(p, "id", NULL);
-    if (!ev.id || !agent_ids_add(&o->asks, ev.id))
+    if (!agent_asks_open(&o->asks, d, ev.id, NULL))
         return;
     ev.name = (char *)name;
     ev.title = title ? agent_calls_line(title) : NULL;
@@ -275,15 +276,11 @@ static void on_replied(struct opencode *o, struct agent_dec *d, const struct cJS
     struct agent_event ev = AGENT_EVENT(AGENT_ASK);
     const char *reply = json_str(p, "reply", json_str(p, "response", NULL));
 
-    ev.id = (char *)json_str(p, "requestID", json_str(p, "permissionID", NULL));
-    if (!agent_ids_remove(&o->asks, ev.id))
-        return;
-    ev.final = true;
-    ev.text = (char *)(str_eq(reply, "once")     ? "yes"
-                       : str_eq(reply, "always") ? "yes, and do not ask again"
-                       : str_eq(reply, "reject") ? "no"
-                                                 : NULL);
-    agent_dec_emit(d, &ev);
+    agent_asks_close(&o->asks, d, json_str(p, "requestID", json_str(p, "permissionID", NULL)),
+                     str_eq(reply, "once")     ? "yes"
+                     : str_eq(reply, "always") ? "yes, and do not ask again"
+                     : str_eq(reply, "reject") ? "no"
+                                               : NULL);
 }
 
 /* --- lines ------------------------------------------------------------------------------- */
@@ -320,7 +317,7 @@ static void serve_end(void *state, struct agent_dec *d, int code, int sig,
     struct opencode *o = state;
 
     agent_dec_place_exit(d);
-    agent_ids_end_asks(&o->asks, d);
+    agent_asks_end(&o->asks, d);
     agent_calls_close(&o->calls, d);
     agent_end_error(d, code, sig, stderr_tail, o->error, o->http_status);
     opencode_reset_turn(o);

@@ -35,7 +35,7 @@ static void pi_free(void *state)
     struct pi *p = state;
 
     reset_turn(p);
-    agent_ids_clear(&p->asks);
+    agent_asks_clear(&p->asks);
     buf_release(&p->id);
     agent_half_release(&p->half);
     free(p);
@@ -53,7 +53,7 @@ void pi_end_turn(struct pi *p, struct agent_dec *d, bool aborted)
 
     if (!agent_dec_busy(d))
         return;
-    agent_ids_end_asks(&p->asks, d);
+    agent_asks_end(&p->asks, d);
     agent_calls_close(&p->calls, d);
     if (aborted || str_eq(p->stop, "aborted")) {
         ev.outcome = AGENT_INTERRUPTED;
@@ -351,7 +351,7 @@ static void pi_end(void *state, struct agent_dec *d, int code, int sig, const ch
     struct pi *p = state;
 
     agent_dec_place_exit(d);
-    agent_ids_end_asks(&p->asks, d);
+    agent_asks_end(&p->asks, d);
     agent_calls_close(&p->calls, d);
     agent_end_error(d, code, sig, stderr_tail, str_eq(p->stop, "error") ? p->error : NULL, 0);
     reset_turn(p);

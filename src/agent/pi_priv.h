@@ -8,7 +8,7 @@
 struct pi {
     struct agent_calls calls;
     struct agent_ids counted; /* answers whose usage went out in this turn */
-    struct agent_ids asks;    /* open questions */
+    struct agent_asks asks;   /* open questions */
     struct buf id;
     struct agent_half half;
     uint64_t message; /* place of the line in which the message at hand began */

@@ -71,7 +71,7 @@ static void ask(struct pi *p, struct agent_dec *d, const char *method, const str
     char *whole = message ? xasprintf("%s: %s", title, message) : xstrdup(title);
 
     ev.id = (char *)json_str(j, "id", NULL);
-    if (ev.id && agent_ids_add(&p->asks, ev.id)) {
+    if (agent_asks_open(&p->asks, d, ev.id, NULL)) {
         ev.title = agent_calls_line(whole);
         ev.name = (char *)"pi";
         ev.input = json_text(j);

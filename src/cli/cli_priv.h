@@ -114,7 +114,7 @@ struct cli_app {
     size_t n_waits;
     bool progress;   /* tell kill-all's progress on stderr */
     uint64_t asks_of; /* tell what the agent of this sandbox asks meanwhile; 0 = nobody's */
-    char *told_ask;   /* the question told last */
+    struct map *told; /* ids of the questions that were told */
     void (*see)(void *ctx, const struct msg *ev); /* shown each event, too; may be NULL */
     void *see_ctx;
 };

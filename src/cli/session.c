@@ -2,6 +2,7 @@
 #include "cli_priv.h"
 
 #include <cct/util/clock.h>
+#include <cct/util/map.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <errno.h>
@@ -65,12 +66,12 @@ static void tell_asks(struct cli_app *a, const struct ev_asks *ev)
     const struct sandbox *s = model_sandbox(app_model(a->app), ev->sandbox);
     const char *name = s ? s->name ? s->name : s->sandbox_id : "it";
 
+    if (!a->told)
+        a->told = map_new();
     for (size_t i = 0; i < ev->n; i++) {
-        if (ev->v[i].answer || str_eq(ev->v[i].id, a->told_ask))
+        if (ev->v[i].answer || map_put(a->told, ev->v[i].id, a))
             continue;
         cli_say(a->c, "%s asks you: %s  (cc-tui answer %s)", name, ev->v[i].question, name);
-        free(a->told_ask);
-        a->told_ask = xstrdup(ev->v[i].id);
     }
 }
 
@@ -208,7 +209,7 @@ void cli_app_close(struct cli_app *a)
         close(a->sigfd);
     free(a->sandbox_id);
     free(a->text);
-    free(a->told_ask);
+    map_free(a->told, NULL);
     int sig = a->signal;
     memset(a, 0, sizeof(*a));
     a->sigfd = -1;

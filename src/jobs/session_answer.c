@@ -162,6 +162,7 @@ bool session_answer_use(struct session *s, const struct st_answer *row)
         return false;
     if (news) {
         a->answered = true;
+        s->asks.unanswered--;
         a->choice = row->choice;
         a->text = row->text ? xstrdup(row->text) : NULL;
     }

@@ -5,6 +5,8 @@
 
 #include <cct/text/clean.h>
 #include <cct/util/clock.h>
+#include <cct/util/limits.h>
+#include <cct/util/map.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <ctype.h>
@@ -14,24 +16,37 @@
 #include <string.h>
 
 #define LOOK_MS 3000    /* another instance may have answered; a lost wake line */
-#define ASKS_MAX 100
+#define TELL_MS 33
+enum { TELL_MAX = 100 }; /* open ones told at once, and as many answered ones */
 
 static void look(void *ctx);
 
 /* --- the list --------------------------------------------------------------------- */
 
+static size_t text_bytes(const struct session_ask *a)
+{
+    return (a->input ? strlen(a->input) : 0) + (a->choices ? strlen(a->choices) : 0);
+}
+
 static void ask_free(struct session_ask *a)
 {
+    struct asks *k = &a->s->asks;
+
     if (a->call)
         envd_cancel(a->s->envd, a->call);
     session_cancel_timer(a->s, &a->timer);
     jobs_store_forget(a->s->j, a);
+    k->unanswered -= !a->answered;
+    k->bytes -= text_bytes(a);
+    if (k->ids && map_get(k->ids, a->id) == a)
+        map_del(k->ids, a->id);
     free(a->id);
     free(a->tool);
     free(a->title);
     free(a->input);
     free(a->choices);
     free(a->text);
+    question_release(&a->q);
     free(a);
 }
 
@@ -52,48 +67,68 @@ char *session_ask_words(const struct session_ask *a)
     return words ? words : xasprintf("choice %d", a->choice + 1);
 }
 
-static void post(struct session *s)
+static const struct question *in_words(struct session_ask *a)
 {
-    struct ev_asks *ev = ev_new(EV_ASKS);
+    struct buf scratch = BUF_INIT;
 
+    if (a->q.question)
+        return &a->q;
+    a->q = (struct question){
+        .sandbox = a->s->row,
+        .id = clean_line_dup(a->id, 0),
+        .question = question_line(a->tool, a->title),
+        .detail = question_detail(a->tool, a->title, a->input),
+        .choices = question_choices(a->choices),
+        .words = session_answer_encode(a, -1, "1", &scratch, NULL) == 0 || !a->choices,
+    };
+    buf_release(&scratch);
+    return &a->q;
+}
+
+/* The oldest ones: more than a person looks at cost more than they tell, and they move up
+ * as these are answered. */
+static void post(void *ctx)
+{
+    struct session *s = ctx;
+    struct ev_asks *ev = ev_new(EV_ASKS);
+    size_t left = TELL_MAX, done = TELL_MAX;
+
+    session_cancel_timer(s, &s->asks.tell);
+    s->asks.told_at = clock_mono_ms();
     ev->sandbox = s->row;
     ev->v = xcalloc(s->asks.v.n ? s->asks.v.n : 1, sizeof(*ev->v));
-    for (size_t i = 0; i < s->asks.v.n; i++) {
-        const struct session_ask *a = s->asks.v.v[i];
+    for (size_t i = 0; i < s->asks.v.n && left; i++) {
+        struct session_ask *a = s->asks.v.v[i];
 
-        ev->v[ev->n++] = (struct question){
-            .sandbox = s->row,
-            .id = clean_line_dup(a->id, 0),
-            .question = question_line(a->tool, a->title),
-            .detail = question_detail(a->tool, a->title, a->input),
-            .choices = question_choices(a->choices),
-            .words = a->words,
-            .since = a->since,
-            .answer = session_ask_words(a),
-        };
+        if (a->answered && !done)
+            continue;
+        --*(a->answered ? &done : &left);
+        question_copy(&ev->v[ev->n], in_words(a));
+        ev->v[ev->n].since = a->since;
+        ev->v[ev->n++].answer = session_ask_words(a);
     }
     jobs_post(s->j, ev);
 }
 
-static size_t unanswered(const struct session *s)
+/* At once, but not for each of many that come together. */
+static void post_soon(struct session *s)
 {
-    size_t n = 0;
+    int64_t since = clock_mono_ms() - s->asks.told_at;
 
-    for (size_t i = 0; i < s->asks.v.n; i++)
-        n += !s->asks.v.v[i]->answered;
-    return n;
+    if (!s->asks.tell)
+        session_timer(s, &s->asks.tell, since >= TELL_MS ? 0 : TELL_MS - since, post);
 }
 
 enum sb_agent session_ask_state(const struct session *s, enum sb_agent a)
 {
     if (a != AG_ASKS && a != AG_WORKING)
         return a;
-    return unanswered(s) ? AG_ASKS : AG_WORKING;
+    return s->asks.unanswered ? AG_ASKS : AG_WORKING;
 }
 
 void session_ask_changed(struct session *s)
 {
-    post(s);
+    post_soon(s);
     if (s->out.agent == AG_ASKS || s->out.agent == AG_WORKING)
         session_agent(s, session_ask_state(s, s->out.agent));
     if (!s->asks.v.n)
@@ -107,6 +142,7 @@ void session_ask_forget(struct session *s)
     for (size_t i = 0; i < s->asks.v.n; i++)
         ask_free(s->asks.v.v[i]);
     ARR_CLEAR(&s->asks.v);
+    session_cancel_timer(s, &s->asks.tell);
     session_cancel_timer(s, &s->asks.timer);
     jobs_store_forget(s->j, &s->asks);
     s->asks.known = false;
@@ -120,15 +156,35 @@ void session_ask_release(struct session *s)
     session_answer_end(s, &e);
     session_ask_forget(s);
     ARR_RELEASE(&s->asks.v);
+    map_free(s->asks.ids, NULL);
     ARR_RELEASE(&s->asks.requests);
+}
+
+/* Where it stands in v, or would stand. */
+static size_t place_of(const struct session *s, uint64_t offset, uint32_t index)
+{
+    size_t lo = 0, hi = s->asks.v.n;
+
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        const struct st_ask *at = &s->asks.v.v[mid]->at;
+
+        if (at->offset < offset || (at->offset == offset && at->index < index))
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
 }
 
 struct session_ask *session_ask_at(struct session *s, uint64_t offset, uint32_t index)
 {
-    for (size_t i = 0; i < s->asks.v.n; i++)
-        if (s->asks.v.v[i]->at.offset == offset && s->asks.v.v[i]->at.index == index)
-            return s->asks.v.v[i];
-    return NULL;
+    size_t i = place_of(s, offset, index);
+
+    return i < s->asks.v.n && s->asks.v.v[i]->at.offset == offset &&
+                   s->asks.v.v[i]->at.index == index
+               ? s->asks.v.v[i]
+               : NULL;
 }
 
 /* --- looking ---------------------------------------------------------------------- */
@@ -227,11 +283,22 @@ static bool is_live(const struct session *s)
     return s->out.caught_up && !s->out.feeding_again;
 }
 
+/* What an agent may have us keep is bounded; it goes on waiting for the rest. */
+static bool fits(struct session *s, const struct session_ask *a)
+{
+    bool ok = s->asks.v.n < LIM_ASKS && s->asks.bytes + text_bytes(a) <= LIM_ASKS_BYTES;
+
+    if (!ok && !s->asks.full && is_live(s))
+        session_say(s, AGENT_WARN, "the agent asks more at once than can be kept: answer what is "
+                    "shown, or interrupt it");
+    s->asks.full = !ok;
+    return ok;
+}
+
 static void opened(struct session *s, const struct agent_event *ev)
 {
     struct session_ask *a = xcalloc(1, sizeof(*a));
-    struct buf scratch = BUF_INIT;
-    char *line;
+    bool ok;
 
     a->s = s;
     a->at = (struct st_ask){s->out.run.id, ev->offset, ev->index};
@@ -241,14 +308,19 @@ static void opened(struct session *s, const struct agent_event *ev)
     a->input = xstrdup(ev->input);
     a->choices = xstrdup(ev->choices);
     a->since = ev->time_ms ? ev->time_ms : jobs_now(s->j);
-    a->words = session_answer_encode(a, -1, "1", &scratch, NULL) == 0 || !a->choices;
-    buf_release(&scratch);
-    *ARR_PUSH(&s->asks.v) = a;
-    if (!is_live(s))
+    ok = fits(s, a);
+    s->asks.unanswered++;
+    s->asks.bytes += text_bytes(a);
+    if (!ok) {
+        ask_free(a);
         return;
-    line = question_line(a->tool, a->title);
-    jobs_say(s->j, AGENT_WARN, s->row, "asks you: %s", line);
-    free(line);
+    }
+    *ARR_INSERT(&s->asks.v, place_of(s, ev->offset, ev->index)) = a;
+    if (!s->asks.ids)
+        s->asks.ids = map_new();
+    map_put(s->asks.ids, a->id, a);
+    if (is_live(s))
+        jobs_say(s->j, AGENT_WARN, s->row, "asks you: %s", in_words(a)->question);
 }
 
 /* How it ended, when that is not what was answered here. */
@@ -269,9 +341,8 @@ static void say_end(struct session_ask *a, const char *how)
     free(words);
 }
 
-static void ended(struct session *s, size_t i, const char *how)
+static void ended(struct session *s, struct session_ask *a, const char *how)
 {
-    struct session_ask *a = s->asks.v.v[i];
     struct err e = {0};
 
     if (is_live(s))
@@ -281,24 +352,26 @@ static void ended(struct session *s, size_t i, const char *how)
     else if (!how && !a->sent_at)
         err_set(&e, ERR_CONFLICT, SESSION_ASK_CLOSED);
     session_answer_settled(a, e.code ? &e : NULL);
-    ARR_REMOVE(&s->asks.v, i);
+    ARR_REMOVE(&s->asks.v, place_of(s, a->at.offset, a->at.index));
     ask_free(a);
 }
 
+/* With its turn all of an agent's questions end, whatever its stream says of each. */
 void session_ask_event(struct session *s, const struct agent_event *ev)
 {
-    if (ev->kind == AGENT_EXIT) {
-        while (s->asks.v.n)
-            ended(s, s->asks.v.n - 1, NULL);
-    } else if (ev->kind == AGENT_ASK) {
-        for (size_t i = s->asks.v.n; i-- > 0;)
-            if (str_eq(s->asks.v.v[i]->id, ev->id ? ev->id : ""))
-                ended(s, i, ev->text);
-        if (!ev->final && s->asks.v.n < ASKS_MAX)
-            opened(s, ev);
-    }
-    if (s->asks.known && (ev->kind == AGENT_ASK || ev->kind == AGENT_EXIT))
+    bool over = ev->kind == AGENT_EXIT || ev->kind == AGENT_TURN_END;
+    struct session_ask *same = NULL;
+
+    if (s->asks.known && (ev->kind == AGENT_ASK || (over && s->asks.v.n)))
         s->asks.dirty = true;
+    if (ev->kind == AGENT_ASK && s->asks.ids)
+        same = map_get(s->asks.ids, ev->id ? ev->id : "");
+    if (same)
+        ended(s, same, ev->text);
+    while (over && s->asks.v.n)
+        ended(s, s->asks.v.v[s->asks.v.n - 1], NULL);
+    if (ev->kind == AGENT_ASK && !ev->final)
+        opened(s, ev);
 }
 
 void session_ask_settle(struct session *s)

@@ -36,6 +36,7 @@
 #include <cct/jobs/session.h>
 #include <cct/jobs/session_layout.h>
 #include <cct/model/pair.h>
+#include <cct/model/question.h>
 #include <cct/model/usage_sum.h>
 #include <cct/secrets/secret.h>
 #include <cct/util/arr.h>
@@ -235,7 +236,7 @@ struct session_ask {  /* an open question */
     struct session *s;
     struct st_ask at;
     char *id, *tool, *title, *input, *choices; /* as the agent has them */
-    bool words;
+    struct question q; /* in words; question NULL until it is first told */
     int64_t since;
     bool answered, ours, adding; /* ours: given here */
     int choice;
@@ -252,11 +253,14 @@ struct ask_request {  /* somebody answers */
     struct st_ask at; /* once it is */
 };
 struct asks {
-    ARR(struct session_ask *) v; /* oldest first */
+    ARR(struct session_ask *) v; /* oldest first, by their places in the log */
+    struct map *ids;             /* id -> the one in v */
+    size_t unanswered, bytes;    /* of those in v; their text */
     ARR(struct ask_request) requests;
-    uint64_t timer, reach;
+    uint64_t timer, reach, tell;
+    int64_t told_at; /* mono ms */
     bool known; /* what is in v is all there is, and what was answered */
-    bool dirty;
+    bool dirty, full; /* full: a question was left out, which was said */
 };
 struct waiter { /* send --wait */
     uint64_t message, req_id;

@@ -135,5 +135,55 @@ rc=$?
 check "send --wait goes on after the answer" is 0
 check "and said that it was asked" grep -qF 'box asks you: run `echo done-' "$T/told"
 
+# --- very many at once -----------------------------------------------------------------
+# A turn that asks 1500 things, one that is interrupted by hand, and one that asks nothing.
+cat > "$T/flood" << 'END'
+say() { echo "{\"type\":\"$1\",\"properties\":{\"sessionID\":\"s\",$2}}"; }
+echo '{"type":"session.created","properties":{"info":{"id":"s"}}}'
+while IFS= read -r line; do
+    case $line in
+    *ask-me*)
+        say session.status '"status":{"type":"busy"}'
+        i=0
+        while [ $((i = i + 1)) -le 1500 ]; do
+            say permission.asked "\"id\":\"p$i\",\"permission\":\"bash\",\"metadata\":{\"command\":\"do $i\"}"
+        done ;;
+    */permission/*)
+        id=${line#*/permission/}
+        say permission.replied "\"requestID\":\"${id%%/*}\",\"reply\":\"once\"" ;;
+    */abort*) say session.idle '"x":1' ;;
+    *work*) say session.status '"status":{"type":"busy"}' ;;
+    esac
+done
+END
+cat >> "$T/c/tools.conf" << END
+[tool flood]
+adapter = opencode-serve
+template = demo
+needs = none
+command = sh -c 'eval "\$(echo $(base64 -w 0 < "$T/flood") | base64 -d)"'
+END
+run new --tool flood --name many
+check "an agent that asks very much" is 0
+timeout 60 "$c" --local send many --wait 'ask-me' > "$T/waited" 2> "$T/told" &
+waiter=$!
+asks many 'do 1`'
+check "the oldest is first" [ "$(sed -n 1p "$T/out")" = 'many  run `do 1`?' ]
+run answer many 1
+run answer many 1
+check "each answer is for the next one" asks many 'do 3`'
+run answer many --json
+check "what is answered is not asked again" eval '! grep -qE "do [12]\`" "$T/out"'
+run interrupt many
+wait $waiter
+check "who waits is told each question once" \
+    eval '[ -s "$T/told" ] && ! grep "asks you" "$T/told" | sort | uniq -d | grep -q .'
+check "behind the turn nothing is asked" idle many
+run send many 'work'
+run ls
+check "nor in the next turn" grep -q "many .* working" "$T/out"
+run answer many 1
+check "which the commands agree about" both 5 "asks you nothing"
+
 echo "1..$n"
 [ "$bad" -eq 0 ]

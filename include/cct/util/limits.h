@@ -10,6 +10,8 @@
 #define LIM_HTTP_BODY (64u << 20)       /* body of one control-plane answer */
 #define LIM_MESSAGE_BYTES (64u << 10)   /* one chat message */
 #define LIM_RECEIVERS 1000u             /* of one message */
+#define LIM_ASKS 4096u                  /* questions of one agent that are open at once */
+#define LIM_ASKS_BYTES (64u << 20)      /* ... and their text */
 #define LIM_NAME_BYTES 128u             /* a sandbox's name */
 #define LIM_VARIABLE_BYTES (32 << 10)   /* value of a project's variable */
 #define LIM_TIMEOUT_MAX_S 86400         /* longest sandbox timeout asked for */
