@@ -20,6 +20,8 @@ struct opencode {
     struct agent_ids echoed;   /* their parts that went out */
     struct agent_ids thinking; /* parts that are no text */
     struct agent_asks asks;    /* open questions */
+    bool works;                /* the server said so in this turn */
+    unsigned owed;             /* idles of an aborted turn that may still come */
 };
 
 void opencode_reset_turn(struct opencode *o);

@@ -19,6 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ABORT_IDLES 4 /* session.status and session.idle, twice */
+
 static void *serve_new(void)
 {
     return xcalloc(1, sizeof(struct opencode));
@@ -39,8 +41,10 @@ static void serve_free(void *state)
 
 static void begin_turn(struct opencode *o, struct agent_dec *d)
 {
-    if (agent_line_begin_turn(d))
-        opencode_reset_turn(o);
+    if (!agent_line_begin_turn(d))
+        return;
+    opencode_reset_turn(o);
+    o->works = false;
 }
 
 /* NULL for the main session's own; a decoder that begins later takes the first it meets. */
@@ -142,10 +146,16 @@ static void on_delta(struct opencode *o, struct agent_dec *d, const struct cJSON
 
 /* --- turns ------------------------------------------------------------------------------ */
 
-/* Comes more than once. */
+/* Comes more than once: an aborted turn is idle as soon as it is aborted, and again, some
+ * time later, when its last words are written down. A message may lie between the two, and
+ * the second time is not the end of its turn. */
 static void on_idle(struct opencode *o, struct agent_dec *d)
 {
-    if (!agent_dec_busy(d))
+    bool late = o->owed > 0 && !o->works;
+
+    if (o->owed)
+        o->owed--;
+    if (!agent_dec_busy(d) || (late && !o->error))
         return;
     o->owed = o->aborted ? ABORT_IDLES - 1 : 0;
     agent_asks_end(&o->asks, d);
@@ -175,9 +185,11 @@ static void on_status(struct opencode *o, struct agent_dec *d, const struct cJSO
 
     if (parent_of(o, p))
         return;
-    if (str_eq(type, "busy"))
+    if (str_eq(type, "busy")) {
         begin_turn(o, d);
-    else if (str_eq(type, "retry"))
+        o->works = true;
+        o->owed = 0;
+    } else if (str_eq(type, "retry"))
         on_retry(d, status);
     else if (str_eq(type, "idle"))
         on_idle(o, d);
@@ -196,7 +208,8 @@ static void on_session_error(struct opencode *o, struct agent_dec *d, const stru
     opencode_error(o, json_get(p, "error"));
     if (agent_dec_busy(d))
         return;
-    agent_line_notice(d, AGENT_WARN, o->error);
+    if (!o->aborted) /* nothing was under way: no news, and no later turn's end */
+        agent_line_notice(d, AGENT_WARN, o->error);
     opencode_reset_turn(o);
 }
 
@@ -273,7 +286,6 @@ static void on_question(struct opencode *o, struct agent_dec *d, const struct cJ
 
 static void on_replied(struct opencode *o, struct agent_dec *d, const struct cJSON *p)
 {
-    struct agent_event ev = AGENT_EVENT(AGENT_ASK);
     const char *reply = json_str(p, "reply", json_str(p, "response", NULL));
 
     agent_asks_close(&o->asks, d, json_str(p, "requestID", json_str(p, "permissionID", NULL)),

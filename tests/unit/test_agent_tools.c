@@ -242,6 +242,49 @@ static void serve_below_and_refused(void **state)
     tape_release(&t);
 }
 
+/* A turn that was aborted is idle twice; the next message may come in between. And an abort
+ * that finds no turn ends none, neither then nor later. */
+static void serve_aborts(void **state)
+{
+#define IDLE SERVE("session.status", MAIN ",\"status\":{\"type\":\"idle\"}") SERVE("session.idle", MAIN)
+#define BUSY SERVE("session.status", MAIN ",\"status\":{\"type\":\"busy\"}")
+#define ABORTED SERVE("session.error", MAIN ",\"error\":{\"name\":\"MessageAbortedError\",\"data\":{\"message\":\"Aborted\"}}")
+#define USER(id) SERVE("message.updated", MAIN ",\"info\":{\"id\":\"" id "\",\"role\":\"user\"}")
+    static const struct {
+        const char *lines, *outcomes;
+    } v[] = {
+        {USER("m1") BUSY ABORTED IDLE IDLE USER("m2") BUSY IDLE, "io"},
+        {USER("m1") BUSY ABORTED IDLE USER("m2") IDLE BUSY IDLE, "io"},
+        {USER("m1") BUSY ABORTED IDLE USER("m2") BUSY IDLE, "io"},
+        {USER("m1") BUSY ABORTED IDLE ABORTED USER("m2") IDLE BUSY IDLE, "io"},
+        {ABORTED USER("m1") BUSY IDLE, "o"},
+        {USER("m1") BUSY IDLE ABORTED IDLE USER("m2") BUSY IDLE, "oo"},
+        /* aborted before the server began with it */
+        {USER("m1") BUSY ABORTED IDLE USER("m2") ABORTED IDLE IDLE, "ii"},
+        {USER("m1") BUSY ABORTED IDLE USER("m2") IDLE IDLE IDLE, "io"},
+    };
+    struct tape t;
+    char got[8];
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++) {
+        size_t n = 0;
+
+        run(&t, "opencode-serve", v[i].lines, TAPE_NO_EXIT, 0);
+        for (size_t k = 0; k < t.ev.n; k++)
+            if (t.ev.v[k].kind == AGENT_TURN_END && n + 1 < sizeof(got))
+                got[n++] = t.ev.v[k].outcome == AGENT_INTERRUPTED ? 'i'
+                           : t.ev.v[k].outcome == AGENT_OK        ? 'o'
+                                                                  : '?';
+        got[n] = 0;
+        if (!str_eq(got, v[i].outcomes))
+            fail_msg("case %zu: \"%s\" instead of \"%s\"", i, got, v[i].outcomes);
+        assert_int_equal(tape_count(&t, AGENT_TURN_BEGIN), n);
+        assert_int_equal(tape_count(&t, AGENT_NOTICE), 0);
+        tape_release(&t);
+    }
+}
+
 /* --- pi: other versions, refusals, output ------------------------------------------------- */
 
 #define PI_ANSWER(stop, id)                                                                 \
@@ -483,6 +526,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages),        cmocka_unit_test(pi_questions),
         cmocka_unit_test(serve_questions), cmocka_unit_test(serve_below_and_refused),
+        cmocka_unit_test(serve_aborts),
         cmocka_unit_test(pi_older),        cmocka_unit_test(pi_refusals),
         cmocka_unit_test(words_of_errors), cmocka_unit_test(pi_output_is_bounded),
         cmocka_unit_test(drift),           cmocka_unit_test(halves),
