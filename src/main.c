@@ -273,10 +273,13 @@ static int run_screen(const struct cli *c, const char *config_dir)
         .bench_frames = c->value[CLI_BENCH_FRAMES],
         .keys = cfg->keys,
         .n_keys = cfg->n_keys,
+        .copy_command = o->copy_command,
+        .copy_channel = o->copy_channel,
         .note = cfg->n_notes ? note : NULL,
     };
     char *state = fs_place(FS_STATE, NULL), *drafts = state ? fs_join(state, "drafts.json") : NULL;
     uo.drafts = drafts;
+    uo.state_dir = state;
     int status = ui_run(app, &uo);
     free(state);
     free(drafts);

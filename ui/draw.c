@@ -232,9 +232,13 @@ static const enum action *hinted(const struct ui *ui, enum key_scope scope, enum
     static const enum action wall[] = {ACT_OPEN, ACT_INPUT, ACT_NEXT_ASKING, ACT_MARK, ACT_BULK,
                                        ACT_KILL, ACT_KILL_ALL, ACT_NEW, ACT_WALL, ACT_QUIT,
                                        ACT_NONE};
+    static const enum action select[] = {ACT_COPY_LINES, ACT_SELECT_END, ACT_KILL, ACT_KILL_ALL,
+                                         ACT_NONE};
     switch (scope) {
     case SCOPE_WALL:
         return wall;
+    case SCOPE_SELECT:
+        return select;
     case SCOPE_INPUT:
         return in;
     case SCOPE_FORM:

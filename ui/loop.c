@@ -1,5 +1,6 @@
 /* The event loop: terminal, queue from the threads, signals. Sleeps until one of them has
  * something; draws at most max_fps frames a second, the first one after a pause at once. */
+#include <cct/ui/courier.h>
 #include <cct/ui/ui.h>
 
 #include <cct/util/clock.h>
@@ -19,6 +20,7 @@ enum { FIRST_ROWS_MS = 8, DRAIN_MS = 8, FPS_LOCAL = 30, FPS_SSH = 10, RETRY_WRIT
 
 struct loop {
     struct ui *ui;
+    struct courier *courier;
     int sigfd;
     int64_t last_frame; /* mono ms */
     int frame_ms;
@@ -157,11 +159,12 @@ static int wait_ms(struct loop *l, int64_t now)
 
 static void turn(struct loop *l)
 {
-    struct pollfd p[3] = {{.fd = STDIN_FILENO, .events = POLLIN},
+    struct pollfd p[4] = {{.fd = STDIN_FILENO, .events = POLLIN},
                           {.fd = app_fd(l->ui->app), .events = POLLIN},
-                          {.fd = l->sigfd, .events = POLLIN}};
+                          {.fd = l->sigfd, .events = POLLIN},
+                          {.fd = courier_fd(l->courier), .events = POLLIN}};
     int64_t minute = clock_wall_ms() / 60000;
-    int n = poll(p, 3, wait_ms(l, clock_mono_ms()));
+    int n = poll(p, 4, wait_ms(l, clock_mono_ms()));
     l->wakes++;
     if (n < 0 && errno != EINTR) {
         l->stop = true;
@@ -178,6 +181,8 @@ static void turn(struct loop *l)
     read_keys(l); /* also when poll ran out: a lone Esc is decided by time */
     if (p[1].revents && app_drain(l->ui->app, DRAIN_MS))
         l->dirty |= ui_update(l->ui);
+    if (p[3].revents || l->ui->outbox.n)
+        courier_turn(l->courier, l->ui);
     l->dirty |= l->ui->said;
     l->ui->said = false;
     if (clock_wall_ms() / 60000 != minute || ui_status_ages(l->ui, clock_wall_ms()))
@@ -253,6 +258,9 @@ int ui_run(struct app *app, const struct ui_opts *o)
     opts.ascii |= !term_is_utf8();
     int fps = o->max_fps ? o->max_fps : getenv("SSH_CONNECTION") ? FPS_SSH : FPS_LOCAL;
     l.frame_ms = (1000 + fps - 1) / fps;
+    struct around around;
+    around_read(&around, getenv);
+    l.courier = courier_new(&opts, &around);
     ui_init(&ui, app, &opts);
     if (note)
         ui_status(&ui, 1, "%s", note);
@@ -268,6 +276,7 @@ int ui_run(struct app *app, const struct ui_opts *o)
     app_observe(app, NULL, NULL);
     bool tty_lost = l.status == 129;
     term_close();
+    courier_free(l.courier);
     drafts_save(&ui);
     if (o->bench_frames)
         write_bench(&l, o->bench_frames);

@@ -450,6 +450,14 @@ bool term_backed_up(void)
     return T.frame.len > 0;
 }
 
+void term_send(const char *bytes, size_t len)
+{
+    if (T.gone || !T.open)
+        return;
+    buf_add(&T.frame, bytes, len);
+    write_frame();
+}
+
 bool term_flush(const struct canvas *c)
 {
     if (T.gone || !T.open)

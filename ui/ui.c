@@ -51,6 +51,10 @@ void ui_release(struct ui *ui)
     keymap_free(ui->keys);
     ARR_RELEASE(&ui->marks);
     ARR_RELEASE(&ui->followed);
+    for (struct ui_out out; ui_out_take(ui, &out);)
+        ui_out_release(&out);
+    ARR_RELEASE(&ui->outbox);
+    buf_release(&ui->copy_text);
     drafts_release(ui);
     canvas_release(&ui->canvas);
 }
@@ -561,6 +565,8 @@ void ui_observe(void *ctx, const struct msg *ev)
         ui_status(ui, 0, "written to %s", d->text ? d->text : "the file");
         ui->said = true;
     }
+    if (ev->type == EV_DONE)
+        ui_copy_observe(ui, d);
     if (ev->type == EV_DONE && keys_dialog_done(ui, d)) {
         ui->said = true;
         return;

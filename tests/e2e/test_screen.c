@@ -99,7 +99,7 @@ static void start_env(struct ptyrig *r, int h, int w, const char *script,
                       const char *const more[])
 {
     char *argv[] = {(char *)self, (char *)"--screen", (char *)script, NULL};
-    const char *env[16] = {"TERM=xterm-256color", "LC_ALL=C.UTF-8", "SSH_CONNECTION",
+    const char *env[24] = {"TERM=xterm-256color", "LC_ALL=C.UTF-8", "SSH_CONNECTION",
                            "COLUMNS", "LINES", "NO_COLOR"};
     size_t n = 6;
     for (size_t i = 0; more && more[i]; i++)
@@ -544,6 +544,34 @@ static void test_writes_and_silence(void **state)
     rig_stop(&r);
 }
 
+/* What is selected goes to the clipboard, through what lies between, and the screen stays. */
+static void copies_by(const char *more, const char *told, unsigned osc52)
+{
+    const char *const env[] = {"TMUX", "STY", more, NULL};
+    struct ptyrig r;
+    start_env(&r, 24, 80, rows, env);
+    must_show(&r, "ASKS YOU");
+    rig_type(&r, "2vky");
+    must_show(&r, told);
+    must_be_clean(&r);
+    assert_int_equal(r.judge.osc[0], osc52);
+    rig_type(&r, "1"); /* what is said goes with the next key */
+    same_as_fresh(&r);
+    rig_type(&r, "qq");
+    must_end(&r, AT_ONCE);
+    rig_stop(&r);
+}
+
+static void test_copy(void **state)
+{
+    (void)state;
+    copies_by("A=B", "sent 48 bytes by OSC 52", 1);
+    copies_by("STY=1.x", "sent 48 bytes by OSC 52", 1);
+    /* no server of that name: on with the next channel, in tmux's wrapping */
+    copies_by("TMUX=/nonexistent/socket,1,0", "sent 48 bytes by OSC 52", 1);
+    copies_by("TERM=linux", "could not be copied", 0);
+}
+
 static int spawn_self(int argc, char **argv)
 {
     if (argc < 3 || strcmp(argv[1], "--screen") != 0)
@@ -582,6 +610,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_ascii_locale),
         cmocka_unit_test(test_hostile_output),
         cmocka_unit_test(test_writes_and_silence),
+        cmocka_unit_test(test_copy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

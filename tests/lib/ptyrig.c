@@ -114,6 +114,7 @@ void rig_stop(struct ptyrig *r)
     if (r->fd >= 0)
         close(r->fd);
     vterm_free(r->vt);
+    judge_release(&r->judge);
 }
 
 void rig_send(struct ptyrig *r, const char *bytes, size_t len)
@@ -264,6 +265,8 @@ const char *rig_not_restored(struct ptyrig *r)
         return "bracketed paste is on";
     if (r->judge.focus)
         return "focus reports are on";
+    if (r->judge.mouse)
+        return "the mouse is on";
     if (r->judge.sync)
         return "synchronized output is on";
     if (r->fd >= 0 && tcgetattr(r->fd, &now) == 0 &&

@@ -19,10 +19,16 @@ struct wire_judge {
     uint32_t cp;
     int cp_left;
     bool padding;      /* NULs are padding (old terminals) */
+    bool strings;      /* OSC may come: not in terminals that print it */
+    bool esc;          /* the ESC of a string's end */
+    struct wire_judge *inner; /* of what is passed through tmux or screen */
+    unsigned osc[3];   /* seen: clipboard, notifications, titles */
     bool alt, paste, focus, mouse, sync, cursor;
+    bool may_mouse;    /* it was asked for */
     char bad[160];     /* "" = all allowed */
 };
 void judge_init(struct wire_judge *j);
+void judge_release(struct wire_judge *j);
 void judge_feed(struct wire_judge *j, const char *s, size_t len);
 
 struct ptyrig {

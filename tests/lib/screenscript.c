@@ -570,6 +570,19 @@ static void a_key(struct script *s, key_code k, bool shown)
         fake_called(s->app, "quit");
 }
 
+/* What was to be copied, in one line: LF as \n. */
+static void take_out(struct script *s)
+{
+    struct ui_out out;
+    while (ui_out_take(&s->ui, &out)) {
+        struct buf b = BUF_INIT;
+        buf_add_json(&b, out.text.p, out.text.len);
+        buf_addf(&s->app->calls, "copy %s: %s\n", out.label, buf_str(&b));
+        buf_release(&b);
+        ui_out_release(&out);
+    }
+}
+
 /* keys j "typed text" Enter <pasted text>; `shown`: the screen is drawn after each */
 static void keys(struct script *s, char *line, const char *file, bool shown)
 {
@@ -601,6 +614,7 @@ static void keys(struct script *s, char *line, const char *file, bool shown)
         if (!two)
             a_key(s, key_parse(w), shown);
     }
+    take_out(s);
 }
 
 /* done TEXT: a request failed */
@@ -621,6 +635,7 @@ static void ended_line(struct script *s, const char *text)
         err_set(&d->err, ERR_CONFLICT, "%s", text);
     ui_observe(&s->ui, &d->m);
     script_post(s, d);
+    take_out(s);
 }
 
 /* receipts SANDBOX MESSAGE|! NAME [WHY], with '|' between: of the broadcast asked for last */

@@ -6,12 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GROUND, ESCAPE, CSI, CHARSET };
+enum { GROUND, ESCAPE, CSI, CHARSET, OSC, DCS };
 
 void judge_init(struct wire_judge *j)
 {
     memset(j, 0, sizeof(*j));
-    j->cursor = true;
+    j->cursor = j->strings = true;
+}
+
+void judge_release(struct wire_judge *j)
+{
+    free(j->inner);
+    j->inner = NULL;
 }
 
 static void finding(struct wire_judge *j, const char *what)
@@ -49,7 +55,7 @@ static void private_mode(struct wire_judge *j, int mode, bool on)
     case 1003:
     case 1006:
         j->mouse = on;
-        if (on)
+        if (on && !j->may_mouse)
             finding(j, "mouse switched on");
         return;
     case 1:    /* cursor keys, in terminfo's rmkx */
@@ -113,6 +119,10 @@ static void escape(struct wire_judge *j, char c)
         j->state = CSI;
     else if (c == '(' || c == ')')
         j->state = CHARSET;
+    else if (c == ']' && j->strings)
+        j->state = OSC;
+    else if (c == 'P' && j->strings)
+        j->state = DCS;
     else if (!strchr("78=>MDE", c))
         finding(j, "escape sequence");
 }
@@ -152,16 +162,100 @@ static void ground(struct wire_judge *j, unsigned char c)
     }
 }
 
+/* The strings that we may send: title, clipboard, notifications, a question for a colour. */
+static void end_osc(struct wire_judge *j)
+{
+    static const struct {
+        const char *begin;
+        int count;
+    } known[] = {{"\033]52;c;", 0}, {"\033]9;", 1}, {"\033]777;notify;", 1}, {"\033]99;i=cc-tui-", 1},
+                 {"\033]2;", 2},    {"\033]11;?", -1}};
+    j->state = GROUND;
+    j->seq[j->n] = 0;
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (strncmp(j->seq, known[i].begin, strlen(known[i].begin)) == 0) {
+            if (known[i].count >= 0)
+                j->osc[known[i].count]++;
+            return;
+        }
+    finding(j, "operating system command");
+}
+
+static void osc_byte(struct wire_judge *j, unsigned char c)
+{
+    bool more = (c & 0xC0) == 0x80;
+    if (c == 7 || (j->esc && c == '\\')) {
+        end_osc(j);
+    } else if (j->esc || (c < 0x20 && c != 0x1B) || c == 0x7F) {
+        finding(j, "control inside a string");
+    } else if (j->cp_left ? !more : more || (c >= 0x80 && (c < 0xC2 || c > 0xF4))) {
+        finding(j, "malformed UTF-8 inside a string");
+    } else if (more) {
+        j->cp = j->cp << 6 | (c & 0x3F);
+        if (--j->cp_left == 0 && j->cp >= 0x80 && j->cp < 0xA0)
+            finding(j, "C1 inside a string");
+    } else if (c >= 0xC2) {
+        j->cp_left = c >= 0xF0 ? 3 : c >= 0xE0 ? 2 : 1;
+        j->cp = c & (0x3Fu >> j->cp_left);
+    } else if (c != 0x1B && j->n < sizeof(j->seq) - 2) {
+        j->seq[j->n++] = (char)c;
+    }
+    j->esc = c == 0x1B;
+}
+
+/* ESC P tmux; with each ESC doubled, or ESC P of screen with a piece of a string. */
+static void dcs_byte(struct wire_judge *j, unsigned char c)
+{
+    static const char tmux[] = "\033Ptmux;";
+    const size_t n = sizeof(tmux) - 1;
+    if (!j->inner) {
+        j->inner = calloc(1, sizeof(*j->inner));
+        judge_init(j->inner);
+    }
+    if (j->esc && c == '\\') {
+        j->esc = false;
+        j->state = GROUND;
+        for (int i = 0; i < 3; i++)
+            j->osc[i] += j->inner->osc[i];
+        memset(j->inner->osc, 0, sizeof(j->inner->osc));
+        if (j->inner->bad[0])
+            finding(j, j->inner->bad);
+        return;
+    }
+    if (!j->esc && c == 0x1B) {
+        j->esc = true;
+        return;
+    }
+    if (j->n < n && c == (unsigned char)tmux[j->n] && !j->esc) {
+        j->seq[j->n++] = (char)c;
+        return;
+    }
+    const char esc = 0x1B, byte = (char)c;
+    if (j->esc && j->n < n && j->n == 2) { /* of screen: the ESC is the string's own */
+        judge_feed(j->inner, &esc, 1);
+        j->n = 1; /* more of it follows as it stands */
+    } else if (j->esc && c != 0x1B) {
+        finding(j, "a single ESC inside a string");
+    }
+    j->esc = false;
+    judge_feed(j->inner, &byte, 1);
+}
+
 void judge_feed(struct wire_judge *j, const char *s, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
         unsigned char c = (unsigned char)s[i];
+        if (j->state == OSC || j->state == DCS) {
+            (j->state == OSC ? osc_byte : dcs_byte)(j, c);
+            continue;
+        }
         if (c == 0x1B) {
             if (j->state != GROUND || j->cp_left)
                 finding(j, "broken off by ESC");
             j->state = ESCAPE;
             j->seq[0] = (char)c;
             j->n = 1;
+            j->esc = false;
             continue;
         }
         if (j->state == GROUND) {

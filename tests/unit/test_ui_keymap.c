@@ -50,6 +50,7 @@ static void test_all_reachable(void **state)
         if (action_scope(a) == SCOPE_NAV) {
             each_key(k, a, SCOPE_LIST);
             each_key(k, a, SCOPE_OUTPUT);
+            each_key(k, a, SCOPE_SELECT);
             each_key(k, a, SCOPE_PROCS);
         }
         if (action_scope(a) == SCOPE_LIST)

@@ -201,6 +201,8 @@ static int on_row(struct ui *ui, enum action a, const struct sandbox *s)
     }
     if (a != ACT_OPEN && a != ACT_DETAILS && ui_moved(ui))
         return UI_HANDLED | UI_REDRAW;
+    if (a == ACT_COPY_ID || a == ACT_COPY_URL)
+        return ui_copy_of(ui, a, s);
     if (ui->opts.readonly && a != ACT_OPEN && a != ACT_DETAILS) {
         ui_status(ui, 1, "read-only: started with --readonly, nothing is changed");
         return UI_HANDLED | UI_REDRAW;

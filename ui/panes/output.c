@@ -74,6 +74,9 @@ static void draw_items(struct ui *ui, struct output *o, struct view *v,
 {
     view_settle(o, v, t);
     size_t i = (size_t)(v->top.item - t->base), row = v->top.row;
+    struct pos first = {0}, last = {0};
+    if (v->selecting)
+        select_ends(o, v, t, &first, &last);
     for (int y = 0; y < r.h && i < t->n; i++, row = 0) {
         const struct item *it = &t->v[i];
         rows_make(it, &v->style, view_folded(view_cached(v, t, i), it), &o->scratch);
@@ -81,7 +84,10 @@ static void draw_items(struct ui *ui, struct output *o, struct view *v,
             rows_draw(c, r.y + y, r.x, it, &o->scratch.v[row], &v->style, v->pan, ui->now);
             output_mark_matches(o, c, r.y + y, r.x, it, &o->scratch.v[row]);
             bool here = focused && !v->follow && v->cur.item == t->base + i && v->cur.row == row;
-            if (here)
+            struct pos p = {t->base + i, row};
+            if (v->selecting && !pos_before(p, first) && !pos_before(last, p))
+                canvas_mark(c, (struct rect){r.y + y, r.x, 1, r.w}, TEXT_REVERSE);
+            else if (here)
                 canvas_mark(c, (struct rect){r.y + y, r.x, 1, 1}, TEXT_REVERSE);
         }
     }
@@ -204,7 +210,7 @@ static int scroll(struct ui *ui, struct view *v, const struct transcript *t, lon
     struct pos before = view_clamp(v, t, v->cur);
     v->cur = view_move(v, t, v->cur, by);
     struct pos last = view_last(v, t);
-    if (by > 0 && v->cur.item == last.item && v->cur.row == last.row)
+    if (by > 0 && v->cur.item == last.item && v->cur.row == last.row && !v->selecting)
         v->follow = true; /* at the end again */
     if (by < 0 && before.item == v->cur.item && before.row == v->cur.row && t->more_before)
         app_load_older(ui->app, ui->selected);
@@ -280,9 +286,11 @@ static int view_action(struct ui *ui, struct output *o, struct view *v,
             app_load_older(ui->app, ui->selected);
         break;
     case ACT_BOTTOM:
-        v->follow = true;
+        v->follow = !v->selecting;
+        v->cur = view_last(v, t);
         break;
     case ACT_FOLLOW:
+        v->selecting = false;
         if (v->follow)
             view_end_follow(v, t);
         else
@@ -351,7 +359,10 @@ const struct proc *output_process(struct ui *ui)
 
 static enum key_scope output_scope(struct ui *ui, void *state)
 {
-    return processes_wanted(ui, output_view(ui, state)) ? SCOPE_PROCS : SCOPE_OUTPUT;
+    const struct view *v = output_view(ui, state);
+    return processes_wanted(ui, v)        ? SCOPE_PROCS
+           : v && v->selecting && !v->raw ? SCOPE_SELECT
+                                          : SCOPE_OUTPUT;
 }
 
 /* NAME-20261130-142450.md in the folder that cc-tui was started in. */
@@ -380,6 +391,9 @@ static int output_action(struct ui *ui, void *state, enum action a)
     bool procs = processes_wanted(ui, v);
     int r = procs ? processes_action(ui, v, a) : UI_IGNORED;
     if (r != UI_IGNORED || (procs && a != ACT_BACK))
+        return r;
+    r = select_action(ui, o, v, t, a);
+    if (r != UI_IGNORED)
         return r;
     switch (a) {
     case ACT_SEARCH:
@@ -490,7 +504,10 @@ static const char *output_note(struct ui *ui, void *state)
     view_set_style(v, o);
     unsigned long long all = view_rows(v, t), fresh = v->follow ? 0 : view_fresh(v, t);
     char where[64], pan[24] = "";
-    if (v->follow)
+    size_t selected = v->selecting ? select_lines(o, v, t) : 0;
+    if (v->selecting)
+        snprintf(where, sizeof(where), "SELECT  %zu line%s", selected, selected == 1 ? "" : "s");
+    else if (v->follow)
         snprintf(where, sizeof(where), "follow ON  %llu line%s", all, all == 1 ? "" : "s");
     else if (fresh)
         snprintf(where, sizeof(where), "PAUSED  %llu new v", fresh);

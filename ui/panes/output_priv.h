@@ -49,6 +49,8 @@ struct view {
     struct pos top, cur;
     bool follow;
     struct pos seen;          /* last row there was when follow ended */
+    bool selecting;           /* from `anchor` to the cursor, whole lines */
+    struct pos anchor;
     ARR(struct cached) cache; /* per item, cache_base is the first one's number */
     uint64_t cache_base;
     struct row_style style;   /* for which the cache holds */
@@ -87,6 +89,7 @@ bool view_folded(const struct cached *c, const struct item *it);
 struct pos view_clamp(struct view *v, const struct transcript *t, struct pos p);
 struct pos view_move(struct view *v, const struct transcript *t, struct pos p, long by);
 struct pos view_last(struct view *v, const struct transcript *t);
+bool pos_before(struct pos a, struct pos b);
 /* Rows that came since follow ended. */
 uint64_t view_fresh(struct view *v, const struct transcript *t);
 /* The rows of item number `item` change by a fold: what was seen of it stays seen. */
@@ -109,6 +112,13 @@ void processes_draw(struct ui *ui, struct view *v, struct canvas *c, struct rect
 int processes_action(struct ui *ui, struct view *v, enum action a);
 const struct proc *processes_cursor(const struct ui *ui, struct view *v); /* or NULL */
 const char *processes_note(const struct ui *ui, char *dst, size_t size);
+
+/* output_select.c: lines that are selected, and what of a transcript is copied. */
+void select_ends(struct output *o, struct view *v, const struct transcript *t, struct pos *first,
+                 struct pos *last);
+size_t select_lines(struct output *o, struct view *v, const struct transcript *t);
+int select_action(struct ui *ui, struct output *o, struct view *v, const struct transcript *t,
+                  enum action a); /* UI_IGNORED: none of its own */
 
 /* output_find.c: the search. */
 void output_mark_matches(struct output *o, struct canvas *c, int y, int x,

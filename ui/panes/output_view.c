@@ -104,7 +104,7 @@ struct pos view_last(struct view *v, const struct transcript *t)
     return view_clamp(v, t, (struct pos){UINT64_MAX, SIZE_MAX});
 }
 
-static bool pos_before(struct pos a, struct pos b)
+bool pos_before(struct pos a, struct pos b)
 {
     return a.item < b.item || (a.item == b.item && a.row < b.row);
 }

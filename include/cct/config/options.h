@@ -23,6 +23,10 @@
       "characters of ambiguous width take two cells")                                          \
     X(warn_left, "screen", "warn_left", SPAN, "5m", "0", "86400",                             \
       "time left that is marked in the list")                                                  \
+    X(copy_command, "copy", "command", STR, "", "", "",                                        \
+      "command that gets what is copied on its standard input, such as wl-copy")               \
+    X(copy_channel, "copy", "channel", ENUM, "auto", "auto tmux osc52 file", "",               \
+      "way to the clipboard where there is no command")                                        \
     X(timeout, "sandbox", "timeout", SPAN, "15m", "15", "86400", "timeout of a new sandbox")   \
     X(at_end, "sandbox", "at_end", ENUM, "kill", "kill pause", "",                             \
       "what happens when the time is up")                                                      \

@@ -16,6 +16,7 @@
     X(NAV, "everywhere", "EVERYWHERE", NONE)                                                   \
     X(LIST, "list", "SANDBOX LIST", NAV)                                                       \
     X(OUTPUT, "output", "OUTPUT", NAV)                                                         \
+    X(SELECT, "selection", "SELECTION", NAV)                                                   \
     X(PROCS, "processes", "PROCESSES", NAV)                                                    \
     X(WALL, "wall", "WALL", LIST) /* its digits are tiles, not panes */                        \
     X(INPUT, "input", "CHAT INPUT", NONE)                                                      \
@@ -92,6 +93,8 @@ bool scope_has_nav(enum key_scope s); /* NAV's keys count there */
     X(PROTECT, "protect", SCOPE_LIST, "P", "", "protect from kill-all, on or off")             \
     X(RENAME, "rename", SCOPE_LIST, "R", "", "rename")                                         \
     X(FORGET, "forget", SCOPE_LIST, "Delete", "", "take an ended row off the list")            \
+    X(COPY_ID, "copy-id", SCOPE_LIST, "c yy", "", "copy the sandbox's id")                     \
+    X(COPY_URL, "copy-url", SCOPE_LIST, "yu", "", "copy the address of its port 3000")         \
     X(SEARCH_NEXT, "search-next", SCOPE_OUTPUT, "n", "", "next match")                         \
     X(SEARCH_PREV, "search-prev", SCOPE_OUTPUT, "N", "", "previous match")                     \
     X(FOLLOW, "follow", SCOPE_OUTPUT, "F", "follow", "follow new output, on or off")           \
@@ -107,6 +110,13 @@ bool scope_has_nav(enum key_scope s); /* NAV's keys count there */
     X(PREV_MSG, "prev-message", SCOPE_OUTPUT, "{", "", "previous message")                     \
     X(PAN_LEFT, "pan-left", SCOPE_OUTPUT, "h Left", "", "pan left (unwrapped)")                \
     X(PAN_RIGHT, "pan-right", SCOPE_OUTPUT, "l Right", "", "pan right (unwrapped)")            \
+    X(SELECT, "select", SCOPE_OUTPUT, "v", "", "select lines, to be copied")                   \
+    X(COPY_CODE, "copy-code", SCOPE_OUTPUT, "yc", "", "copy the nearest block of code")        \
+    X(COPY_MESSAGE, "copy-message", SCOPE_OUTPUT, "ym", "",                                    \
+      "copy the agent's last message")                                                         \
+    X(COPY_ALL, "copy-all", SCOPE_OUTPUT, "ya", "", "copy the whole transcript")               \
+    X(COPY_LINES, "copy-lines", SCOPE_SELECT, "y", "copy", "copy the selected lines")          \
+    X(SELECT_END, "select-end", SCOPE_SELECT, "v", "leave", "leave the selection")             \
     X(PROC_WATCH, "process-watch", SCOPE_PROCS, "Enter", "watch",                              \
       "watch what the process puts out")                                                       \
     X(PROC_END, "process-end", SCOPE_PROCS, "t", "end", "end the process (asks)")              \

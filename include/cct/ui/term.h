@@ -24,6 +24,9 @@ void term_resized(void);
  * the terminal said it knows it. False: the tty is gone. */
 bool term_flush(const struct canvas *c);
 void term_redraw(void);  /* the next flush sends everything */
+/* Bytes for the terminal itself, behind what waits: whole sequences that leave cursor and
+ * cells as they are. */
+void term_send(const char *bytes, size_t len);
 /* Frames wait in the kernel because the line is slow (the last frame is not out yet). */
 bool term_backed_up(void);
 

@@ -23,7 +23,16 @@ struct ui_opts {
     const struct key_line *keys;  /* [keys] of the configuration; bad ones are left out */
     size_t n_keys;
     const char *drafts;           /* file of what was typed and not sent, or NULL */
+    const char *state_dir;        /* for a copy that finds no clipboard; or NULL */
+    const char *copy_command, *copy_channel; /* NULL = none, "auto" */
     const char *note;             /* said in the first status line, or NULL */
+};
+/* What is to be done outside of the screen, by whoever runs it (ui/courier.c). */
+enum ui_out_kind { UI_OUT_COPY };
+struct ui_out {
+    enum ui_out_kind kind;
+    char *label;       /* COPY: what it is, "3 lines" */
+    struct buf text;
 };
 struct overlay {
     const struct overlay_ops *ops;
@@ -74,6 +83,9 @@ struct ui {
     bool redraw, suspend; /* asked for by a key; the loop does it */
     uint64_t export_req;  /* whose end is told: a transcript is being written */
     bool said;            /* the status line changed without a key */
+    ARR(struct ui_out) outbox; /* oldest first */
+    uint64_t copy_req;    /* transcript that is being read, to be copied; 0 = none */
+    struct buf copy_text; /* of it, so far */
 };
 
 enum { UI_SAID_MS = 10000 }; /* an info in the status line is shown so long */
@@ -127,6 +139,13 @@ void ui_paste(struct ui *ui, struct inputline *l, const char *paste, size_t len)
 bool ui_changes_things(enum action a);
 void ui_status(struct ui *ui, int level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* Copying (copy.c): cleaned text to a clipboard or a file; `what` as in "3 lines". */
+void ui_copy(struct ui *ui, const char *what, const char *text, size_t len);
+int ui_copy_of(struct ui *ui, enum action a, const struct sandbox *s); /* its id or address */
+void ui_copy_observe(struct ui *ui, const struct ev_done *d);
+/* The oldest of the outbox, false: it is empty. Whoever takes it frees it. */
+bool ui_out_take(struct ui *ui, struct ui_out *out);
+void ui_out_release(struct ui_out *out);
 /* Marks (marks.c). One belongs to a sandbox's id, wherever its row is and whether it is
  * shown; it ends with the row. */
 bool marks_has(const struct ui *ui, uint64_t sandbox);
