@@ -21,7 +21,7 @@ endif
 endif
 endif
 
-LIBS := ncursesw libcjson libsodium sqlite3
+LIBS := ncursesw libcjson libsodium sqlite3 zlib
 LOCAL_LIBS := libcjson libsodium libevent_core libseccomp zlib
 PKG := pkg-config
 OPT_release := -O2 -D_FORTIFY_SOURCE=2
@@ -36,7 +36,7 @@ LDFLAGS_ALL = -pie -Wl,-z,relro,-z,now -pthread $(filter -fsanitize%,$(OPT_$(MOD
 PKG_CFLAGS := $(shell $(PKG) --cflags $(LIBS) $(LOCAL_LIBS) 2>/dev/null)
 # part of a release: at each start the loader spends longer on them than a command works
 LINKED_IN := $(if $(filter release,$(MODE)),$(if $(filter-out /%,$(foreach l,ncursesw tinfo \
-	sodium sqlite3,$(shell $(CC) -print-file-name=lib$l.a))),,ncursesw libsodium sqlite3))
+	sodium sqlite3 z,$(shell $(CC) -print-file-name=lib$l.a))),,ncursesw libsodium sqlite3 zlib))
 LDLIBS = $(if $(LINKED_IN),-Wl$(,)-Bstatic $(shell $(PKG) --libs $(LINKED_IN)) -Wl$(,)-Bdynamic) \
 	$(shell $(PKG) --libs $(filter-out $(LINKED_IN),$(LIBS))) -ldl -lm
 , := ,

@@ -66,16 +66,33 @@ static size_t name_len(const char *s)
                                       "0123456789");
 }
 
-char *tpl_expand(const struct tpl_ctx *c, const char *s)
+/* Quotes of a value that the shell of E2B's builder, which has it between quotes itself,
+ * takes off; one that nothing closes stays. */
+static bool drops_quotes(const char *s)
+{
+    size_t n = 0;
+    for (; *s; s++) {
+        if (*s == '\\' && s[1])
+            s++;
+        else
+            n += *s == '"';
+    }
+    return n % 2 == 0;
+}
+
+/* escapes: characters that a backslash in front makes plain. */
+static char *expand(const struct tpl_ctx *c, const char *s, const char *escapes, bool unquote)
 {
     struct buf b = BUF_INIT_MAX(TPL_ARG_MAX);
     for (size_t n = 1; *s; s += n) {
         bool braced = s[0] == '$' && s[1] == '{';
         const char *name = s + (braced ? 2 : 1);
         size_t len = s[0] == '$' ? name_len(name) : 0;
-        if (s[0] == '\\' && s[1] == '$') {
-            buf_addc(&b, '$');
+        if (s[0] == '\\' && s[1] && strchr(escapes, s[1])) {
+            buf_addc(&b, s[1]);
             n = 2;
+        } else if (*s == '"' && unquote) {
+            n = 1;
         } else if (len > 0 && (!braced || name[len] == '}')) {
             char *copy = xstrndup(name, len);
             buf_adds(&b, variable(c, copy));
@@ -87,6 +104,11 @@ char *tpl_expand(const struct tpl_ctx *c, const char *s)
         }
     }
     return buf_detach(&b, NULL);
+}
+
+char *tpl_expand(const struct tpl_ctx *c, const char *s)
+{
+    return expand(c, s, "$", false);
 }
 
 /* A relative folder counts from the one in effect. New string. */
@@ -186,7 +208,7 @@ static int set_variables(struct tpl_ctx *c, const struct tpl_step *s, struct err
     char **values = xcalloc(n + 1, sizeof(values[0]));
     int rc = 0;
     for (size_t i = 0; i < n; i++)
-        values[i] = tpl_expand(c, s->args[2 * i + 1]);
+        values[i] = expand(c, s->args[2 * i + 1], "$\"\\`", drops_quotes(s->args[2 * i + 1]));
     for (size_t i = 0; i < n && rc == 0; i++)
         rc = set_variable(c, s->args[2 * i], values[i], e);
     for (size_t i = 0; i < n; i++)

@@ -2,7 +2,9 @@
 #include <cct/secrets/digest.h>
 #include <cct/util/err.h>
 #include <cct/util/str.h>
+#include <cct/util/xalloc.h>
 #include <sodium.h>
+#include <stdlib.h>
 #include <string.h>
 
 int digest_init(void)
@@ -13,6 +15,29 @@ int digest_init(void)
 void digest_sha256(unsigned char out[32], const void *data, size_t len)
 {
     crypto_hash_sha256(out, len ? data : (const unsigned char *)"", len);
+}
+
+struct digest_stream {
+    crypto_hash_sha256_state st;
+};
+
+struct digest_stream *digest_stream_new(void)
+{
+    struct digest_stream *d = xcalloc(1, sizeof(*d));
+
+    crypto_hash_sha256_init(&d->st);
+    return d;
+}
+
+void digest_stream_add(struct digest_stream *d, const void *data, size_t len)
+{
+    crypto_hash_sha256_update(&d->st, data, len);
+}
+
+void digest_stream_end(struct digest_stream *d, unsigned char out[32])
+{
+    crypto_hash_sha256_final(&d->st, out);
+    free(d);
 }
 
 bool digest_equal(const char *a, size_t alen, const char *b, size_t blen)
