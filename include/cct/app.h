@@ -12,6 +12,8 @@
 #include <stdint.h>
 
 struct app;
+struct ev_done;
+struct ev_shell;
 struct app_opts {
     bool local;            /* --local: the embedded provider whatever keys exist */
     bool local_unsafe;     /* --local-unsafe */
@@ -208,6 +210,37 @@ struct app_adopt {
 };
 uint64_t app_adopt(struct app *a, uint64_t sandbox, const struct app_adopt *how);
 uint64_t app_unadopt(struct app *a, uint64_t sandbox);
+
+/* --- a terminal or a command in a sandbox ------------------------------------------- */
+
+/* cct/app/passage.h joins it with the terminal that we have. */
+struct app_shell {
+    const char *const *argv; /* ends with NULL; NULL: a login shell */
+    const struct kv *env;    /* ends with k NULL, or NULL */
+    int pid;                 /* not 0: come back to this one */
+    uint64_t ident;          /* of struct proc, 0 = whatever has the pid */
+    bool pty;
+    int cols, rows;          /* of the pty */
+};
+struct app_shell_cb {
+    /* 0 stdout, 1 stderr, 2 terminal, -1 a remark; it counts as shown with app_shell_took(). */
+    void (*on_data)(void *ctx, int stream, const char *data, size_t len);
+    /* What became of it: cct/jobs/shell.h. */
+    void (*on_news)(void *ctx, const struct ev_shell *news);
+    void (*on_end)(void *ctx, const struct ev_done *end);
+    void *ctx;
+};
+/* EV_DONE at its end, exit_code 128 + n for a signal, -1 not known; ERR_CANCELLED: it was left.
+ * Refused for a sandbox that does not run: nothing is ever resumed for it. */
+uint64_t app_shell(struct app *a, uint64_t sandbox, const struct app_shell *what,
+                   const struct app_shell_cb *cb);
+/* No more than SHELL_WINDOW bytes that were not told as taken. Wipe your own copy. */
+void app_shell_input(struct app *a, uint64_t shell, const char *data, size_t len);
+void app_shell_eof(struct app *a, uint64_t shell);
+void app_shell_took(struct app *a, uint64_t shell, size_t n);
+void app_shell_size(struct app *a, uint64_t shell, int cols, int rows);
+/* No callback comes any more. The process goes on, or with `end` gets SIGTERM. */
+void app_shell_leave(struct app *a, uint64_t shell, bool end);
 
 /* --- templates, builds, system logs ------------------------------------------- */
 

@@ -157,6 +157,10 @@ _Static_assert(CLI_FLAG_COUNT <= 64, "a set of flags is one number");
       "list the processes of a sandbox, whoever made it")                                      \
     X(WATCH, cli_watch, "watch", "", "SANDBOX PID", 2, 2, CLI_BIT(RAW),                        \
       "print what a process puts out from now on; exit with its status, ^C leaves it")         \
+    X(SHELL, cli_shell, "shell", "sh", "SANDBOX [-- COMMAND...]", 1, -1,                       \
+      CLI_BIT(ENV) | CLI_BIT(PROCESS),                                                         \
+      "a shell or a command in a sandbox, on this terminal or by pipes; exit with its status. " \
+      "With --process back to one that was left")                                              \
     X(ADOPT, cli_adopt, "adopt", "", "SANDBOX", 1, 1,                                          \
       CLI_BIT(NAME) | CLI_BIT(PROCESS) | CLI_BIT(UNDO) | CLI_BIT(DRY_RUN),                     \
       "count a sandbox that cc-tui did not make as ours, in the project")                      \
@@ -265,7 +269,7 @@ struct cli {
     const char **sets, **envs, **skills; /* --set, --env and --skill, in order; the last ends
                                             with NULL */
     size_t n_sets, n_envs, n_skills;
-    const char **args;
+    const char **args; /* ends with NULL */
     int n_args;
     int n_plain;                        /* of them in front of `--` */
     const char *group;                  /* "local" when only that was given, with --help */

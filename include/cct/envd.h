@@ -28,6 +28,7 @@ struct envd_result {
     const char *body; /* read: the bytes; others: JSON text */
     size_t len;
     uint64_t total;   /* read: whole size of the file when the answer told it */
+    bool sent;        /* the request may have arrived, whatever became of its answer */
 };
 typedef void (*envd_fn)(void *ctx, const struct envd_result *r);
 
@@ -63,12 +64,17 @@ struct envd_proc_cb {
 uint64_t envd_start(struct envd *c, const struct envd_proc_spec *s, const struct envd_proc_cb *cb);
 uint64_t envd_connect(struct envd *c, int pid, int keepalive_s, const struct envd_proc_cb *cb);
 void envd_close(struct envd *c, uint64_t stream); /* the process lives on; no callback */
+/* Stop reading a stream, and go on: what the process puts out waits there, then the process. */
+void envd_pause(struct envd *c, uint64_t stream, bool pause);
 
 uint64_t envd_send_input(struct envd *c, int pid, const char *data, size_t len, envd_fn fn,
                          void *ctx);
 /* The same for a process on a pty. */
 uint64_t envd_send_pty(struct envd *c, int pid, const char *data, size_t len, envd_fn fn,
                        void *ctx);
+/* No more input: a process on a pty wants the byte 4 instead. */
+uint64_t envd_close_stdin(struct envd *c, int pid, envd_fn fn, void *ctx);
+uint64_t envd_resize(struct envd *c, int pid, int cols, int rows, envd_fn fn, void *ctx);
 uint64_t envd_signal(struct envd *c, int pid, bool kill, envd_fn fn, void *ctx);
 uint64_t envd_list(struct envd *c, envd_fn fn, void *ctx); /* body: the JSON */
 uint64_t envd_health(struct envd *c, envd_fn fn, void *ctx);

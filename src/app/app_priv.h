@@ -7,7 +7,8 @@
  *   app_projects.c projects
  *   app_actions.c  commands
  *   app_stream.c   bytes for `logs` and `watch`
- *   app_procs.c    processes, adoption */
+ *   app_procs.c    processes, adoption
+ *   app_shell.c    a terminal in a sandbox; passage.c joins it with ours */
 #ifndef CCT_APP_PRIV_H
 #define CCT_APP_PRIV_H
 
@@ -76,10 +77,13 @@ struct sink {
     uint64_t req_id;
     void (*fn)(void *ctx, const char *data, size_t len);
     void (*stream_fn)(void *ctx, int stream, const char *data, size_t len); /* or this one */
+    void (*news_fn)(void *ctx, const struct ev_shell *news); /* or NULL */
+    void (*end_fn)(void *ctx, const struct ev_done *end);    /* or NULL; the last one */
     void *ctx;
 };
 /* True when the message was bytes for a sink. */
 bool app_sink_take(struct app *a, const struct msg *m);
+void app_sink_drop(struct app *a, uint64_t req_id); /* nothing is handed to it any more */
 uint64_t app_sink_post(struct app *a, struct cmd *take, const struct sink *s);
 
 /* app_keys.c */

@@ -2,6 +2,7 @@
 #include "app_priv.h"
 
 #include <cct/jobs/session.h>
+#include <cct/jobs/shell.h>
 #include <cct/util/xalloc.h>
 
 static struct sink *find(struct app *a, uint64_t req_id)
@@ -10,6 +11,14 @@ static struct sink *find(struct app *a, uint64_t req_id)
         if (a->sinks.v[i].req_id == req_id)
             return &a->sinks.v[i];
     return NULL;
+}
+
+void app_sink_drop(struct app *a, uint64_t req_id)
+{
+    struct sink *s = find(a, req_id);
+
+    if (s)
+        ARR_REMOVE(&a->sinks, s - a->sinks.v);
 }
 
 bool app_sink_take(struct app *a, const struct msg *m)
@@ -24,8 +33,18 @@ bool app_sink_take(struct app *a, const struct msg *m)
             s->stream_fn(s->ctx, c->stream, c->data, c->len);
         return true;
     }
-    if (s && m->type == EV_DONE)
+    if (m->type == EV_SHELL) {
+        if (s && s->news_fn)
+            s->news_fn(s->ctx, (const struct ev_shell *)m);
+        return true;
+    }
+    if (s && m->type == EV_DONE) {
+        struct sink last = *s;
+
         ARR_REMOVE(&a->sinks, s - a->sinks.v);
+        if (last.end_fn)
+            last.end_fn(last.ctx, (const struct ev_done *)m);
+    }
     return false;
 }
 

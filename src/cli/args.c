@@ -146,6 +146,7 @@ static void drop_args(struct cli *c, int n)
     memmove(c->args, c->args + n, (size_t)(c->n_args - n) * sizeof(*c->args));
     c->n_args -= n;
     c->n_plain -= n;
+    c->args[c->n_args] = NULL;
 }
 
 /* The first words name the command. `help X` and `X --help` are the same. */

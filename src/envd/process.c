@@ -299,6 +299,25 @@ uint64_t envd_send_pty(struct envd *c, int pid, const char *data, size_t len, en
     return send_bytes(c, pid, "pty", data, len, fn, ctx);
 }
 
+uint64_t envd_close_stdin(struct envd *c, int pid, envd_fn fn, void *ctx)
+{
+    struct buf b = BUF_INIT;
+
+    put_pid(&b, pid, "}");
+    return envd_unary(c, "/process.Process/CloseStdin", &b, true, "end the input of the process",
+                      fn, ctx);
+}
+
+uint64_t envd_resize(struct envd *c, int pid, int cols, int rows, envd_fn fn, void *ctx)
+{
+    struct buf b = BUF_INIT;
+
+    put_pid(&b, pid, "");
+    buf_addf(&b, ",\"pty\":{\"size\":{\"cols\":%d,\"rows\":%d}}}", cols, rows);
+    return envd_unary(c, "/process.Process/Update", &b, true, "tell the size of the terminal", fn,
+                      ctx);
+}
+
 uint64_t envd_signal(struct envd *c, int pid, bool kill, envd_fn fn, void *ctx)
 {
     struct buf b = BUF_INIT;

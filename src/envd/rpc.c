@@ -78,6 +78,14 @@ void envd_close(struct envd *c, uint64_t stream)
     envd_cancel(c, stream);
 }
 
+void envd_pause(struct envd *c, uint64_t stream, bool pause)
+{
+    struct op *op = map_get_id(c->ops, stream);
+
+    if (op)
+        net_pause(c->net, op->request, pause);
+}
+
 void op_start(struct envd *c, struct op *op, void (*free_fn)(struct op *))
 {
     op->envd = c;
@@ -216,7 +224,8 @@ static void unary_free(struct op *op)
 static void unary_done(void *ctx, const struct net_result *n)
 {
     struct unary *u = ctx;
-    struct envd_result r = {.err = n->err, .status = n->status, .body = n->body, .len = n->len};
+    struct envd_result r = {.err = n->err, .status = n->status, .body = n->body, .len = n->len,
+                            .sent = n->sent};
 
     op_leave(&u->op);
     if (n->err.code)

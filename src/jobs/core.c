@@ -148,6 +148,7 @@ static void free_cmd(struct msg *m)
     struct cmd *c = (struct cmd *)m;
 
     cmd_create_free(c->create);
+    cmd_shell_free(c->shell);
     secret_free(c->key);
     if (c->project)
         project_release(c->project);
@@ -244,6 +245,7 @@ static void hold(struct jobs *j, struct cmd *c)
     kept->text2 = c->text2;
     kept->key = c->key;
     kept->create = c->create;
+    kept->shell = c->shell;
     kept->ids = c->ids;
     kept->n_ids = c->n_ids;
     c->ids = NULL;
@@ -251,6 +253,7 @@ static void hold(struct jobs *j, struct cmd *c)
     c->text = c->text2 = NULL;
     c->key = NULL;
     c->create = NULL;
+    c->shell = NULL;
     c->project = NULL;
     *ARR_PUSH(&j->priv->held) = kept;
 }
@@ -354,6 +357,7 @@ static void on_stop(void *ctx)
     struct jobs_priv *p = j->priv;
 
     p->stopping = true;
+    core_shell_release(j);
     core_foreign_stop(j);
     free_session(j);
     core_killall_release(j);

@@ -603,6 +603,14 @@ void core_action(struct jobs *j, struct cmd *c)
     case CMD_SEARCH:
         core_search(j, c);
         break;
+    case CMD_SHELL:
+    case CMD_SHELL_INPUT:
+    case CMD_SHELL_EOF:
+    case CMD_SHELL_TOOK:
+    case CMD_SHELL_SIZE:
+    case CMD_SHELL_LEAVE:
+        core_shell(j, c);
+        break;
     case CMD_SAY:
         jobs_say(j, (int)c->n, c->sandbox, "%s", c->text);
         break;

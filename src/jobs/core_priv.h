@@ -24,6 +24,7 @@
  *   core_times.c     time asked for against time given
  *   core_looks.c     templates, builds and system logs, as lines of JSON
  *   core_export.c    transcripts as files; search
+ *   shell.c          a terminal or a command in a sandbox, started by the user
  *   foreign*.c       processes that cc-tui did not start (foreign_priv.h) */
 #ifndef CCT_JOBS_CORE_PRIV_H
 #define CCT_JOBS_CORE_PRIV_H
@@ -50,6 +51,7 @@ struct metrics;
 struct local;
 struct prockill;
 struct procwatch;
+struct shell;
 struct tool;
 
 struct budget;
@@ -143,6 +145,7 @@ struct jobs_priv {
     ARR(struct procwatch *) watches;
     ARR(struct prockill *) prockills;
     ARR(struct adoption *) adoptions;
+    ARR(struct shell *) shells;
 };
 
 /* --- core.c --------------------------------------------------------------------- */
@@ -496,6 +499,10 @@ const char *core_pair_template(struct jobs *j, const struct pair *p); /* both ar
 /* Store a new pair with its first message. */
 void core_pair_begin(struct jobs *j, struct pair *p, uint64_t sandbox, struct st_to to);
 void core_pair_action(struct jobs *j, struct cmd *c, struct sandbox *row);
+
+/* --- shell.c --------------------------------------------------------------------- */
+void core_shell(struct jobs *j, struct cmd *c); /* CMD_SHELL .. CMD_SHELL_LEAVE */
+void core_shell_release(struct jobs *j);
 
 /* --- foreign.c ------------------------------------------------------------------- */
 void core_foreign_init(struct jobs *j);

@@ -94,6 +94,8 @@ struct proc_end {
     const char *status;
 };
 struct procwatch_cb {
+    /* Started by us (procwatch_start); ident comes a little later. */
+    void (*on_started)(void *ctx, int pid);
     /* Connected. lost_at: wall ms until which all was seen, 0 = the first time. */
     void (*on_live)(void *ctx, const struct proc *p, int64_t lost_at);
     void (*on_data)(void *ctx, enum envd_stream s, const char *data, size_t len);
@@ -106,6 +108,16 @@ struct procwatch;
 /* ident 0: whatever process has the pid now. No callback comes before this returns. */
 struct procwatch *procwatch_new(struct jobs *j, uint64_t row, int pid, uint64_t ident,
                                 const struct procwatch_cb *cb);
+/* Starts it first, once: when that fails, or what became of it is not known, on_end comes.
+ * The spec is borrowed until on_started or on_end. */
+struct procwatch *procwatch_start(struct jobs *j, uint64_t row, const struct envd_proc_spec *spec,
+                                  const struct procwatch_cb *cb);
+/* For calls about the process while it is connected, else NULL; they end without an answer
+ * when it is lost. */
+struct envd *procwatch_envd(const struct procwatch *w);
+uint64_t procwatch_ident(const struct procwatch *w); /* 0: not known yet */
+/* Stop reading, and go on; over losses, too. */
+void procwatch_pause(struct procwatch *w, bool pause);
 void procwatch_free(struct procwatch *w); /* the process lives on; no callback */
 void procwatch_row_state(struct jobs *j, const struct sandbox *row);
 void procwatch_relocate(struct jobs *j);

@@ -22,12 +22,14 @@ struct procwatch {
     int pid;
     uint64_t ident;
     struct procwatch_cb cb;
+    const struct envd_proc_spec *launch; /* to be started, or being started */
     struct reach reach;
     struct envd *envd;
     struct proc_list list;  /* the entry that is connected to is in it */
     uint64_t call, stream, timer;
     int attempt;
     bool listed, live, seen; /* seen: it was live once */
+    bool held;               /* not read at the moment */
     bool told_lost, paused;
     int64_t byte_at, lost_at; /* wall ms */
 };
@@ -79,6 +81,10 @@ static void lost(struct procwatch *w, const struct err *e)
 {
     struct err copy = *e;
 
+    if (w->launch) { /* it may run or not: nothing is started twice */
+        over_err(w, copy.code, copy.text);
+        return;
+    }
     unconnected(w);
     if (e->code == ERR_NETWORK || e->code == ERR_NOTFOUND)
         core_poll_soon(w->j, 0);
@@ -93,6 +99,10 @@ static void pause_it(struct procwatch *w)
 {
     struct err e = {0};
 
+    if (w->launch) {
+        over_err(w, ERR_CONFLICT, "the sandbox is paused: resume it first");
+        return;
+    }
     unconnected(w);
     wait(w, PAUSED_MS); /* asks the control plane alone */
     if (w->paused)
@@ -104,13 +114,42 @@ static void pause_it(struct procwatch *w)
 
 /* --- the stream ------------------------------------------------------------------ */
 
+/* Its command line as the sandbox tells it: by that it is known again after a loss. */
+static void on_ident(void *ctx, const struct envd_result *r)
+{
+    struct procwatch *w = ctx;
+    struct proc_list l = {0};
+    const struct proc *p;
+    struct err e = {0};
+
+    w->call = 0;
+    if (r->err.code || proc_list_parse(&l, r->body, r->len, w->pid, &e) != 0)
+        return;
+    p = proc_list_find(&l, w->pid);
+    if (p)
+        w->ident = p->ident;
+    proc_list_release(&l);
+}
+
+static void launched(struct procwatch *w, int pid)
+{
+    w->launch = NULL;
+    w->pid = pid;
+    w->live = w->seen = w->listed = true;
+    w->call = envd_list(w->envd, on_ident, w);
+    w->cb.on_started(w->cb.ctx, pid);
+}
+
 static void on_start(void *ctx, int pid)
 {
     struct procwatch *w = ctx;
     int64_t lost_at = w->lost_at;
 
-    (void)pid;
     w->byte_at = clock_wall_ms();
+    if (w->launch) {
+        launched(w, pid);
+        return;
+    }
     if (!w->listed)
         return; /* its end comes next */
     w->live = w->seen = true;
@@ -140,7 +179,7 @@ static void on_end(void *ctx, const struct envd_end *end)
         out.sig = end->exited ? 0 : proc_end_signal(end->status);
         out.exit_code = end->exited ? end->exit_code : -1;
         over(w, &out);
-    } else if (end->err.code == ERR_NOTFOUND) {
+    } else if (end->err.code == ERR_NOTFOUND && !w->launch) {
         over_err(w, 0, "");
     } else {
         lost(w, &end->err);
@@ -153,6 +192,14 @@ static void connect_it(struct procwatch *w)
     struct envd_proc_cb cb = {on_start, on_data, on_end, w};
 
     w->stream = envd_connect(w->envd, w->pid, KEEPALIVE_S, &cb);
+    envd_pause(w->envd, w->stream, w->held);
+}
+
+static void start_it(struct procwatch *w)
+{
+    struct envd_proc_cb cb = {on_start, on_data, on_end, w};
+
+    w->stream = envd_start(w->envd, w->launch, &cb);
 }
 
 /* --- is it there? ---------------------------------------------------------------- */
@@ -195,6 +242,9 @@ static void on_reached(void *ctx, struct envd *take, const struct err *e)
         pause_it(w);
     } else if (!take) {
         lost(w, e);
+    } else if (w->launch) {
+        w->envd = take;
+        start_it(w);
     } else {
         w->envd = take;
         w->call = envd_list(take, on_list, w);
@@ -212,12 +262,18 @@ static void go(void *ctx)
     close_calls(w);
     if (w->j->leaving)
         return;
-    if (rc == ERR_NOTFOUND)
+    if (rc && w->launch)
+        over_err(w, rc, e.text);
+    else if (rc == ERR_NOTFOUND)
         over_err(w, ERR_CONFLICT, e.text);
     else if (rc && row->state == SB_PAUSED && !w->paused)
         pause_it(w);
-    else if (rc || reach_ask(&w->reach, w->j, w->row, GIVE_UP_MS, on_reached, w, &e))
-        wait(w, PAUSED_MS);
+    else if (rc || reach_ask(&w->reach, w->j, w->row, GIVE_UP_MS, on_reached, w, &e)) {
+        if (w->launch)
+            over_err(w, e.code, e.text);
+        else
+            wait(w, PAUSED_MS);
+    }
 }
 
 /* --- from outside ---------------------------------------------------------------- */
@@ -235,6 +291,32 @@ struct procwatch *procwatch_new(struct jobs *j, uint64_t row, int pid, uint64_t 
     *ARR_PUSH(&j->priv->watches) = w;
     wait(w, 0);
     return w;
+}
+
+struct procwatch *procwatch_start(struct jobs *j, uint64_t row, const struct envd_proc_spec *spec,
+                                  const struct procwatch_cb *cb)
+{
+    struct procwatch *w = procwatch_new(j, row, 0, 0, cb);
+
+    w->launch = spec;
+    return w;
+}
+
+struct envd *procwatch_envd(const struct procwatch *w)
+{
+    return w->live ? w->envd : NULL;
+}
+
+uint64_t procwatch_ident(const struct procwatch *w)
+{
+    return w->ident;
+}
+
+void procwatch_pause(struct procwatch *w, bool pause)
+{
+    w->held = pause;
+    if (w->stream)
+        envd_pause(w->envd, w->stream, pause);
 }
 
 void procwatch_free(struct procwatch *w)
@@ -269,9 +351,14 @@ void procwatch_row_state(struct jobs *j, const struct sandbox *row)
 
 void procwatch_relocate(struct jobs *j)
 {
-    for (size_t i = 0; i < j->priv->watches.n; i++) {
-        unconnected(j->priv->watches.v[i]);
-        wait(j->priv->watches.v[i], BACKOFF_MS);
+    for (size_t i = j->priv->watches.n; i-- > 0;) {
+        struct procwatch *w = j->priv->watches.v[i];
+
+        unconnected(w);
+        if (w->launch)
+            over_err(w, ERR_CONFLICT, "the account changed while the process was being started");
+        else
+            wait(w, BACKOFF_MS);
     }
 }
 

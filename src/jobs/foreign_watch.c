@@ -303,7 +303,8 @@ static void reset_items(struct livewatch *w)
 
 void livewatch_start(struct foreign *f, uint64_t req_id, int pid, uint64_t ident, bool chunks)
 {
-    struct procwatch_cb cb = {on_live, on_data, on_lost, on_end, NULL};
+    struct procwatch_cb cb = {.on_live = on_live, .on_data = on_data, .on_lost = on_lost,
+                              .on_end = on_end};
     struct livewatch *w = xcalloc(1, sizeof(*w));
 
     livewatch_free(f->watch);

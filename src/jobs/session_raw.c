@@ -221,7 +221,8 @@ static void on_end(void *ctx, const struct proc_end *end)
 
 static void on_opened(struct session *s)
 {
-    struct procwatch_cb cb = {on_live, on_data, on_lost, on_end, s};
+    struct procwatch_cb cb = {.on_live = on_live, .on_data = on_data, .on_lost = on_lost,
+                              .on_end = on_end, .ctx = s};
 
     const struct sandbox *row = session_row(s);
 

@@ -21,6 +21,8 @@
     X(fps, "screen", "max_fps", INT, "0", "0", "60", "frames per second; 0 = 30, 10 over SSH") \
     X(ambiguous_wide, "screen", "ambiguous_wide", BOOL, "off", "", "",                         \
       "characters of ambiguous width take two cells")                                          \
+    X(shell_leave, "screen", "shell_detach_key", STR, "^]", "", "",                            \
+      "key that leaves a shell in a sandbox and lets it run: ^ and a letter, or none")          \
     X(warn_left, "screen", "warn_left", SPAN, "5m", "0", "86400",                             \
       "time left that is marked in the list")                                                  \
     X(copy_command, "copy", "command", STR, "", "", "",                                        \

@@ -69,7 +69,23 @@ enum cmd_type {
     CMD_PROJECT_VAR,    /* text: name, text2: value, or NULL: away */
     CMD_PROJECT_SECRET, /* text2: name, key: its value */
     CMD_PRESET,         /* text: name, on: the user's, project: its defaults; NULL: away */
-    CMD_KEY_LOOK        /* n: providers as bits of tool.needs: can the key in force be used? */
+    CMD_KEY_LOOK,       /* n: providers as bits of tool.needs: can the key in force be used? */
+    /* a terminal or a command in a sandbox; CMD_SHELL's req_id names it to the others, in id */
+    CMD_SHELL,          /* sandbox, shell */
+    CMD_SHELL_INPUT,    /* id, text of n bytes */
+    CMD_SHELL_EOF,      /* id: no more input */
+    CMD_SHELL_TOOK,     /* id, n: bytes of output that are out of the way */
+    CMD_SHELL_SIZE,     /* id, n: columns << 16 | rows */
+    CMD_SHELL_LEAVE     /* id: not looked at any more; on: the process gets SIGTERM */
+};
+/* A new process, or with a pid one that runs. */
+struct cmd_shell {
+    char **argv;     /* ends with NULL; NULL: a login shell */
+    struct kv *env;  /* ends with k NULL; wiped when freed; may be NULL */
+    int pid;
+    uint64_t ident;  /* of struct proc, 0 = whatever has the pid */
+    bool pty;
+    int cols, rows;
 };
 struct project;
 struct pair; /* cct/model/pair.h */
@@ -101,9 +117,11 @@ struct cmd {
     uint64_t *ids;
     size_t n_ids;
     struct project *project;
+    struct cmd_shell *shell;
 };
 /* Zeroed, with its free function set. */
 struct cmd *cmd_new(enum cmd_type t, uint64_t req_id);
 void cmd_create_free(struct cmd_create *c);
+void cmd_shell_free(struct cmd_shell *s);
 
 #endif
