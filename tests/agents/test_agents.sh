@@ -21,8 +21,11 @@ install_agents() {
     echo "# fetching the agents" >&2
     # their own scripts put the programs for this machine into place: by our node, which they
     # ask for, and not by an older one of the machine
+    # npm ci wants all platforms' builds of an agent to be in the lock file, also those that a
+    # registry does not hold; npm install takes the same pinned versions without them
     npm ci --ignore-scripts --no-audit --no-fund >npm.log 2>&1 ||
-        stop "npm ci failed: $(grep -m1 -E 'ERR|error' npm.log)"
+        npm install --no-save --ignore-scripts --no-audit --no-fund >>npm.log 2>&1 ||
+        stop "fetching by npm failed: $(grep -m1 -E 'ERR|error' npm.log)"
     PATH=${node%/node}:$PATH
     (cd node_modules/@anthropic-ai/claude-code && node install.cjs) >>npm.log 2>&1 &&
         (cd node_modules/opencode-ai && node postinstall.mjs) >>npm.log 2>&1 ||
