@@ -43,6 +43,10 @@ static void json_row(struct jw *w, const struct sandbox *s)
         cli_pair_json(w, s->pair);
     if (s->reason && *s->reason)
         jw_str(w, "reason", s->reason);
+    if (s->state == SB_ERROR)
+        jw_bool(w, "vmUp", s->vm_up);
+    if (s->state == SB_KILLED)
+        jw_str(w, "gone", sb_gone_text(s->gone));
     if (s->foreign)
         jw_bool(w, "foreign", true);
     if (s->adopted)
@@ -74,10 +78,14 @@ enum { COLUMNS = 7, MAX_CELLS = 32 };
 
 static void fill_row(const struct sandbox *s, int64_t now, char *cell[COLUMNS])
 {
-    char left[16] = "-";
+    char left[24] = "-";
     char pair[32];
     if (s->state == SB_RUNNING && s->end_at > now)
         clock_format_span(left, sizeof(left), s->end_at - now);
+    else if (s->state == SB_ERROR && s->vm_up)
+        str_copy(left, sizeof(left), "VM bills");
+    else if (s->state == SB_KILLED)
+        str_copy(left, sizeof(left), sb_gone_text(s->gone));
     if (s->pair)
         pair_doing(s->pair, pair, sizeof(pair));
     const char *texts[COLUMNS] = {

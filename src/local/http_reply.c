@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 static const char *reason_of(int status)
@@ -52,12 +53,22 @@ static const char *reason_of(int status)
     return status < 400 ? "Done" : "Refused";
 }
 
+/* By this clock a client tells a time that was up from one that was not. */
+static void add_status(struct buf *b, int status)
+{
+    char date[40];
+    time_t now = time(NULL);
+    struct tm tm;
+    gmtime_r(&now, &tm);
+    strftime(date, sizeof(date), "%a, %d %b %Y %H:%M:%S GMT", &tm);
+    buf_addf(b, "HTTP/1.1 %d %s\r\nDate: %s\r\n", status, reason_of(status), date);
+}
+
 void http_error_text(struct buf *b, int status, const char *json, size_t len)
 {
-    buf_addf(b,
-             "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
-             "Connection: close\r\n\r\n",
-             status, reason_of(status), len);
+    add_status(b, status);
+    buf_addf(b, "Content-Type: application/json\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n",
+             len);
     buf_add(b, json, len);
 }
 
@@ -103,7 +114,7 @@ static void write_head(struct http_req *r, int status, const char *type)
 {
     struct http_conn *c = r->conn;
     struct buf b = BUF_INIT;
-    buf_addf(&b, "HTTP/1.1 %d %s\r\n", status, reason_of(status));
+    add_status(&b, status);
     if (type)
         buf_addf(&b, "Content-Type: %s\r\n", type);
     buf_adds(&b, buf_str(&r->headers));

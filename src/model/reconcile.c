@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A sandbox that ended this close to its planned end timed out. */
+/* A sandbox that ended this close to its planned end timed out: what is believed to be the
+ * service's time may lag by a second and a half, and the Date that it is held against has
+ * whole seconds. */
 enum { END_SLACK_MS = 2000, VOUCH_MS = 60000 };
 
 static bool set_str(char **field, const char *value)
@@ -153,11 +155,15 @@ void reconcile_vouch(struct sandbox *s, const struct listed *l, int64_t now)
     s->vouched_at = now;
 }
 
+static bool is_past(const struct sandbox *s, const struct reconcile_opts *o)
+{
+    return s->state != SB_PAUSED && s->end_at && o->now >= s->end_at - END_SLACK_MS;
+}
+
 /* Nobody's clock but the service's says that a time is up. */
 static bool is_over(const struct sandbox *s, const struct reconcile_opts *o)
 {
-    return s->state != SB_PAUSED && s->end_at && !o->time_unknown &&
-           o->now >= s->end_at - END_SLACK_MS;
+    return !o->time_unknown && is_past(s, o);
 }
 
 enum sb_gone reconcile_why(const struct sandbox *s, const struct reconcile_opts *o)
@@ -166,7 +172,9 @@ enum sb_gone reconcile_why(const struct sandbox *s, const struct reconcile_opts 
         return GONE_HERE;
     if (is_over(s, o))
         return GONE_TIMEOUT;
-    return s->state != SB_PAUSED && !s->foreign && s->end_at ? GONE_EARLY : GONE_ELSEWHERE;
+    if (s->state == SB_PAUSED || s->foreign || !s->end_at || is_past(s, o))
+        return GONE_ELSEWHERE;
+    return GONE_EARLY;
 }
 
 /* What is absent from a complete list; one absence may be a slip of the service. */

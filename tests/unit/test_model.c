@@ -241,9 +241,30 @@ static void test_clock_unknown(void **state)
     reconcile(&rows, NULL, 0, &o, told, NULL);
     assert_true(rows.v[0].state == SB_RUNNING && rows.v[0].unlisted);
     reconcile(&rows, NULL, 0, &o, told, NULL);
-    assert_int_equal(rows.v[0].gone, GONE_EARLY);
+    assert_int_equal(rows.v[0].gone, GONE_ELSEWHERE); /* nor does it say that it was early */
+    o.now = 600000;
+    assert_int_equal(reconcile_why(&rows.v[0], &o), GONE_EARLY);
+    o.now = 900000;
     o.time_unknown = false;
     assert_int_equal(reconcile_why(&rows.v[0], &o), GONE_TIMEOUT);
+}
+
+/* Two seconds are as near as the service's time is known: on this side of them it was early,
+ * on that side its time was up, whether the list came before or after the very end. */
+static void test_end_is_near(void **state)
+{
+    static const struct {
+        int64_t left;
+        enum sb_gone gone;
+    } at[] = {{-600000, GONE_TIMEOUT}, {-6, GONE_TIMEOUT}, {0, GONE_TIMEOUT},
+              {1999, GONE_TIMEOUT},    {2000, GONE_TIMEOUT}, {2001, GONE_EARLY},
+              {60000, GONE_EARLY}};
+    (void)state;
+    add_row("a", SB_RUNNING);
+    for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+        struct reconcile_opts o = {.now = rows.v[0].end_at - at[i].left};
+        assert_int_equal(reconcile_why(&rows.v[0], &o), at[i].gone);
+    }
 }
 
 /* Its time was being set when it vanished: that is no kill of ours. */
@@ -777,7 +798,7 @@ int main(void)
         R(test_suspicious_list),
         R(test_lost_create),
         R(test_odd_states),      R(test_gone_early),
-        R(test_clock_unknown),   R(test_gone_while_changed),
+        R(test_clock_unknown),   R(test_end_is_near),      R(test_gone_while_changed),
         R(test_vouched),         cmocka_unit_test(test_service_clock),
         M(test_turn),
         M(test_raw_lines),

@@ -40,8 +40,8 @@ void reconcile(struct sandbox_table *t, const struct listed *l, size_t n,
                const struct reconcile_opts *o, reconcile_fn fn, void *ctx);
 /* Why a record that is gone is gone: GONE_HERE while a kill of ours runs (who kills has a
  * proof of his own), GONE_TIMEOUT only when the service's clock had passed end_at - 2 s,
- * GONE_EARLY when end_at is ahead and nobody is known to have killed it, else
- * GONE_ELSEWHERE. */
+ * GONE_EARLY when end_at is ahead (by the clock of this machine, when that is all there is)
+ * and nobody is known to have killed it, else GONE_ELSEWHERE. */
 enum sb_gone reconcile_why(const struct sandbox *s, const struct reconcile_opts *o);
 /* Looked up by its id while lists lack it, and it is there: stays, still unlisted. */
 void reconcile_vouch(struct sandbox *s, const struct listed *l, int64_t now);
