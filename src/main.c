@@ -219,7 +219,17 @@ static void check_keys(struct config *cfg)
     keymap_free(k);
 }
 
-static const struct cli_host host = {keys_table, check_keys, term_probe_colors};
+static void check_screen(struct config *cfg, const char *config_dir)
+{
+    struct theme theme;
+    struct err e = {0};
+
+    if (theme_load(&theme, cfg->o.theme, config_dir, &e) != 0)
+        config_note(cfg, "%s", e.text);
+    check_keys(cfg);
+}
+
+static const struct cli_host host = {keys_table, check_screen, term_probe_colors};
 
 static int run_screen(const struct cli *c, const char *config_dir)
 {

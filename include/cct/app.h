@@ -95,11 +95,16 @@ struct project_choice;
 void app_choice_fill(struct app_create *n, const struct project_choice *c);
 /* What is wrong with it, before anything is spent: 0, or ERR_INVALID / ERR_AUTH ... with the
  * field's name in *field: "name", "tool", "key", "model", "template", "timeout", "env",
- * "env_file", "repo", "branch", "prompt", "system_prompt", "skills", "copies", "ask". Reads the
- * files it names. */
+ * "env_file", "repo", "branch", "prompt", "system_prompt", "skills", "copies", "ask". Reads no
+ * file: see app_look_at_files(). */
 int app_check_create(struct app *a, const struct app_create *c, const char **field,
                      struct err *e);
-/* done_when_ready: EV_DONE comes when the agent was started, else with the id. */
+/* Have the files that it names looked at, `anew` even when they were before: true when it is
+ * known how they are, or it names none; else the answer comes with app_drain(). What is wrong
+ * with them app_check_create() tells then. */
+bool app_look_at_files(struct app *a, const struct app_create *c, bool anew);
+/* The files it names are read now. done_when_ready: EV_DONE comes when the agent was started,
+ * else with the id. */
 uint64_t app_create(struct app *a, const struct app_create *c, bool done_when_ready);
 /* As many as `copies` says, called NAME-1 to NAME-n; one is called NAME. Each is a create of
  * its own that ends in its own EV_DONE: when one fails the others go on. Their number. */
@@ -351,13 +356,17 @@ struct app_key_look {
 /* For that tool and model (NULL: its own); env: what is given with the sandbox. */
 void app_key_look(struct app *a, const char *tool, const char *model, const struct kv *env,
                   struct app_key_look *out);
+/* Both keys of what is to be made, with what its file of variables gives as far as that was
+ * looked at. */
+void app_create_keys(struct app *a, const struct app_create *c, struct app_key_look *agent,
+                     struct app_key_look *repo);
 /* GitHub's, for a repository: APP_KEY_NONE at other places; without one APP_KEY_GOOD says
  * that only public ones can be had. */
 void app_repo_key_look(struct app *a, const char *repo, const struct kv *env,
                        struct app_key_look *out);
 
 /* Models that the tool takes, with their list prices (NaN: unpriced); word NULL ends. The
- * first is the tool's own choice. Borrowed until the next call. */
+ * first is the tool's own choice where it has one. Borrowed until the next call. */
 struct app_model {
     char *word;
     const char *label, *date; /* or NULL */
@@ -368,15 +377,15 @@ const struct app_model *app_models(struct app *a, const char *tool);
 /* Tools that may be chosen, for forms and completion: name NULL ends. */
 struct app_tool {
     const char *name, *label, *template_id;
+    const char *model;     /* its own choice; NULL: it chooses for itself */
     bool local_only;
     bool takes_model, takes_prompt, takes_skills;
     bool can_ask, asks;    /* permission questions: at all, when nothing else is said */
-    char *missing_key; /* provider whose key is missing, or NULL */
+    char *missing_key; /* provider whose key is missing, or a variable; or NULL */
 };
 /* Which key an agent of that tool and model (NULL: the tool's) would get, with the variables
  * that are given; for the form and for `new`. For key_check_release(). */
 struct key_check;
-struct kv;
 void app_key_check(struct app *a, const char *tool, const char *model, const struct kv *env,
                    struct key_check *out);
 const struct app_tool *app_tools(struct app *a);

@@ -255,8 +255,8 @@ struct cli_host {
     /* The keys as a Markdown table, with the changes of the configuration (NULL: the
      * defaults). New string. */
     char *(*keys_table)(const struct config *c);
-    /* Try the [keys] lines; what is wrong becomes notes. */
-    void (*check_keys)(struct config *c);
+    /* Try the [keys] lines and the theme; what is wrong becomes notes. */
+    void (*check_screen)(struct config *c, const char *config_dir);
     /* Colours of this TERM by its description, or negative with a sentence. */
     int (*term_colors)(struct err *e);
 };

@@ -17,6 +17,9 @@ const char *key_source_name(enum key_source s); /* "environment", "E2B CLI confi
  * no later code and no /proc/PID/environ has them; what was taken before is forgotten.
  * Main, before any thread. The functions below know what was taken and nothing else. */
 void keys_take_env(void);
+/* The same for one more variable, of a tool whose key is of none of our providers; a second
+ * time changes nothing. Main, before any thread. */
+void keys_take_variable(const char *name);
 /* E2B's: the variable, and the E2B CLI's file (~/.e2b/config.json v1 and v2, a regular
  * file of ours). A set but unusable variable has env_err; it is still the user's word. */
 struct keys_outside {
@@ -79,19 +82,29 @@ extern const char *const key_providers[]; /* "e2b" first; ends with NULL */
 bool key_provider_ok(const char *provider);
 /* Provider whose key a variable of that name holds ("GH_TOKEN": "github"), or NULL. */
 const char *keys_variable_of(const char *name);
+/* The variable holds a key: of a provider, or one that a tool needs. */
+bool keys_in_variable(const char *name);
+/* What was taken out of the environment under that name, or NULL. */
+const struct secret *keys_taken(const char *name);
 /* First level at which one of `needs` (ends with NULL) has a key: where an agent's key
  * comes from. KEY_NONE with *missing "a or b" (new string; may be NULL). */
 enum key_source keys_provider_source(const struct keys_at *at, const char *const *needs,
                                      char **missing);
 /* --- before something is made --------------------------------------------------------- */
 
-/* What an agent needs: one of `needs` (ends with NULL; none: no key), under label's name in
- * sentences; own: variables that are given with the sandbox (may be NULL). */
+/* What an agent needs: one of `needs` (ends with NULL) or of the variables `needs_env` (may be
+ * NULL); none of either: no key. Under label's name in sentences. own: variables that are
+ * given with the sandbox, vars: those of the project (may be NULL; no value: it is empty). */
 struct key_need {
     const char *label;
     const char *const *needs;
-    const struct kv *own;
+    char *const *needs_env;
+    const struct kv *own, *vars;
 };
+/* The variable of `list` that gives what is needed, or NULL; *provider: whose key that is,
+ * NULL for one of needs_env. */
+const struct kv *keys_given(const struct key_need *n, const struct kv *list,
+                            const char **provider);
 enum key_state {
     KEY_READY,    /* or none is needed */
     KEY_HIDES,    /* ready, and in front of another key: say so */
@@ -103,6 +116,7 @@ struct key_check {
     enum key_state state;
     enum key_source source; /* KEY_NONE: given with the sandbox, or none */
     const char *provider;   /* of the key, or the first that is lacking; NULL: none needed */
+    const char *variable;   /* that holds it, of none of the providers; or NULL */
     char mask[16];
     char *text; /* provider, level, last four; what is hidden; else what is wrong and what to
                    do. Never NULL */

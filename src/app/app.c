@@ -69,10 +69,14 @@ static void load_tools(struct app *a)
 {
     char *tools = fs_join(a->config_dir, "tools.conf");
     char *models = fs_join(a->config_dir, "models.conf");
+    const struct tool *t;
     struct err e = {0};
 
     if (tools_load(a->tools, tools, say_conf, a, &e) != 0)
         app_event_add(a, 2, 0, e.text);
+    for (size_t i = 0; (t = tools_at(a->tools, i)); i++)
+        for (char **v = t->needs_env; v && *v; v++)
+            keys_take_variable(*v);
     if (models_load(a->models, models, say_conf, a, &e) != 0)
         app_event_add(a, 2, 0, e.text);
     free(tools);
@@ -151,6 +155,7 @@ int app_go_online(struct app *a, struct err *e)
 void app_stop(struct app *a)
 {
     THREAD_ASSERT(THREAD_MAIN);
+    a->files_behind = !app_files_stop(a);
     a->left_behind = !net_stop(a->net);
     a->online = false;
     if (a->left_behind) /* its thread may still post to the store, which commits by itself */
@@ -167,7 +172,7 @@ void app_free(struct app *a)
     if (!a)
         return;
     app_stop(a);
-    if (a->left_behind) /* the process is about to end; that thread uses all of it */
+    if (a->left_behind || a->files_behind) /* the process is about to end; that thread uses it */
         return;
     net_free(a->net);
     jobs_free(a->jobs);
@@ -179,6 +184,7 @@ void app_free(struct app *a)
     model_free(a->model);
     app_tools_release(a);
     app_prepare_release(a);
+    app_files_release(a);
     tools_free(a->tools);
     models_free(a->models);
     app_keys_release(a);
@@ -325,7 +331,7 @@ bool app_drain(struct app *a, int budget_ms)
         struct msg *m = a->waiting;
 
         a->waiting = m->next;
-        changed |= take(a, m);
+        changed |= app_files_take(a, &m) || take(a, m);
         msg_free(m);
         if (!a->waiting)
             a->waiting = mq_take(a->events);

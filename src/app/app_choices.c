@@ -1,13 +1,9 @@
-/* What else may be chosen for a new sandbox: model, repository, and files of this machine.
- * They are read on the main thread because the user waits for the word on them; regular
- * files alone, of a bounded size. */
+/* What else may be chosen for a new sandbox: model, repository, and files of this machine,
+ * which others read (app_files.c). */
 #include "app_priv.h"
 
-#include <cct/jobs/skills.h>
-#include <cct/model/env_file.h>
 #include <cct/model/project.h>
 #include <cct/model/repo.h>
-#include <cct/util/fs.h>
 #include <cct/util/limits.h>
 #include <cct/util/str.h>
 #include <cct/util/utf8.h>
@@ -20,48 +16,6 @@ enum { WORD_BYTES = 200 };
 char *app_copy_name(const struct app_create *c, int i)
 {
     return c->copies > 1 ? xasprintf("%s-%d", c->name, i) : xstrdup(c->name);
-}
-
-/* --- files --------------------------------------------------------------------------- */
-
-/* "~/x" is in the user's home; new string. */
-static char *own_path(const char *path)
-{
-    const char *home = str_starts(path, "~/") ? getenv("HOME") : NULL;
-
-    return home && *home ? fs_join(home, path + 2) : xstrdup(path);
-}
-
-static struct kv *read_env(const char *file, struct err *e)
-{
-    char *path = own_path(file);
-    size_t len = 0;
-    char *text = fs_read(path, ENV_FILE_BYTES, false, &len, e);
-    struct kv *env = text ? env_file_parse(text, len, file, e) : NULL;
-
-    if (text)
-        secret_wipe(text, len);
-    free(text);
-    free(path);
-    return env;
-}
-
-static int pack_skills(const char *const *skills, struct buf *out, struct err *e)
-{
-    char **paths;
-    size_t n = 0;
-    int rc;
-
-    while (skills[n])
-        n++;
-    paths = xcalloc(n + 1, sizeof(*paths));
-    for (size_t i = 0; i < n; i++)
-        paths[i] = own_path(skills[i]);
-    rc = skills_pack((const char *const *)paths, out, e);
-    for (size_t i = 0; i < n; i++)
-        free(paths[i]);
-    free(paths);
-    return rc;
 }
 
 /* --- the project's part ------------------------------------------------------------------ */
@@ -77,9 +31,9 @@ static const char *prompt_of(const struct app *a, const struct app_create *c, co
     return p && t && (t->prompt_flag || t->prompt_file) ? p->prompt : NULL;
 }
 
-/* The project's skills and those given; borrowed strings, the list is the caller's. */
-static const char **skills_of(const struct app *a, const struct app_create *c, const struct tool *t)
+const char **app_skills_of(const struct app *a, const struct app_create *c)
 {
+    const struct tool *t = c->tool ? tools_find(a->tools, c->tool) : NULL;
     const struct project *p = model_project(a->model);
     const char **all = xcalloc(1, sizeof(*all));
     size_t n = 0;
@@ -183,31 +137,6 @@ static int check_prompt(const char *prompt, const struct tool *t, struct err *e)
                : err_set(e, ERR_INVALID, "the system prompt is not text in UTF-8");
 }
 
-static int check_skills(const struct app *a, const struct app_create *c, const struct tool *t,
-                        struct err *e)
-{
-    struct buf out = BUF_INIT;
-    const char **all;
-    int rc = 0;
-
-    if (!t->skills_dir && c->skills && *c->skills)
-        return err_set(e, ERR_INVALID, "%s takes no skills", t->label);
-    all = skills_of(a, c, t);
-    if (*all)
-        rc = pack_skills(all, &out, e);
-    free(all);
-    buf_release(&out);
-    return rc;
-}
-
-static int check_env_file(const char *file, struct err *e)
-{
-    struct kv *env = read_env(file, e);
-
-    keys_env_free(env);
-    return env ? 0 : e->code;
-}
-
 int app_check_choices(const struct app *a, const struct app_create *c, const struct tool *t,
                       const char **field, struct err *e)
 {
@@ -239,46 +168,39 @@ int app_check_choices(const struct app *a, const struct app_create *c, const str
     if (rc)
         return rc;
     *field = "skills";
-    rc = check_skills(a, c, t, e);
-    if (rc)
-        return rc;
-    *field = "env_file";
-    return c->env_file && *c->env_file ? check_env_file(c->env_file, e) : 0;
+    if (!t->skills_dir && c->skills && *c->skills)
+        return err_set(e, ERR_INVALID, "%s takes no skills", t->label);
+    return app_files_check(a, c, field, e);
 }
 
 /* --- into the command -------------------------------------------------------------------- */
 
-static size_t count(const struct kv *v)
+static void put(struct kv **all, size_t *n, const struct kv *one)
 {
-    size_t n = 0;
+    size_t at = 0;
 
-    while (v && v[n].k)
-        n++;
-    return n;
+    while (at < *n && !str_eq((*all)[at].k, one->k))
+        at++;
+    if (at == *n) {
+        *all = xrealloc(*all, (*n + 2) * sizeof(**all)); /* pointers only: no value moves */
+        (*all)[at].k = xstrdup(one->k);
+        (*all)[++*n] = (struct kv){NULL, NULL};
+    } else {
+        secret_wipe((*all)[at].v, strlen((*all)[at].v));
+        free((*all)[at].v);
+    }
+    (*all)[at].v = xstrdup(one->v ? one->v : "");
 }
 
-/* The file's variables, then those given by hand; the last of a name counts later on. */
-static struct kv *join_env(struct kv *take_file, const struct kv *own)
+struct kv *app_join_env(const struct kv *below, const struct kv *above)
 {
-    size_t n = count(take_file), m = count(own);
-    struct kv *all = xcalloc(n + m + 1, sizeof(*all));
+    struct kv *all = xcalloc(1, sizeof(*all));
+    size_t n = 0;
 
-    if (n)
-        memcpy(all, take_file, n * sizeof(*all));
-    free(take_file);
-    for (size_t i = 0; i < m; i++) {
-        size_t at = 0;
-
-        while (at < n && !str_eq(all[at].k, own[i].k))
-            at++;
-        if (at < n) {
-            secret_wipe(all[at].v, strlen(all[at].v));
-            free(all[at].v);
-        } else {
-            all[n++].k = xstrdup(own[i].k);
-        }
-        all[at].v = xstrdup(own[i].v ? own[i].v : "");
-    }
+    for (; below && below->k; below++)
+        put(&all, &n, below);
+    for (; above && above->k; above++)
+        put(&all, &n, above);
     return all;
 }
 
@@ -287,29 +209,14 @@ static char *word(const char *s)
     return s && *s ? xstrdup(s) : NULL;
 }
 
-int app_take_choices(const struct app *a, const struct app_create *c, struct cmd_create *q,
-                     struct err *e)
+void app_take_choices(const struct app *a, const struct app_create *c, struct cmd_create *q)
 {
     const struct tool *t = tools_find(a->tools, c->tool);
-    struct kv *file = NULL;
-    struct buf tar = BUF_INIT;
-    const char **skills;
-    int rc = 0;
 
     q->model = word(c->model);
     q->repo = word(c->repo);
     q->branch = word(c->branch);
     q->system_prompt = word(prompt_of(a, c, t));
     q->ask = word(c->ask);
-    if (c->env_file && *c->env_file && !(file = read_env(c->env_file, e)))
-        return e->code;
-    q->env = join_env(file, c->env);
-    skills = skills_of(a, c, t);
-    if (*skills)
-        rc = pack_skills(skills, &tar, e);
-    if (rc == 0 && *skills)
-        q->skills = buf_detach(&tar, &q->skills_len);
-    free(skills);
-    buf_release(&tar);
-    return rc;
+    q->env = app_join_env(NULL, c->env);
 }

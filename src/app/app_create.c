@@ -5,6 +5,7 @@
 #include <cct/keys.h>
 #include <cct/model/env_file.h>
 #include <cct/model/pair.h>
+#include <cct/model/project.h>
 #include <cct/util/buf.h>
 #include <cct/util/limits.h>
 #include <cct/util/str.h>
@@ -16,27 +17,46 @@
 
 /* --- keys ----------------------------------------------------------------------- */
 
-/* Provider whose key the tool lacks; new string, NULL when it lacks none. */
-static char *missing_key(const struct app *a, const struct tool *t, const char *model)
+/* What the project sets; of a secret one that it is set. */
+static struct kv *project_vars(const struct app *a)
 {
-    const char *needs[8];
-    char *missing = NULL;
+    const struct project *p = model_project(a->model);
+    size_t n = p ? p->n_vars : 0;
+    struct kv *v = xcalloc(n + 1, sizeof(*v));
 
-    if (app_needs(t, model, needs))
-        keys_provider_source(&a->at, needs, &missing);
-    return missing;
+    for (size_t i = 0; i < n; i++)
+        v[i] = (struct kv){xstrdup(p->vars[i].name),
+                           xstrdup(p->vars[i].secret ? "set" : p->vars[i].value)};
+    return v;
 }
 
 void app_key_check(struct app *a, const char *tool, const char *model, const struct kv *env,
                    struct key_check *out)
 {
     const struct tool *t = tools_find(a->tools, tool);
+    struct kv *vars = t ? project_vars(a) : NULL;
     const char *needs[8] = {NULL};
-    struct key_need n = {t ? t->label : tool, needs, env};
+    struct key_need n = {.label = t ? t->label : tool, .needs = needs, .own = env, .vars = vars};
 
-    if (t)
+    if (t) {
         app_needs(t, model, needs);
+        n.needs_env = tool_needs_env(t, model);
+    }
     keys_preflight(&a->at, &n, out);
+    keys_env_free(vars);
+}
+
+/* Provider whose key the tool lacks, or its variable; new string, NULL when it lacks none. */
+static char *missing_key(struct app *a, const struct tool *t)
+{
+    struct key_check c;
+    char *missing = NULL;
+
+    app_key_check(a, t->name, NULL, NULL, &c);
+    if (c.state == KEY_LACKS)
+        missing = xstrdup(c.provider ? c.provider : c.variable);
+    key_check_release(&c);
+    return missing;
 }
 
 /* --- check ---------------------------------------------------------------------- */
@@ -107,6 +127,8 @@ static int check_tool(struct app *a, const struct app_create *c, const struct to
                       const char **field, struct err *e)
 {
     struct app_key_look key;
+    bool unread;
+    struct kv *env;
 
     *field = "tool";
     if (!t)
@@ -117,8 +139,25 @@ static int check_tool(struct app *a, const struct app_create *c, const struct to
     if (c->command && !str_eq(t->adapter, "shell"))
         return err_set(e, ERR_INVALID, "a command can be given to the tool \"shell\" only");
     *field = "key";
-    app_key_look(a, t->name, c->model, c->env, &key);
-    return key.state == APP_KEY_BAD ? err_set(e, ERR_AUTH, "%s", key.text) : 0;
+    env = app_given_env(a, c, &unread);
+    app_key_look(a, t->name, c->model, env, &key);
+    keys_env_free(env);
+    if (key.state != APP_KEY_BAD || unread) /* a file that is not read yet may give it */
+        return 0;
+    return err_set(e, ERR_AUTH, "%s", key.text);
+}
+
+int app_check_keys_of(struct app *a, const struct cmd_create *q, struct err *e)
+{
+    struct app_key_look key;
+
+    for (int i = 0; i < (q->pair ? PAIR_ROLES : 1); i++) {
+        app_key_look(a, q->pair ? q->pair->side[i].tool : q->tool,
+                     q->pair ? q->pair->side[i].model : q->model, q->env, &key);
+        if (key.state == APP_KEY_BAD)
+            return err_set(e, ERR_AUTH, "%s", key.text);
+    }
+    return 0;
 }
 
 static int check_pair(struct app *a, const struct app_create *c, const char **field, struct err *e)
@@ -224,11 +263,10 @@ static struct pair *new_pair(const struct app *a, const struct app_create *c)
     return p;
 }
 
-/* NULL with *e: a file it names cannot be used after all. */
-static struct cmd_create *create_of(const struct app *a, const struct app_create *c,
-                                    struct err *e)
+static struct cmd *create_of(struct app *a, enum cmd_type type, const struct app_create *c)
 {
-    struct cmd_create *q = xcalloc(1, sizeof(*q));
+    struct cmd *m = app_cmd(a, type);
+    struct cmd_create *q = m->create = xcalloc(1, sizeof(*q));
 
     q->tool = xstrdup(c->pair ? "pair" : c->tool);
     q->pair = c->pair ? new_pair(a, c) : NULL;
@@ -239,38 +277,33 @@ static struct cmd_create *create_of(const struct app *a, const struct app_create
     q->pause_at_end = c->pause_at_end;
     q->in_turn = c->copies > 1;
     q->only_try = c->only_try;
-    if (app_take_choices(a, c, q, e) == 0)
-        return q;
-    cmd_create_free(q);
-    return NULL;
+    app_take_choices(a, c, q);
+    return m;
 }
 
-static uint64_t create_named(struct app *a, const struct app_create *c, char *take_name,
-                             bool when_ready)
+static struct cmd *create_named(struct app *a, const struct app_create *c, char *take_name,
+                                bool when_ready)
 {
-    struct err e = {0};
-    struct cmd_create *q = create_of(a, c, &e);
-    struct cmd *m;
+    struct cmd *m = create_of(a, CMD_CREATE, c);
 
-    if (!q) {
-        free(take_name);
-        return app_refuse(a, &e);
-    }
-    q->name = take_name;
-    q->when_ready = when_ready;
-    m = app_cmd(a, CMD_CREATE);
-    m->create = q;
-    return app_post(a, m);
+    m->create->name = take_name;
+    m->create->when_ready = when_ready;
+    return m;
 }
 
 uint64_t app_create(struct app *a, const struct app_create *c, bool done_when_ready)
 {
     const char *field;
     struct err e = {0};
+    struct cmd *m;
+    uint64_t req;
 
     if (app_check_create(a, c, &field, &e) != 0)
         return app_refuse(a, &e);
-    return create_named(a, c, xstrdup(c->name), done_when_ready);
+    m = create_named(a, c, xstrdup(c->name), done_when_ready);
+    req = m->m.req_id;
+    app_files_post(a, c, &m, 1);
+    return req;
 }
 
 size_t app_create_copies(struct app *a, const struct app_create *c, bool done_when_ready,
@@ -279,6 +312,7 @@ size_t app_create_copies(struct app *a, const struct app_create *c, bool done_wh
     struct app_create all = *c;
     size_t n = c->copies > 1 ? (size_t)c->copies : 1;
     char *base = n > 1 && (!c->name || !*c->name) ? sandbox_new_name() : NULL;
+    struct cmd *made[APP_COPIES_MAX];
     const char *field;
     struct err e = {0};
 
@@ -288,8 +322,11 @@ size_t app_create_copies(struct app *a, const struct app_create *c, bool done_wh
         n = 1;
         reqs[0] = e.code ? app_refuse(a, &e) : app_create(a, c, done_when_ready);
     } else {
-        for (size_t i = 0; i < n; i++)
-            reqs[i] = create_named(a, &all, app_copy_name(&all, (int)i + 1), done_when_ready);
+        for (size_t i = 0; i < n; i++) {
+            made[i] = create_named(a, &all, app_copy_name(&all, (int)i + 1), done_when_ready);
+            reqs[i] = made[i]->m.req_id;
+        }
+        app_files_post(a, c, made, n);
     }
     free(base);
     return n;
@@ -299,18 +336,17 @@ uint64_t app_pair_in(struct app *a, uint64_t sandbox, const struct app_create *c
 {
     const char *field;
     struct err e = {0};
-    struct cmd_create *q = NULL;
     struct cmd *m;
+    uint64_t req;
 
-    if (app_check_create(a, c, &field, &e) == 0)
-        q = create_of(a, c, &e);
-    if (!q)
+    if (app_check_create(a, c, &field, &e) != 0)
         return app_refuse(a, &e);
-    m = app_cmd(a, CMD_PAIR);
+    m = create_of(a, CMD_PAIR, c);
     m->sandbox = sandbox;
     m->n = PAIR_BEGIN;
-    m->create = q;
-    return app_post(a, m);
+    req = m->m.req_id;
+    app_files_post(a, c, &m, 1);
+    return req;
 }
 
 /* --- tools ---------------------------------------------------------------------- */
@@ -333,13 +369,14 @@ const struct app_tool *app_tools(struct app *a)
         *ARR_PUSH(&a->tool_list) = (struct app_tool){.name = t->name,
                                                      .label = t->label,
                                                      .template_id = t->template_id,
+                                                     .model = t->model_flag ? t->model : NULL,
                                                      .local_only = t->local_only,
                                                      .can_ask = t->ask_argv != NULL,
                                                      .asks = t->asks,
                                                      .takes_model = t->model_flag != NULL,
                                                      .takes_prompt = t->prompt_flag || t->prompt_file,
                                                      .takes_skills = t->skills_dir != NULL,
-                                                     .missing_key = missing_key(a, t, NULL)};
+                                                     .missing_key = missing_key(a, t)};
     }
     (void)ARR_PUSH(&a->tool_list); /* the end */
     return a->tool_list.v;

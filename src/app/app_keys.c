@@ -141,7 +141,7 @@ static void e2b_text(const struct app *a, struct app_key *k)
 static void provider_text(const struct app *a, struct app_key *k)
 {
     const char *needs[] = {k->provider, NULL};
-    struct key_need n = {"an agent", needs, NULL};
+    struct key_need n = {.label = "an agent", .needs = needs};
     struct key_check c;
 
     keys_preflight(&a->at, &n, &c);

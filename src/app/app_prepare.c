@@ -186,6 +186,7 @@ static void say(struct app *a, const struct key_check *c, unsigned bits, struct 
     k = ask_key(a, bits);
     if (k->req) {
         out->state = APP_KEY_ASKING;
+        snprintf(out->text, sizeof(out->text), "%.480s (being opened)", c->text);
     } else if (k->err.code) {
         out->state = APP_KEY_BAD;
         snprintf(out->text, sizeof(out->text), "the %s key %s (%s) cannot be used: %.300s",
@@ -201,7 +202,7 @@ void app_key_look(struct app *a, const char *tool, const char *model, const stru
     struct key_check c;
 
     *out = (struct app_key_look){0};
-    if (!t || !app_needs(t, model, needs)) {
+    if (!t || (!app_needs(t, model, needs) && !tool_needs_env(t, model && *model ? model : NULL))) {
         str_copy(out->text, sizeof(out->text), "no key is needed");
         return;
     }
@@ -214,7 +215,7 @@ void app_repo_key_look(struct app *a, const char *repo, const struct kv *env,
                        struct app_key_look *out)
 {
     static const char *const needs[] = {"github", NULL};
-    struct key_need n = {"the checkout", needs, env};
+    struct key_need n = {.label = "the checkout", .needs = needs, .own = env};
     struct key_check c;
     struct repo where;
 
@@ -232,6 +233,21 @@ void app_repo_key_look(struct app *a, const char *repo, const struct kv *env,
         key_check_release(&c);
     }
     repo_release(&where);
+}
+
+void app_create_keys(struct app *a, const struct app_create *c, struct app_key_look *agent,
+                     struct app_key_look *repo)
+{
+    bool unread;
+    struct kv *env = app_given_env(a, c, &unread);
+
+    app_key_look(a, c->tool, c->model, env, agent);
+    app_repo_key_look(a, c->repo, env, repo);
+    keys_env_free(env);
+    if (unread && agent->state == APP_KEY_BAD) { /* it may give what lacks */
+        agent->state = APP_KEY_ASKING;
+        str_copy(agent->text, sizeof(agent->text), "looked for in the env file");
+    }
 }
 
 /* --- models --------------------------------------------------------------------------------- */
@@ -278,6 +294,7 @@ void app_prepare(struct app *a)
     struct prepared *p = &a->prepared;
 
     app_prepare_keys_changed(a);
+    app_files_forget(a);
     if (p->templates_req || !a->online)
         return;
     buf_release(&p->lines);

@@ -2,7 +2,7 @@
  *
  *   app.c          life, drain
  *   app_create.c   the form's rules, tools; app_choices.c: model, repository, files;
- *                  app_prepare.c: what a form shows before
+ *                  app_prepare.c: what a form shows before; app_files.c: reading files
  *   app_keys.c     the order of keys as main sees it
  *   app_projects.c projects
  *   app_actions.c  commands
@@ -33,6 +33,7 @@ struct prepared {
     struct buf lines;
     ARR(struct key_asked) keys;
     ARR(struct app_model) models;
+    struct files *files; /* looked at last (app_files.c), or NULL */
 };
 struct sink;
 struct app {
@@ -56,11 +57,13 @@ struct app {
     struct keys_at at;      /* borrows the above */
     ARR(struct app_tool) tool_list;
     struct prepared prepared;
+    ARR(struct files *) reading; /* each belongs to its thread */
     ARR(struct app_key) key_list;
     struct msg *waiting;   /* taken from the queue, not applied yet */
     uint64_t next_req;
     bool online;
     bool left_behind; /* the net thread did not end in time */
+    bool files_behind; /* or one that reads files */
     void (*observe)(void *ctx, const struct msg *ev);
     void *observe_ctx;
     ARR(struct sink) sinks;
@@ -95,6 +98,8 @@ char *app_place(const struct app *a); /* jobs_place() of the key in force */
 
 /* app_create.c */
 void app_tools_release(struct app *a);
+/* The keys of its tools, with all that it is given: 0 or a code. */
+int app_check_keys_of(struct app *a, const struct cmd_create *q, struct err *e);
 
 /* app_prepare.c */
 /* True when the message is an answer of ours and meant for nobody else. */
@@ -106,11 +111,29 @@ size_t app_needs(const struct tool *t, const char *model, const char *needs[8]);
 /* app_choices.c */
 /* Name of the i-th copy, from 1; the name itself when there is one alone. New string. */
 char *app_copy_name(const struct app_create *c, int i);
-/* Model, template, repository, files: 0, or a code with the field. */
+/* Model, template, repository, what was looked at of files: 0, or a code with the field. */
 int app_check_choices(const struct app *a, const struct app_create *c, const struct tool *t,
                       const char **field, struct err *e);
-/* The same into the command: files are read now. */
-int app_take_choices(const struct app *a, const struct app_create *c, struct cmd_create *q,
-                     struct err *e);
+/* The same into the command; files come later. */
+void app_take_choices(const struct app *a, const struct app_create *c, struct cmd_create *q);
+/* The project's skills and those given, where the tool takes any; borrowed strings, the list
+ * is the caller's. */
+const char **app_skills_of(const struct app *a, const struct app_create *c);
+/* New list, for keys_env_free(): of one name that above counts. */
+struct kv *app_join_env(const struct kv *below, const struct kv *above);
+
+/* app_files.c */
+int app_files_check(const struct app *a, const struct app_create *c, const char **field,
+                    struct err *e);
+/* What its file of variables gives, as far as it is known ("set": not what), and its own ones
+ * above: for keys_env_free(). *unread: the file is not known, or it cannot be read. */
+struct kv *app_given_env(const struct app *a, const struct app_create *c, bool *unread);
+/* Post creates of the same files when those are read, or say why they are not made. */
+void app_files_post(struct app *a, const struct app_create *c, struct cmd *const *take, size_t n);
+/* True when it was the word of such a thread; *m NULL: it was kept. */
+bool app_files_take(struct app *a, struct msg **m);
+void app_files_forget(struct app *a); /* what was looked at: it may be another by now */
+bool app_files_stop(struct app *a); /* false: one does not end */
+void app_files_release(struct app *a);
 
 #endif

@@ -112,6 +112,7 @@ struct cli_app {
     bool asked;      /* for the vault's passphrase */
     struct cli_wait *waits; /* borrowed while they are waited for */
     size_t n_waits;
+    const struct app_create *create; /* whose files are waited for */
     bool progress;   /* tell kill-all's progress on stderr */
     uint64_t asks_of; /* tell what the agent of this sandbox asks meanwhile; 0 = nobody's */
     struct map *told; /* ids of the questions that were told */
@@ -144,6 +145,8 @@ int cli_app_fail(const struct cli_app *a, const struct err *e);
 void cli_app_tell_time(const struct cli_app *a, uint64_t sandbox, int seconds);
 /* A fresh list, so that the model is complete. */
 int cli_app_refresh(struct cli_app *a, struct err *e);
+/* Until it is known how the files are that it names; what is wrong app_check_create() tells. */
+int cli_app_files(struct cli_app *a, const struct app_create *n, struct err *e);
 /* Sandbox by id, begin of an id (6 and more), or name. A name of several live ones is
  * refused with the candidates. NULL with *e. Borrowed until the next wait. */
 const struct sandbox *cli_app_find(struct cli_app *a, const char *name, struct err *e);
@@ -152,5 +155,9 @@ bool cli_is_up(const struct sandbox *s);
 /* Open, refresh and find: the begin of most commands. NULL with *status set and said. */
 const struct sandbox *cli_app_begin(struct cli_app *a, const struct cli *c, const char *name,
                                     int *status);
+
+/* --- config.c */
+/* All files of the configuration; what is wrong in them becomes notes. */
+void cli_config_look(const struct cli *c);
 
 #endif

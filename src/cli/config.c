@@ -1,6 +1,9 @@
 /* cc-tui config: what is set, where it came from, what is wrong. */
 #include "cli_priv.h"
 
+#include <cct/config/models.h>
+#include <cct/config/tools.h>
+#include <cct/util/fs.h>
 #include <cct/util/json.h>
 #include <cct/util/str.h>
 #include <stdio.h>
@@ -68,10 +71,36 @@ int cli_config_show(struct cli *c)
     return CLI_OK;
 }
 
+static void note(void *ctx, const char *message)
+{
+    config_note(ctx, "%s", message);
+}
+
+void cli_config_look(const struct cli *c)
+{
+    struct err e = {0};
+    char *dir = fs_place(FS_CONFIG, NULL);
+    char *tools_file = dir ? fs_join(dir, "tools.conf") : NULL;
+    char *models_file = dir ? fs_join(dir, "models.conf") : NULL;
+    struct tools *tools = tools_new();
+    struct models *models = models_new();
+
+    if (c->host)
+        c->host->check_screen(c->config, dir);
+    if (dir && tools_load(tools, tools_file, note, c->config, &e) != 0)
+        config_note(c->config, "%s", e.text);
+    if (dir && models_load(models, models_file, note, c->config, &e) != 0)
+        config_note(c->config, "%s", e.text);
+    models_free(models);
+    tools_free(tools);
+    free(tools_file);
+    free(models_file);
+    free(dir);
+}
+
 int cli_config_check(struct cli *c)
 {
-    if (c->host && c->host->check_keys)
-        c->host->check_keys(c->config);
+    cli_config_look(c);
     for (size_t i = 0; i < c->config->n_notes; i++)
         puts(c->config->notes[i]);
     if (c->config->n_notes == 0)

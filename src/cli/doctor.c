@@ -151,8 +151,7 @@ static void look_config(struct doctor *d)
 {
     struct config *cfg = d->c->config;
 
-    if (d->c->host->check_keys)
-        d->c->host->check_keys(cfg);
+    cli_config_look(d->c);
     find(d, "configuration", cfg->n_notes ? D_WARN : D_OK, "%s%s%s%s%s",
          d->c->user_file ? d->c->user_file : "no user file",
          d->c->user_file && access(d->c->user_file, F_OK) != 0 ? " (not there)" : "",

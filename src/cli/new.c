@@ -355,14 +355,13 @@ static int try_it(const struct cli *c, struct cli_app *a, struct app_create *n)
 /* A key that hides another, or looks like another provider's, is used: but it is said. */
 static void warn_of_keys(const struct cli *c, struct cli_app *a, const struct app_create *n)
 {
-    struct app_key_look k;
+    struct app_key_look agent, repo;
 
-    app_key_look(a->app, n->tool, n->model, n->env, &k);
-    if (k.hides)
-        cli_say(c, "cc-tui: %s", k.text);
-    app_repo_key_look(a->app, n->repo, n->env, &k);
-    if (k.hides)
-        cli_say(c, "cc-tui: %s", k.text);
+    app_create_keys(a->app, n, &agent, &repo);
+    if (agent.hides)
+        cli_say(c, "cc-tui: %s", agent.text);
+    if (repo.hides)
+        cli_say(c, "cc-tui: %s", repo.text);
 }
 
 static int create(const struct cli *c, struct app_create *n)
@@ -380,7 +379,7 @@ static int create(const struct cli *c, struct app_create *n)
         a.see = tell_steps, a.see_ctx = &steps;
     /* the list first: it proves the key, and names in use are known */
     if (cli_app_refresh(&a, &e) != 0 || take_rest(c, a.app, n, &kept, &e) != 0 ||
-        app_check_create(a.app, n, &field, &e) != 0)
+        cli_app_files(&a, n, &e) != 0 || app_check_create(a.app, n, &field, &e) != 0)
         status = cli_app_fail(&a, &e);
     else {
         warn_of_keys(c, &a, n);

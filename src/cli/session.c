@@ -312,6 +312,17 @@ int cli_app_refresh(struct cli_app *a, struct err *e)
     return a->asked && rc == 0 ? cli_app_wait(a, app_refresh(a->app), e) : ERR_AUTH;
 }
 
+static bool files_are_known(struct cli_app *a)
+{
+    return app_look_at_files(a->app, a->create, false);
+}
+
+int cli_app_files(struct cli_app *a, const struct app_create *n, struct err *e)
+{
+    a->create = n;
+    return cli_app_until(a, files_are_known, -1, e);
+}
+
 static const struct message *newest(struct cli_app *a)
 {
     const struct model *m = app_model(a->app);

@@ -108,6 +108,7 @@ void tool_free(struct tool *t)
     free(t->template_id);
     tool_words_free(t->argv);
     tool_words_free(t->env);
+    tool_words_free(t->needs_env);
     tool_words_free(t->ask_argv);
     tool_words_free(t->resume);
     tool_words_free(t->models);
@@ -140,6 +141,7 @@ static struct tool *from_row(const struct tool_row *r)
     for (size_t k = 0; k < sizeof(r->env) / sizeof(r->env[0]) && r->env[k]; k++)
         t->env = tool_words_add(t->env, xstrdup(r->env[k]));
     t->needs = r->needs;
+    t->needs_env = r->needs_env ? tool_words(r->needs_env, NULL) : NULL;
     t->resume = r->resume ? tool_words(r->resume, NULL) : NULL;
     t->model_flag = r->model_flag ? xstrdup(r->model_flag) : NULL;
     t->model = r->model ? xstrdup(r->model) : NULL;
@@ -189,7 +191,8 @@ const struct tool *tools_find(const struct tools *t, const char *name)
 
 /* --- starting ---------------------------------------------------------------------- */
 
-unsigned tool_needs(const struct tool *t, const char *model)
+/* The provider that the model names, when the tool takes its key; or 0. */
+static unsigned named_by(const struct tool *t, const char *model)
 {
     const char *slash;
 
@@ -203,7 +206,19 @@ unsigned tool_needs(const struct tool *t, const char *model)
             (t->needs & tool_providers[i].bit))
             return tool_providers[i].bit;
     }
-    return t->needs;
+    return 0;
+}
+
+unsigned tool_needs(const struct tool *t, const char *model)
+{
+    unsigned one = named_by(t, model);
+
+    return one ? one : t->needs;
+}
+
+char *const *tool_needs_env(const struct tool *t, const char *model)
+{
+    return named_by(t, model) ? NULL : t->needs_env;
 }
 
 static char **add(char **words, const char *word)

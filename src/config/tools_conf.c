@@ -11,11 +11,17 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define MAX_NAMES 16 /* of adapters or providers, and one more */
+#define MAX_KEYS 32
 
+struct place { /* where a tool's section begins */
+    const struct tool *t;
+    int line;
+};
 struct load {
     struct tools *t;
     struct tool *cur; /* tool of the current section, NULL = section is left out */
     bool resume_said; /* in this section */
+    ARR(struct place) places;
     struct conf_say out;
 };
 
@@ -77,16 +83,65 @@ static void set_needs(struct load *l, const char *value, int line)
     l->cur->needs = needs;
 }
 
+static bool variable_ok(struct load *l, const char *name, int line)
+{
+    size_t n = strlen(name);
+
+    if (n &&
+        strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") == n &&
+        !(*name >= '0' && *name <= '9'))
+        return true;
+    conf_say(&l->out, line, "\"%.60s\" is no name of an environment variable", name);
+    return false;
+}
+
+static const char *provider_of(const char *variable)
+{
+    for (size_t i = 0; i < tool_n_providers; i++)
+        for (size_t k = 0; k < COUNT(tool_providers[i].env); k++)
+            if (str_eq(tool_providers[i].env[k], variable))
+                return tool_providers[i].name;
+    return NULL;
+}
+
+/* Such a variable is taken out of our own environment, so it must be none that we, or the
+ * programs that we start, live by. */
+static bool holds_key(struct load *l, const char *name, int line)
+{
+    static const char *const ours[] = {"E2B_", "CC_TUI_", "XDG_", "LC_", "LD_"};
+    const char *provider = provider_of(name);
+    bool good = strchr(name, '_') != NULL;
+
+    for (size_t i = 0; i < COUNT(ours); i++)
+        good &= !str_starts(name, ours[i]);
+    if (!variable_ok(l, name, line))
+        return false;
+    if (provider)
+        conf_say(&l->out, line, "%s holds the key of %s: write needs = %s", name, provider, provider);
+    else if (!good)
+        conf_say(&l->out, line, "\"%.60s\" is no variable that a tool's key is in", name);
+    return good && !provider;
+}
+
+static void set_needs_env(struct load *l, const char *value, int line)
+{
+    char **words = str_eq(value, "") || str_eq(value, "none") ? NULL : tool_words(value, NULL);
+    char **good = NULL;
+
+    for (size_t i = 0; words && words[i]; i++)
+        if (holds_key(l, words[i], line))
+            good = tool_words_add(good, xstrdup(words[i]));
+    tool_words_free(words);
+    tool_words_free(l->cur->needs_env);
+    l->cur->needs_env = good;
+}
+
 static void set_env(struct load *l, const char *name, const char *value, int line)
 {
     size_t n = strlen(name);
 
-    if (!n ||
-        strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") != n ||
-        (*name >= '0' && *name <= '9')) {
-        conf_say(&l->out, line, "\"%.60s\" is no name of an environment variable", name);
+    if (!variable_ok(l, name, line))
         return;
-    }
     for (size_t i = 0; l->cur->env[i]; i++) {
         if (strncmp(l->cur->env[i], name, n) != 0 || l->cur->env[i][n] != '=')
             continue;
@@ -139,11 +194,8 @@ static bool plain_key(struct load *l, const char *key, const char *value, int li
 
 static void on_key(struct load *l, const char *key, const char *value, int line)
 {
-    static const char *const keys[] = {
-        "adapter",    "template",   "command",     "timeout",     "needs",       "label",
-        "env.NAME",   "model",      "model_flag",  "models",      "model_names", "resume",
-        "ask",        "ask_command", "prompt_flag", "prompt_file", "skills",
-    };
+    const char *keys[MAX_KEYS];
+    size_t n = 0;
     struct tool *t = l->cur;
 
     if (str_starts(key, "env."))
@@ -152,12 +204,17 @@ static void on_key(struct load *l, const char *key, const char *value, int line)
         set_timeout(l, value, line);
     else if (str_eq(key, "needs"))
         set_needs(l, value, line);
+    else if (str_eq(key, "needs_env"))
+        set_needs_env(l, value, line);
     else if (str_eq(key, "ask"))
         set_flag(l, &t->asks, key, value, "yes", "no", line);
     else if (str_eq(key, "model_names"))
         set_flag(l, &t->qualified, key, value, "qualified", "plain", line);
-    else if (!plain_key(l, key, value, line))
-        conf_say_unknown(&l->out, line, "key", key, keys, COUNT(keys));
+    else if (!plain_key(l, key, value, line)) {
+        while (n < MAX_KEYS && (keys[n] = tools_key(n, NULL)))
+            n++;
+        conf_say_unknown(&l->out, line, "key", key, keys, n);
+    }
 }
 
 static void on_section(struct load *l, const char *section, int line)
@@ -178,10 +235,17 @@ static void on_section(struct load *l, const char *section, int line)
         return;
     }
     l->cur = (struct tool *)tools_find(l->t, name);
-    if (l->cur)
-        return;
-    l->cur = tool_new(name);
-    *ARR_PUSH(&l->t->all) = l->cur;
+    if (!l->cur)
+        *ARR_PUSH(&l->t->all) = l->cur = tool_new(name);
+    *ARR_PUSH(&l->places) = (struct place){l->cur, line};
+}
+
+static int line_of(const struct load *l, const struct tool *t)
+{
+    for (size_t i = 0; i < l->places.n; i++)
+        if (l->places.v[i].t == t)
+            return l->places.v[i].line;
+    return 0;
 }
 
 static void on_line(void *ctx, const char *section, const char *key, const char *value,
@@ -223,7 +287,7 @@ static const struct tool_adapter_row *adapter_of(struct load *l, const struct to
         known[i] = tool_adapters[i].name;
     }
     near = t->adapter ? str_nearest(t->adapter, known, tool_n_adapters) : -1;
-    conf_say(&l->out, 0, "tool \"%s\" is left out: adapter \"%s\" is not known, did you mean \"%s\"?",
+    conf_say(&l->out, line_of(l, t), "tool \"%s\" is left out: adapter \"%s\" is not known, did you mean \"%s\"?",
         t->name, t->adapter ? t->adapter : "", known[near >= 0 ? near : 0]);
     return NULL;
 }
@@ -237,17 +301,18 @@ static bool tool_complete(struct load *l, struct tool *t)
         return false;
     t->mode = a->mode;
     if (!t->argv) {
-        conf_say(&l->out, 0, "tool \"%s\" is left out: it has no command", t->name);
+        conf_say(&l->out, line_of(l, t), "tool \"%s\" is left out: it has no command", t->name);
         return false;
     }
     if (t->asks && !t->ask_argv) {
         t->asks = false;
-        conf_say(&l->out, 0, "tool \"%s\" does not ask: it has no ask_command", t->name);
+        conf_say(&l->out, line_of(l, t), "tool \"%s\" does not ask: it has no ask_command", t->name);
     }
     if (!t->resume)
         t->resume = resume_of(t);
     if (t->resume && t->resume[1] && t->resume[2]) {
-        conf_say(&l->out, 0, "tool \"%s\" does not resume: its resume has more than two words", t->name);
+        conf_say(&l->out, line_of(l, t), "tool \"%s\" does not resume: its resume has more than two "
+                 "words", t->name);
         tool_words_free(t->resume);
         t->resume = NULL;
     }
@@ -264,7 +329,7 @@ int tools_load(struct tools *t, const char *path,
     struct load l = {.t = t, .out = {path, say_fn, ctx}};
     int rc = conf_load(&l.out, on_line, &l, e);
 
-    if (rc)
+    if (rc) /* no line was read */
         return rc;
     for (size_t i = 0; i < t->all.n;) {
         if (tool_complete(&l, t->all.v[i])) {
@@ -274,5 +339,6 @@ int tools_load(struct tools *t, const char *path,
         tool_free(t->all.v[i]);
         ARR_REMOVE(&t->all, i);
     }
+    ARR_RELEASE(&l.places);
     return 0;
 }

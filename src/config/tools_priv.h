@@ -30,6 +30,7 @@ struct tool_row {
     const char *name, *label, *adapter, *template_id, *command, *ask_command;
     const char *env[8];
     unsigned needs;
+    const char *needs_env; /* one of these variables is enough, too */
     const char *resume, *model_flag, *model, *models;
     const char *prompt_flag, *prompt_file, *skills_dir;
     bool qualified, local_only;

@@ -27,8 +27,10 @@ const struct tool_adapter_row tool_adapters[] = {
 const size_t tool_n_adapters = COUNT(tool_adapters);
 
 /* No tool asks by default: the sandbox is the border. IS_SANDBOX lets claude do so as
- * root as well. Prices of codex, gemini and qwen come from the model's name alone, so they
- * are told which one to take; opencode and pi know this one without asking a network. */
+ * root as well. claude, opencode and pi choose for themselves, the last two by the key that
+ * they find: each version has a catalogue of its own and ends on a name that is not in it.
+ * codex, gemini and qwen hand any name on to the service, and their prices come from it
+ * alone, so they are told which one to take. */
 #define CLAUDE                                                                    \
     "claude -p --input-format stream-json --output-format stream-json --verbose " \
     "--include-partial-messages --replay-user-messages "
@@ -73,7 +75,6 @@ const struct tool_row tool_rows[] = {
      .needs = TOOL_OPENROUTER | TOOL_ANTHROPIC | TOOL_OPENAI,
      .resume = "--session",
      .model_flag = "-m",
-     .model = "openrouter/anthropic/claude-sonnet-5",
      .models = "openrouter anthropic openai",
      .prompt_file = ".config/opencode/AGENTS.md",
      .skills_dir = ".config/opencode/skills",
@@ -89,7 +90,6 @@ const struct tool_row tool_rows[] = {
      .needs = TOOL_OPENROUTER | TOOL_ANTHROPIC | TOOL_OPENAI,
      .resume = "--session",
      .model_flag = "--model",
-     .model = "openrouter/anthropic/claude-sonnet-5",
      .models = "openrouter anthropic openai",
      .prompt_file = ".config/opencode/AGENTS.md",
      .skills_dir = ".config/opencode/skills",
@@ -103,19 +103,19 @@ const struct tool_row tool_rows[] = {
      .needs = TOOL_OPENROUTER | TOOL_ANTHROPIC | TOOL_OPENAI,
      .resume = "--session",
      .model_flag = "--model",
-     .model = "openrouter/anthropic/claude-sonnet-5",
      .models = "openrouter anthropic openai",
      .prompt_flag = "--append-system-prompt",
      .prompt_file = ".pi/agent/AGENTS.md",
      .skills_dir = ".pi/agent/skills",
      .qualified = true},
-    /* its key belongs to no provider that is kept here: GEMINI_API_KEY is given with the
-     * sandbox */
+    /* its key belongs to no provider that is kept here; the others stand for accounts of the
+     * cloud */
     {.name = "gemini",
      .label = "Gemini CLI",
      .adapter = "gemini",
      .template_id = "gemini",
      .command = "gemini -o stream-json --approval-mode yolo --skip-trust",
+     .needs_env = "GEMINI_API_KEY GOOGLE_GENAI_USE_VERTEXAI GOOGLE_GENAI_USE_GCA",
      .resume = "--resume",
      .model_flag = "-m",
      .model = "gemini-3.8-flash",
@@ -155,3 +155,41 @@ const struct tool_row tool_rows[] = {
      .command = "false"},
 };
 const size_t tool_n_rows = COUNT(tool_rows);
+
+/* The keys of tools.conf; the page of the manual comes from them. */
+static const struct {
+    const char *key, *help;
+} keys[] = {
+    {"label", "what it is called in sentences"},
+    {"adapter", "how its stream is read: claude, codex, opencode, opencode-serve, pi, pi-json, "
+                "gemini, qwen, shell"},
+    {"template", "template of its sandboxes"},
+    {"command", "its command line; quotes and backslashes as in a shell, nothing is expanded"},
+    {"ask_command", "takes the place of command with ask = yes"},
+    {"ask", "yes: its permission questions come to you; no"},
+    {"timeout", "of its sandboxes, such as 90, 15m or 2h"},
+    {"needs", "providers of keys, any one of which is enough: anthropic, anthropic_token, openai, "
+              "openrouter, github; none"},
+    {"needs_env", "variables, any one of which is enough, for keys of other providers (GEMINI_API_KEY, "
+                  "DASHSCOPE_API_KEY): of the project, by --env or --env-file, or of cc-tui's own "
+                  "environment, out of which they are taken and handed on; none"},
+    {"env.NAME", "a variable that its sandboxes get; no key, as the file is no place for one"},
+    {"resume", "the flag in front of the id of its own session, or two words: the second stands "
+               "behind the first, the id at the end"},
+    {"model_flag", "the flag in front of the model"},
+    {"model", "the model when none is said; none: its own choice"},
+    {"models", "providers whose models can be chosen"},
+    {"model_names", "qualified: models are called PROVIDER/NAME; plain: NAME"},
+    {"prompt_flag", "the flag in front of the path of a file with the system prompt"},
+    {"prompt_file", "or the file below home that it reads by itself"},
+    {"skills", "the folder below home with its skills"},
+};
+
+const char *tools_key(size_t i, const char **help)
+{
+    if (i >= COUNT(keys))
+        return NULL;
+    if (help)
+        *help = keys[i].help;
+    return keys[i].key;
+}

@@ -29,16 +29,6 @@ static void env_put(struct kv **env, size_t *n, const char *k, size_t klen, cons
     (*env)[i].v = xstrdup(v);
 }
 
-static bool given_by(const struct kv *own, unsigned bits)
-{
-    for (unsigned bit = 1; bit <= TOOL_GITHUB; bit <<= 1)
-        for (size_t i = 0; (bits & bit) && tool_provider_env(bit, i); i++)
-            for (const struct kv *v = own; v && v->k; v++)
-                if (str_eq(v->k, tool_provider_env(bit, i)) && v->v && *v->v)
-                    return true;
-    return false;
-}
-
 static int add_keys(const struct keys_at *at, const struct secret *data_key,
                     const char *const *needs, struct kv **env, size_t *n, struct err *e)
 {
@@ -76,14 +66,24 @@ static bool is_secret(const struct project *p, const char *name)
     return false;
 }
 
-/* A name has no -, so that is what stands between them. */
+static void add_name(struct buf *b, const char *name)
+{
+    buf_addf(b, "%s%s", b->len ? "-" : "", name);
+}
+
+/* A name has no -, so that is what stands between them. A key in a plain variable of the
+ * project is in the sandbox, too. */
 char *core_env_own_names(const struct kv *own, const struct project *p)
 {
     struct buf b = BUF_INIT;
 
+    for (size_t i = 0; p && i < p->n_vars; i++)
+        if (!p->vars[i].secret && keys_in_variable(p->vars[i].name) &&
+            !kv_get(own, p->vars[i].name))
+            add_name(&b, p->vars[i].name);
     for (; own && own->k; own++)
-        if (keys_variable_of(own->k) || is_secret(p, own->k))
-            buf_addf(&b, "%s%s", b.len ? "-" : "", own->k);
+        if (keys_in_variable(own->k) || is_secret(p, own->k))
+            add_name(&b, own->k);
     return b.len ? buf_detach(&b, NULL) : NULL;
 }
 
@@ -118,13 +118,71 @@ static void drop(struct kv *env, const char *names)
     }
 }
 
-static bool given_before(const char *names, unsigned bits)
+static bool given_before(const char *names, unsigned bits, char *const *needs_env)
 {
     for (unsigned bit = 1; bit <= TOOL_GITHUB; bit <<= 1)
         for (size_t i = 0; (bits & bit) && tool_provider_env(bit, i); i++)
             if (in_names(names, tool_provider_env(bit, i)))
                 return true;
+    for (; needs_env && *needs_env; needs_env++)
+        if (in_names(names, *needs_env))
+            return true;
     return false;
+}
+
+/* What the user gives with the sandbox, or to the project, stands above every level. */
+static bool is_given(const struct core_env_q *q, const struct key_need *n, unsigned bits)
+{
+    const char *provider;
+
+    return keys_given(n, n->own, &provider) || keys_given(n, n->vars, &provider) ||
+           given_before(q->own_names, bits, n->needs_env);
+}
+
+/* The tool's own variables, as our environment had them. */
+static bool add_variables(char *const *names, struct kv **env, size_t *n)
+{
+    bool any = false;
+
+    for (; names && *names; names++) {
+        const struct secret *s = keys_taken(*names);
+
+        if (s)
+            env_put(env, n, *names, strlen(*names), secret_value(s));
+        any |= s != NULL;
+    }
+    return any;
+}
+
+static char *add_missing(char *take, char *const *names)
+{
+    struct buf b = BUF_INIT;
+
+    buf_adds(&b, take ? take : "");
+    for (; names && *names; names++)
+        buf_addf(&b, "%s%s", b.len ? " or " : "", *names);
+    free(take);
+    if (b.len)
+        return buf_detach(&b, NULL);
+    buf_release(&b);
+    return NULL;
+}
+
+/* The keys of the level in force, else the tool's own variables: never two kinds, between
+ * which it would choose by a rule of its own. 0 or a code. */
+static int put_keys(const struct keys_at *at, const struct secret *data_key,
+                    const struct key_need *need, struct kv **env, size_t *n, char **missing,
+                    struct err *e)
+{
+    if (keys_provider_source(at, need->needs, missing) != KEY_NONE)
+        return add_keys(at, data_key, need->needs, env, n, e);
+    if (!add_variables(need->needs_env, env, n)) {
+        *missing = add_missing(*missing, need->needs_env);
+        return 0;
+    }
+    free(*missing);
+    *missing = NULL;
+    return 0;
 }
 
 struct kv *core_tool_env(const struct keys_at *at, const struct secret *data_key,
@@ -134,7 +192,10 @@ struct kv *core_tool_env(const struct keys_at *at, const struct secret *data_key
     unsigned bits = tool_needs(q->t, q->model);
     struct kv *env = xcalloc(1, sizeof(*env));
     const char *needs[8] = {NULL};
+    struct key_need need = {q->t->label, needs, tool_needs_env(q->t, q->model), q->own, vars};
     size_t n = 0, n_needs = 0;
+
+    *missing = NULL;
 
     for (size_t i = 0; q->t->env && q->t->env[i]; i++) {
         const char *eq = strchr(q->t->env[i], '=');
@@ -144,12 +205,8 @@ struct kv *core_tool_env(const struct keys_at *at, const struct secret *data_key
     for (unsigned bit = 1; bit <= TOOL_GITHUB; bit <<= 1)
         if (bits & bit)
             needs[n_needs++] = tool_provider_name(bit);
-    keys_provider_source(at, needs, missing);
-    /* what the user gives with the sandbox stands above every level */
-    if (n_needs && !given_by(q->own, bits) && !given_before(q->own_names, bits) && add_keys(at, data_key, needs, &env, &n, e) != 0) {
+    if (!is_given(q, &need, bits) && put_keys(at, data_key, &need, &env, &n, missing, e) != 0) {
         keys_env_free(env);
-        free(*missing);
-        *missing = NULL;
         return NULL;
     }
     put_all(&env, &n, vars);

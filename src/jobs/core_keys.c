@@ -421,7 +421,7 @@ struct secret *core_keys_open(struct jobs *j, const struct st_key *row, struct e
 static void name_key(const struct keys_at *at, const struct core_env_q *q, struct err *e)
 {
     const char *needs[8];
-    struct key_need n = {q->t->label, needs, q->own};
+    struct key_need n = {q->t->label, needs, tool_needs_env(q->t, q->model), q->own, NULL};
     struct key_check c;
 
     needs_of(tool_needs(q->t, q->model), needs);
@@ -488,7 +488,8 @@ char *core_keys_refused(struct jobs *j, const struct sandbox *row)
 {
     const struct tool *t = row->tool ? tools_find(j->o.tools, row->tool) : NULL;
     const char *needs[8] = {NULL};
-    struct key_need need = {t ? t->label : NULL, needs, NULL};
+    struct key_need need = {.label = t ? t->label : NULL, .needs = needs,
+                            .needs_env = t ? tool_needs_env(t, NULL) : NULL};
     struct keys_at at;
     struct st_keys view;
 
@@ -496,13 +497,13 @@ char *core_keys_refused(struct jobs *j, const struct sandbox *row)
         return NULL;
     needs_of(tool_needs(t, NULL), needs);
     at_project(j, &at, &view, row->project ? row->project : jobs_project(j));
-    return needs[0] ? keys_refused(&at, &need) : NULL;
+    return needs[0] || need.needs_env ? keys_refused(&at, &need) : NULL;
 }
 
 static int name_repo_key(const struct keys_at *at, const struct kv *own, struct err *e)
 {
     static const char *const needs[] = {"github", NULL};
-    struct key_need n = {"the checkout", needs, own};
+    struct key_need n = {.label = "the checkout", .needs = needs, .own = own};
     struct key_check c;
 
     keys_preflight(at, &n, &c);

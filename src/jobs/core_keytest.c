@@ -142,7 +142,7 @@ static struct secret *key_of(struct keytest *t, struct err *e)
     const char *needs[] = {services[t->at].provider, NULL};
     struct keys_at at = core_keys_at(t->j);
     struct keys *k = t->j->priv->keys;
-    struct key_need need = {"a test", needs, NULL};
+    struct key_need need = {.label = "a test", .needs = needs};
     struct key_check c;
     struct kv *env;
     struct secret *s = NULL;

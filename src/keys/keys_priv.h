@@ -12,8 +12,6 @@
 
 enum { KEY_BYTES_MAX = 4096 };
 
-/* What was taken out of the environment under that name, or NULL. */
-const struct secret *keys_taken(const char *name);
 /* Visible ASCII and of a length that a key may have. */
 bool keys_visible(const char *s, size_t len);
 /* A project's key that a folder chose wants a yes: 0, or ERR_AUTH with what to do. */

@@ -1,6 +1,7 @@
 /* Keys that lie outside of the vault: the environment's, and the E2B CLI's file. */
 #include "keys_priv.h"
 
+#include <cct/util/arr.h>
 #include <cct/util/fs.h>
 #include <cct/util/json.h>
 #include <cct/util/str.h>
@@ -14,13 +15,15 @@ enum { CONFIG_MAX = 256 << 10 };
 /* --- out of the environment ---------------------------------------------------- */
 
 /* Filled once, before there are threads; constant after that. */
-static struct {
+struct taken {
     const char *name;
     struct secret *value;
-} taken[] = {{"E2B_API_KEY", NULL},       {"ANTHROPIC_API_KEY", NULL},
-             {"OPENAI_API_KEY", NULL},    {"CLAUDE_CODE_OAUTH_TOKEN", NULL},
-             {"CODEX_API_KEY", NULL},     {"OPENROUTER_API_KEY", NULL},
-             {"GITHUB_TOKEN", NULL},      {"GH_TOKEN", NULL}};
+};
+static struct taken taken[] = {
+    {"E2B_API_KEY", NULL},    {"ANTHROPIC_API_KEY", NULL}, {"CLAUDE_CODE_OAUTH_TOKEN", NULL},
+    {"OPENAI_API_KEY", NULL}, {"CODEX_API_KEY", NULL},     {"OPENROUTER_API_KEY", NULL},
+    {"GITHUB_TOKEN", NULL},   {"GH_TOKEN", NULL}};
+static ARR(struct taken) more; /* names of ours */
 
 void keys_take_env(void)
 {
@@ -28,14 +31,40 @@ void keys_take_env(void)
         secret_free(taken[i].value);
         taken[i].value = secret_take_env(taken[i].name);
     }
+    for (size_t i = 0; i < more.n; i++) {
+        secret_free(more.v[i].value);
+        free((char *)(uintptr_t)more.v[i].name);
+    }
+    ARR_CLEAR(&more);
+}
+
+static const struct taken *find(const char *name)
+{
+    for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
+        if (str_eq(taken[i].name, name))
+            return &taken[i];
+    for (size_t i = 0; i < more.n; i++)
+        if (str_eq(more.v[i].name, name))
+            return &more.v[i];
+    return NULL;
+}
+
+void keys_take_variable(const char *name)
+{
+    if (!find(name))
+        *ARR_PUSH(&more) = (struct taken){xstrdup(name), secret_take_env(name)};
+}
+
+bool keys_in_variable(const char *name)
+{
+    return find(name) != NULL || keys_variable_of(name) != NULL;
 }
 
 const struct secret *keys_taken(const char *name)
 {
-    for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
-        if (str_eq(taken[i].name, name))
-            return taken[i].value;
-    return NULL;
+    const struct taken *t = find(name);
+
+    return t ? t->value : NULL;
 }
 
 /* --- E2B ------------------------------------------------------------------------- */

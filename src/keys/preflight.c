@@ -35,17 +35,26 @@ static void mask_at(const struct keys_at *at, enum key_source level, const char 
         secret_mask(s, mask);
 }
 
-/* The variable that the user gives with the sandbox, or NULL. */
-static const struct kv *given(const struct key_need *n, const char **provider)
+static const struct kv *set_in(const struct kv *list, const char *name)
 {
-    for (size_t i = 0; n->needs[i]; i++)
-        for (const char *const *name = keys_names_of(n->needs[i]); name && *name; name++)
-            for (const struct kv *v = n->own; v && v->k; v++)
-                if (str_eq(v->k, *name) && v->v && *v->v) {
-                    *provider = n->needs[i];
-                    return v;
-                }
+    for (; list && list->k; list++)
+        if (str_eq(list->k, name) && list->v && *list->v)
+            return list;
     return NULL;
+}
+
+const struct kv *keys_given(const struct key_need *n, const struct kv *list, const char **provider)
+{
+    const struct kv *v = NULL;
+
+    *provider = NULL;
+    for (size_t i = 0; !v && n->needs[i]; i++)
+        for (const char *const *name = keys_names_of(n->needs[i]); !v && name && *name; name++)
+            if ((v = set_in(list, *name)))
+                *provider = n->needs[i];
+    for (char *const *name = n->needs_env; !v && name && *name; name++)
+        v = set_in(list, *name);
+    return v;
 }
 
 /* Keys of farther levels that would count without the one in force. */
@@ -125,6 +134,42 @@ static void found(const struct keys_at *at, const struct key_need *n, struct key
         c->state = KEY_HIDES;
 }
 
+/* The first of the tool's own variables that is in our environment, or NULL. */
+static const char *own_variable(const struct key_need *n)
+{
+    for (char *const *name = n->needs_env; name && *name; name++)
+        if (keys_taken(*name))
+            return *name;
+    return NULL;
+}
+
+/* It comes with the sandbox, from the project's variables or out of our environment. */
+static bool found_variable(const struct keys_at *at, const struct key_need *n, struct key_check *c,
+                           struct buf *b)
+{
+    const struct kv *v = keys_given(n, n->own, &c->provider);
+    bool own = v != NULL;
+    size_t before;
+
+    if (!v)
+        v = keys_given(n, n->vars, &c->provider);
+    if (v) {
+        buf_addf(b, own ? "%s is given with the sandbox" : "%s is a variable of the project %s", v->k,
+                 at->project ? at->project : "default");
+        before = b->len;
+        add_hidden(b, at, n, KEY_NONE, "");
+        c->state = b->len > before ? KEY_HIDES : KEY_READY;
+        return true;
+    }
+    if (keys_provider_source(at, n->needs, NULL) || !(c->variable = own_variable(n)))
+        return false;
+    c->source = KEY_ENV;
+    secret_mask(keys_taken(c->variable), c->mask);
+    buf_addf(b, "%s %s (%s)", c->variable, c->mask, key_source_name(KEY_ENV));
+    c->state = KEY_READY;
+    return true;
+}
+
 /* --- what is missing ---------------------------------------------------------------------- */
 
 /* Keys that are there, but not where they count. */
@@ -166,11 +211,36 @@ static void add_other(struct buf *b, const struct keys_at *at, const struct key_
     }
 }
 
+static void add_variables(struct buf *b, const struct key_need *n)
+{
+    for (size_t i = 0; n->needs_env && n->needs_env[i]; i++)
+        buf_addf(b, "%s%s", !i ? "" : n->needs_env[i + 1] ? ", " : " or ", n->needs_env[i]);
+}
+
+/* Of a tool whose key is of none of our providers. */
+static void missing_variable(const struct keys_at *at, const struct key_need *n,
+                             struct key_check *c, struct buf *b)
+{
+    const char *project = at->project ? at->project : "default";
+
+    c->state = KEY_LACKS;
+    c->variable = n->needs_env[0];
+    buf_addf(b, "%s needs the variable ", n->label);
+    add_variables(b, n);
+    buf_addf(b, ", and it is set nowhere: store it with cc-tui projects secret %s %s, give it with "
+             "--env or in an --env-file, or set it before cc-tui is started", project,
+             n->needs_env[0]);
+}
+
 static void missing(const struct keys_at *at, const struct key_need *n, struct key_check *c,
                     struct buf *b)
 {
     size_t before;
 
+    if (!n->needs[0]) {
+        missing_variable(at, n, c, b);
+        return;
+    }
     c->state = KEY_LACKS;
     c->provider = n->needs[0];
     buf_addf(b, "%s needs a key of ", n->label);
@@ -187,34 +257,28 @@ static void missing(const struct keys_at *at, const struct key_need *n, struct k
     buf_addf(b, ": store one with cc-tui keys add %s (--project NAME: for that project alone), or "
              "set ", n->needs[0]);
     add_names(b, n->needs, true);
+    if (n->needs_env)
+        buf_addf(b, " or ");
+    add_variables(b, n);
     buf_addf(b, " before cc-tui is started");
 }
 
 void keys_preflight(const struct keys_at *at, const struct key_need *n, struct key_check *c)
 {
     struct buf b = BUF_INIT;
-    const struct kv *own;
 
     *c = (struct key_check){0};
-    if (!n->needs[0]) {
+    if (!n->needs[0] && !n->needs_env) {
         buf_addf(&b, "no key is needed");
-        c->text = buf_detach(&b, NULL);
-        return;
-    }
-    own = given(n, &c->provider);
-    c->source = own ? KEY_NONE : keys_provider_source(at, n->needs, NULL);
-    for (size_t i = 0; !own && c->source && n->needs[i] && !c->provider; i++)
-        if (keys_level_has(at, c->source, n->needs[i]))
-            c->provider = n->needs[i];
-    if (own) {
-        buf_addf(&b, "%s is given with the sandbox", own->k);
-        size_t before = b.len;
-        add_hidden(&b, at, n, KEY_NONE, "");
-        c->state = b.len > before ? KEY_HIDES : KEY_READY;
-    } else if (c->source) {
-        found(at, n, c, &b);
-    } else {
-        missing(at, n, c, &b);
+    } else if (!found_variable(at, n, c, &b)) {
+        c->source = keys_provider_source(at, n->needs, NULL);
+        for (size_t i = 0; c->source && n->needs[i] && !c->provider; i++)
+            if (keys_level_has(at, c->source, n->needs[i]))
+                c->provider = n->needs[i];
+        if (c->source)
+            found(at, n, c, &b);
+        else
+            missing(at, n, c, &b);
     }
     c->text = buf_detach(&b, NULL);
 }
@@ -225,13 +289,18 @@ char *keys_refused(const struct keys_at *at, const struct key_need *n)
     struct buf b = BUF_INIT;
 
     keys_preflight(at, n, &c);
-    if (c.source) {
+    if (c.variable && c.source) {
+        buf_addf(&b, "the service refused the key in %s %s (%s): set %s again before cc-tui is "
+                 "started, or give another one with the sandbox", c.variable, c.mask,
+                 key_source_name(c.source), c.variable);
+    } else if (c.source) {
         buf_addf(&b, "%s refused the key %s (%s): ", c.provider, c.mask, key_source_name(c.source));
         add_fix(&b, c.source, c.provider);
         add_hidden(&b, at, n, c.source, c.mask);
-    } else if (c.state < KEY_LACKS && c.provider) {
-        buf_addf(&b, "%s: give another one with the sandbox, or store one with cc-tui keys add %s",
-                 c.text, c.provider);
+    } else if (c.state < KEY_LACKS && (c.provider || n->needs_env)) {
+        buf_addf(&b, "%s: give another one with the sandbox", c.text);
+        if (c.provider)
+            buf_addf(&b, ", or store one with cc-tui keys add %s", c.provider);
     } else {
         buf_addf(&b, "%s", c.text);
     }

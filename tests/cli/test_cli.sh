@@ -196,6 +196,24 @@ check "a linked file is read" out "cc-tui.conf:2:"
 rm "$T/c/cc-tui.conf"
 run "$c" config check
 check "no file: nothing is wrong" is 0
+printf '[tool claude]\ntemplat = mine\n[tool mine]\nadapter = cloude\ncommand = x\n' > "$T/c/tools.conf"
+printf '[model a/b]\ninputt = 2\noutput = much\n' > "$T/c/models.conf"
+mkdir "$T/c/themes"
+printf 'titel = red\n' > "$T/c/themes/mine.theme"
+run "$c" --theme mine config check
+check "config check: tools and models, too" is 1
+check "tools.conf: line and near word" out "tools.conf:2: unknown key \"templat\", did you mean \"template\"?"
+check "tools.conf: a tool that is left out" out "tools.conf:3: tool \"mine\" is left out: adapter \"cloude\" is not known, did you mean \"claude\"?"
+check "models.conf: line and near word" out "models.conf:2: unknown key \"inputt\", did you mean \"input\"?"
+check "models.conf: value" out "models.conf:3: output = \"much\""
+check "a theme: its line" out "mine.theme:1:"
+run "$c" doctor
+check "doctor: tools.conf" out "tools.conf:2:"
+rm -r "$T/c/tools.conf" "$T/c/models.conf" "$T/c/themes"
+mkdir "$T/c/tools.conf"
+run "$c" config check
+check "a file that cannot be read" both is 1 out "tools.conf"
+rmdir "$T/c/tools.conf"
 
 # --- files that are named --------------------------------------------------------------
 esc=$(printf '\033')
@@ -452,6 +470,24 @@ run "$c" ls --all
 check "ls: and then it is known to be gone" sh -c "! grep -q 'elsewhere.*running' '$T/out'"
 run "$c" ls --all
 check "ls --all shows what was" out "killed"
+# one whose time was up has timed out, and is not gone before its time
+run "$c" new --tool shell --name brief --timeout 1s
+id=$(cat "$T/out")
+i=0
+while "$c" ls -q | grep -q "$id" && [ $i -lt 400 ]; do i=$((i + 1)); done
+run "$c" ls --all
+check "ls --all: one whose time was up" sh -c "grep 'brief.* killed .*timed out' '$T/out'"
+run "$c" ls --all --json
+check "ls --all --json: that, too" out '"gone":"timed out"'
+# an agent that failed: its VM is there still, and that is said
+run "$c" new --tool shell --name broken -- exit 3
+i=0
+while run "$c" ls --json && ! out '"state":"error"' && [ $i -lt 100 ]; do i=$((i + 1)); done
+run "$c" ls
+check "ls: an error whose VM bills on" sh -c "grep 'broken.* error .*VM bills' '$T/out'"
+run "$c" ls --json
+check "ls --json: that, too" out '"vmUp":true'
+run "$c" kill broken --yes
 run "$c" new --tool shell --name last
 check "one more" is 0
 run "$c" local stop --yes

@@ -138,6 +138,11 @@ adapter = shell
 template = base
 command = "cat .told/RULES"
 prompt_file = .told/RULES
+[tool shown]
+adapter = shell
+template = base
+command = "sh -c 'echo \"<$MY_API_KEY|$MY_TOKEN>\"'"
+needs_env = MY_API_KEY MY_TOKEN
 END
 printf %s "$key" | cc-tui keys add github > /dev/null 2>&1
 ours='PATH=/home/user/.probe/skills/tool:/usr/local/bin:/usr/bin:/bin'
@@ -163,6 +168,16 @@ printf 'A=1\nnonsense\n' > "$T/bad.env"
 new -t shell -n e2 --env-file "$T/bad.env" -- true
 check "a bad line is told by file and line" err 'bad.env:2: there is no "="'
 check "and nothing is made" is $status 2
+export MY_API_KEY=ours-7788
+new -t shown -n v1
+check "a variable that the tool needs comes from our environment" out '^<ours-7788|>'
+new -t shown -n v2 -e MY_TOKEN=theirs
+check "another one that is given takes its place: never both" out '^<|theirs>'
+new -t shell -n v3 -- 'echo "<$MY_API_KEY>"'
+check "a tool that does not name it gets none" out '^<>'
+unset MY_API_KEY
+new -t shown -n v4
+check "nothing is made without" err 'shown needs the variable MY_API_KEY or MY_TOKEN'
 echo 'Always be fast.' > "$T/skills/fast.md"
 new -t said -n s1 --model "m'1" --system-prompt 'Be "brief".' --skill "$T/skills/tool" \
     --skill "$T/skills/fast.md"

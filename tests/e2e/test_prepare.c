@@ -191,6 +191,99 @@ static void test_a_key_is_opened_before(void **state)
     free(away);
 }
 
+/* --- files ---------------------------------------------------------------------------------- */
+
+static bool files_known(struct appbed *b, const void *arg)
+{
+    return app_look_at_files(b->app, arg, false);
+}
+
+static char *write_env(struct appbed *b, const char *text)
+{
+    char *path = appbed_path(b, "one.env");
+    FILE *f = fopen(path, "w");
+
+    assert_non_null(f);
+    fputs(text, f);
+    assert_int_equal(fclose(f), 0);
+    return path;
+}
+
+/* Nothing is read while the form asks: the answer comes as a message, and counts for what the
+ * form checks. A file that changed is read again. */
+static void test_files_are_read_aside(void **state)
+{
+    struct appbed *b = *state;
+    char *path = write_env(b, "OTHER=1\n");
+    struct app_create c = {.tool = "gemini", .env_file = path}, none = {.tool = "gemini"};
+    struct app_key_look k, repo;
+    const char *field = NULL;
+    struct err e = {0};
+
+    open_app(b);
+    assert_true(appbed_wait(b, link_ok, NULL));
+    assert_true(app_look_at_files(b->app, &none, true)); /* it names none */
+    assert_false(app_look_at_files(b->app, &c, false));
+    app_create_keys(b->app, &c, &k, &repo);
+    assert_int_equal(k.state, APP_KEY_ASKING); /* the file may have it */
+    assert_int_equal(app_check_create(b->app, &c, &field, &e), 0);
+    assert_true(appbed_wait(b, files_known, &c));
+    app_create_keys(b->app, &c, &k, &repo);
+    assert_int_equal(k.state, APP_KEY_BAD);
+    assert_int_equal(app_check_create(b->app, &c, &field, &e), ERR_AUTH);
+    assert_string_equal(field, "key");
+    free(write_env(b, "GEMINI_API_KEY=x\n"));
+    assert_false(app_look_at_files(b->app, &c, true));
+    assert_true(appbed_wait(b, files_known, &c));
+    app_create_keys(b->app, &c, &k, &repo);
+    assert_int_equal(k.state, APP_KEY_GOOD);
+    assert_non_null(strstr(k.text, "GEMINI_API_KEY is given"));
+    err_clear(&e);
+    assert_int_equal(app_check_create(b->app, &c, &field, &e), 0);
+    free(write_env(b, "nonsense\n"));
+    assert_false(app_look_at_files(b->app, &c, true));
+    assert_true(appbed_wait(b, files_known, &c));
+    assert_true(app_check_create(b->app, &c, &field, &e) != 0);
+    assert_string_equal(field, "env_file");
+    assert_non_null(strstr(e.text, "one.env:1:"));
+    free(path);
+}
+
+/* What nobody looked at before is met by the create itself, and nothing is made. */
+static void test_files_of_a_create(void **state)
+{
+    struct appbed *b = *state;
+    static const char *const skills[] = {"/nowhere/skill", NULL};
+    char *path = write_env(b, "OTHER=1\n");
+    struct app_create c = {.tool = "gemini", .env_file = path, .copies = 2};
+    struct app_create s = {.tool = "claude", .skills = skills,
+                           .env = (struct kv[]){{(char[]){"ANTHROPIC_API_KEY"}, (char[]){"x"}},
+                                                {NULL, NULL}}};
+    uint64_t reqs[APP_COPIES_MAX];
+
+    open_app(b);
+    assert_true(appbed_wait(b, link_ok, NULL));
+    assert_int_equal(app_create_copies(b->app, &c, true, reqs), 2);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(appbed_finish(b, reqs[i]), ERR_AUTH);
+        assert_non_null(strstr(b->err.text, "GEMINI_API_KEY"));
+    }
+    assert_true(appbed_finish(b, app_create(b->app, &s, true)) != 0);
+    assert_non_null(strstr(b->err.text, "/nowhere/skill"));
+    mini_sync(svc.srv);
+    assert_int_equal(svc.creates, 0);
+    free(write_env(b, "GEMINI_API_KEY=from-the-file\n"));
+    assert_int_equal(app_create_copies(b->app, &c, true, reqs), 2);
+    for (int i = 0; i < 2; i++)
+        appbed_finish(b, reqs[i]);
+    mini_sync(svc.srv);
+    assert_int_equal(svc.creates, 2);
+    for (int i = 0; i < 2; i++)
+        assert_non_null(strstr(svc.body[i], "\"GEMINI_API_KEY\":\"from-the-file\""));
+    (void)app_look_at_files(b->app, &c, true); /* the app may end while it reads */
+    free(path);
+}
+
 /* --- presets ------------------------------------------------------------------------------- */
 
 static const struct project_preset *preset(struct appbed *b)
@@ -283,6 +376,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(test_templates_with_a_finished_build),
         CASE(test_a_key_is_opened_before),
+        CASE(test_files_are_read_aside),
+        CASE(test_files_of_a_create),
         CASE(test_a_preset_fills_what_is_not_said),
         CASE(test_copies_go_out_a_second_apart),
         CASE(test_copies_are_checked_together),

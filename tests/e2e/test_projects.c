@@ -194,7 +194,7 @@ static bool all_shown(struct appbed *b, const void *arg)
 static const char *key_of(const struct appbed *b, struct key_check *c)
 {
     const char *needs[] = {"anthropic", NULL};
-    struct key_need n = {"claude", needs, NULL};
+    struct key_need n = {.label = "claude", .needs = needs};
 
     keys_preflight(app_keys(b->app), &n, c);
     return c->mask;
@@ -347,7 +347,7 @@ static void test_idle_lock(void **state)
 {
     struct appbed *b = *state;
     const char *needs[] = {"openai", NULL};
-    struct key_need n = {"codex", needs, NULL};
+    struct key_need n = {.label = "codex", .needs = needs};
     struct key_check c;
     bool yes = true, no = false;
 

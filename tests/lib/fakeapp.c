@@ -147,6 +147,20 @@ void app_repo_key_look(struct app *a, const char *repo, const struct kv *env,
     *out = repo ? a->repo_key : (struct app_key_look){0};
 }
 
+void app_create_keys(struct app *a, const struct app_create *c, struct app_key_look *agent,
+                     struct app_key_look *repo)
+{
+    app_key_look(a, c->tool, c->model, c->env, agent);
+    app_repo_key_look(a, c->repo, c->env, repo);
+}
+
+bool app_look_at_files(struct app *a, const struct app_create *c, bool anew)
+{
+    (void)c;
+    a->reading |= anew && a->slow_files;
+    return !a->reading;
+}
+
 const struct app_model *app_models(struct app *a, const char *tool)
 {
     (void)tool;

@@ -15,6 +15,7 @@ struct app {
     struct app_templates templates;
     struct app_model models[9];   /* of every tool */
     size_t n_models;
+    bool slow_files, reading;     /* files want a while; they do */
     struct app_key_look key, repo_key;
     uint64_t next;
     int fd;           /* eventfd: write 8 bytes to have on_drain called */

@@ -760,7 +760,10 @@ static bool feed_line(struct script *s, const char *w, char *rest, const char *w
         key_line(&s->app->key, rest);
     else if (!strcmp(w, "repokey"))
         key_line(&s->app->repo_key, rest);
-    else if (!strcmp(w, "preset"))
+    else if (!strcmp(w, "files")) { /* slow | read: those that a form names */
+        s->app->slow_files = !strcmp(rest, "slow");
+        s->app->reading &= s->app->slow_files;
+    } else if (!strcmp(w, "preset"))
         preset_line(s, rest);
     else if (!strcmp(w, "tool"))
         tool_line(s, rest);

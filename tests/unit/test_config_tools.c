@@ -161,19 +161,26 @@ static void test_command(void **state)
     check_command(codex, (struct tool_choice){.model = "m", .resume_id = "id-1"},
                   "codex|exec|resume|" CODEX "-m|m|id-1|-");
     check_command(pi, (struct tool_choice){.resume_id = "s", .prompt_path = "/p", .ask = true},
-                  "pi|--mode|rpc|--model|openrouter/anthropic/claude-sonnet-5|"
-                  "--append-system-prompt|/p|--session|s");
+                  "pi|--mode|rpc|--append-system-prompt|/p|--session|s");
+    /* each version has a catalogue of its own: no name of ours may be missing in it */
+    assert_null(pi->model);
+    assert_null(tools_find(t, "opencode")->model);
+    assert_null(tools_find(t, "opencode-serve")->model);
+    assert_null(tools_find(t, "claude")->model);
     check_command(tools_find(t, "claude"), (struct tool_choice){.ask = true},
                   "claude|-p|--input-format|stream-json|--output-format|stream-json|--verbose|"
                   "--include-partial-messages|--replay-user-messages|--permission-prompt-tool|"
                   "stdio");
     check_command(tools_find(t, "shell"),
                   (struct tool_choice){.model = "m", .prompt_path = "/p", .resume_id = "s"}, "sh");
-    assert_int_equal(tool_needs(pi, NULL), TOOL_OPENROUTER);
+    assert_int_equal(tool_needs(pi, NULL), TOOL_OPENROUTER | TOOL_ANTHROPIC | TOOL_OPENAI);
     assert_int_equal(tool_needs(pi, "anthropic/x"), TOOL_ANTHROPIC);
     assert_int_equal(tool_needs(pi, "github/x"), pi->needs);
     assert_int_equal(tool_needs(pi, "plain"), pi->needs);
     assert_int_equal(tool_needs(codex, "anthropic/x"), TOOL_OPENAI);
+    assert_int_equal(tools_find(t, "gemini")->needs, 0);
+    assert_string_equal(tool_needs_env(tools_find(t, "gemini"), NULL)[0], "GEMINI_API_KEY");
+    assert_null(tool_needs_env(codex, NULL));
     tools_free(t);
 }
 
@@ -226,6 +233,7 @@ static void test_override(void **state)
              "resume = chat go-on\nmodels = openai\nmodel_names = qualified\nask = yes\n"
              "ask_command = agent --ask\nmodel = m\nmodel_flag = -m\nskills = .s\n"
              "prompt_flag = --sys\nprompt_file = .mine/RULES\n"
+             "needs_env = MY_API_KEY MY_TOKEN\n[tool gemini]\nneeds_env = none\n"
              "[tool far]\nadapter = claude\ncommand = /opt/x/claude -p\n"
              "[tool pi]\ncommand = sh -c 'exec pi'\n",
              &said);
@@ -260,6 +268,11 @@ static void test_override(void **state)
     assert_true(str_eq(n->models[0], "openai") && str_eq(n->model, "m"));
     assert_true(str_eq(n->model_flag, "-m") && str_eq(n->prompt_flag, "--sys"));
     assert_true(str_eq(n->prompt_file, ".mine/RULES") && str_eq(n->skills_dir, ".s"));
+    assert_true(str_eq(n->needs_env[0], "MY_API_KEY") && str_eq(n->needs_env[1], "MY_TOKEN"));
+    assert_null(n->needs_env[2]);
+    assert_null(tools_find(t, "gemini")->needs_env);
+    assert_null(tool_needs_env(n, "anthropic/x")); /* that key, and no other */
+    assert_ptr_equal(tool_needs_env(n, "google/x"), n->needs_env);
     tools_free(t);
     buf_release(&said);
 }
@@ -272,7 +285,8 @@ static void test_mistakes(void **state)
              "needs = antropic none\nenv.1X = 1\ncommand = 'open\nzzzzzzzz = 1\n"
              "[tool UP]\nadapter = claude\n[tool a]\nadapter = cloude\ncommand = x\n"
              "[tool b]\nadapter = shell\n[tool shell]\nlabel = Sh\nask = maybe\n"
-             "[tool codex]\nask = yes\nresume = a b c\n",
+             "[tool codex]\nask = yes\nresume = a b c\n"
+             "needs_env = PATH XDG_KEY OPENAI_API_KEY A-B OK_KEY\n",
              &said);
 
     (void)state;
@@ -287,12 +301,18 @@ static void test_mistakes(void **state)
                         "! :10: unknown key \"zzzzzzzz\"\n"
                         "! :11: \"UP\" is no name of a tool: a-z, 0-9, - and _, at most 32\n"
                         "! :20: ask = \"maybe\": expected yes or no\n"
-                        "! : tool \"codex\" does not ask: it has no ask_command\n"
-                        "! : tool \"codex\" does not resume: its resume has more than two "
+                        "! :24: \"PATH\" is no variable that a tool's key is in\n"
+                        "! :24: \"XDG_KEY\" is no variable that a tool's key is in\n"
+                        "! :24: OPENAI_API_KEY holds the key of openai: write needs = openai\n"
+                        "! :24: \"A-B\" is no name of an environment variable\n"
+                        "! :21: tool \"codex\" does not ask: it has no ask_command\n"
+                        "! :21: tool \"codex\" does not resume: its resume has more than two "
                         "words\n"
-                        "! : tool \"a\" is left out: adapter \"cloude\" is not known, did you "
+                        "! :13: tool \"a\" is left out: adapter \"cloude\" is not known, did you "
                         "mean \"claude\"?\n"
-                        "! : tool \"b\" is left out: it has no command\n");
+                        "! :16: tool \"b\" is left out: it has no command\n");
+    assert_string_equal(tools_find(t, "codex")->needs_env[0], "OK_KEY");
+    assert_null(tools_find(t, "codex")->needs_env[1]);
     assert_null(tools_find(t, "a"));
     assert_null(tools_find(t, "b"));
     assert_string_equal(tools_find(t, "claude")->argv[0], "claude");

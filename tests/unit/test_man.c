@@ -9,6 +9,7 @@
 
 #include <cct/cli.h>
 #include <cct/config/options.h>
+#include <cct/config/tools.h>
 #include <cct/ui/keymap.h>
 #include <cct/util/buf.h>
 #include <cct/util/fs.h>
@@ -135,6 +136,32 @@ static void add_actions(struct buf *b)
     keymap_free(k);
 }
 
+static void add_tools(struct buf *b)
+{
+    const char *key, *help;
+
+    buf_adds(b, ".SH TOOLS\nThe file\n.I ~/.config/cc\\-tui/tools.conf\nchanges the agents that "
+                "are known and adds others, one section [tool NAME] each:\n.PP\n.nf\n"
+                "[tool qwen]\nneeds = none\nneeds_env = DASHSCOPE_API_KEY\n"
+                "[tool mine]\nadapter = claude\ncommand = \"my-agent --json 'two words'\"\n"
+                "needs = anthropic openrouter\n.fi\n.PP\n"
+                "What lacks is told before a sandbox is made, with the places where it could be "
+                "set.\n");
+    for (size_t i = 0; (key = tools_key(i, &help)); i++) {
+        buf_adds(b, ".TP\n.B ");
+        add(b, key);
+        buf_adds(b, "\n");
+        add(b, help);
+        buf_adds(b, "\n");
+    }
+    buf_adds(b, ".SH MODELS\nThe file\n.I ~/.config/cc\\-tui/models.conf\nadds models to choose "
+                "from and changes prices: sections [model PROVIDER/NAME] with label, provider, "
+                "input, output, cache_read and cache_write (USD for 1M tokens) and date, and "
+                "[sandbox] with vcpu_second, gib_second (USD) and date.\n"
+                "Both files, the theme and this one are looked at by\n"
+                ".BR \"cc\\-tui config check\" .\n");
+}
+
 static char *page_config(void)
 {
     struct buf b = BUF_INIT;
@@ -168,6 +195,7 @@ static char *page_config(void)
     config_release(&c);
     buf_adds(&b, ".SS [keys]\nAn action and its keys, such as\n.B kill = D F9\n");
     add_actions(&b);
+    add_tools(&b);
     buf_adds(&b, ".SH SEE ALSO\n.BR cc\\-tui (1)\n");
     return buf_detach(&b, NULL);
 }

@@ -23,6 +23,8 @@ static struct st_key rows[ROWS];
 static struct st_keys stored;
 static struct keys_at at;
 static const char *needs[8];
+static char *const *needs_env;
+static const struct kv *vars; /* of the project */
 static const struct tool *tool;
 
 static const char *variable_of(const char *provider)
@@ -63,7 +65,7 @@ static void set_env(const char *provider, const char *value)
 /* The state, and every word that has to be in the sentence. */
 static void expect(enum key_state st, const struct kv *own, const char *const *words)
 {
-    struct key_need n = {tool->label, needs, own};
+    struct key_need n = {tool->label, needs, needs_env, own, vars};
     struct key_check c;
 
     keys_preflight(&at, &n, &c);
@@ -178,7 +180,7 @@ static void one_given(void)
 /* The service said no: which key that was, and how to have another. */
 static void one_refused(void)
 {
-    struct key_need n = {tool->label, needs, NULL};
+    struct key_need n = {.label = tool->label, .needs = needs};
     char *text, *command = xasprintf("keys add %s --project", needs[0]);
 
     row(NULL, needs[0], "1111");
@@ -213,6 +215,65 @@ EACH(doubtful)
 EACH(given)
 EACH(refused)
 
+/* Each place in which a variable may be set is enough; nearer ones count before farther. */
+static void test_variable(void **state)
+{
+    struct kv set[] = {{LIT("GEMINI_API_KEY"), LIT("x")}, {NULL, NULL}};
+    struct kv second[] = {{LIT("GOOGLE_GENAI_USE_GCA"), LIT("true")}, {NULL, NULL}};
+    struct kv empty[] = {{LIT("GEMINI_API_KEY"), LIT("")}, {NULL, NULL}};
+    struct key_need n;
+    char *text;
+
+    (void)state;
+    forget();
+    tool = tools_find(all, "gemini");
+    needs[0] = NULL;
+    needs_env = tool_needs_env(tool, NULL);
+    n = (struct key_need){.label = tool->label, .needs = needs, .needs_env = needs_env};
+    for (int i = 0; i < 2; i++) /* an empty one is none */
+        expect(KEY_LACKS, i ? empty : NULL,
+               WORDS("Gemini CLI needs", "GEMINI_API_KEY, GOOGLE_GENAI_USE_VERTEXAI or",
+                     "set nowhere", "projects secret acme GEMINI_API_KEY", "--env", "--env-file",
+                     "before cc-tui is started"));
+    expect(KEY_READY, second, WORDS("GOOGLE_GENAI_USE_GCA is given with the sandbox"));
+    vars = set;
+    expect(KEY_READY, NULL, WORDS("GEMINI_API_KEY is a variable of the project acme"));
+    vars = NULL;
+    setenv("GEMINI_API_KEY", "0123456789abcdefghij7777", 1);
+    keys_take_variable("GEMINI_API_KEY");
+    assert_null(getenv("GEMINI_API_KEY"));
+    expect(KEY_READY, NULL, WORDS("GEMINI_API_KEY ****7777 (environment)"));
+    expect(KEY_READY, set, WORDS("given with the sandbox"));
+    text = keys_refused(&at, &n);
+    assert_non_null(strstr(text, "GEMINI_API_KEY ****7777 (environment)"));
+    free(text);
+    assert_true(keys_in_variable("GEMINI_API_KEY") && keys_in_variable("GH_TOKEN"));
+    assert_false(keys_in_variable("GOOGLE_API_KEY"));
+    forget();
+    needs_env = NULL;
+}
+
+/* A key of a provider or a variable: either will do, the stored key before the variable. */
+static void test_either(void **state)
+{
+    static char *const names[] = {LIT("MY_API_KEY"), NULL};
+
+    (void)state;
+    forget();
+    tool = tools_find(all, "qwen");
+    needs[0] = "openai";
+    needs[1] = NULL;
+    needs_env = names;
+    expect(KEY_LACKS, NULL, WORDS("needs a key of openai", "OPENAI_API_KEY or MY_API_KEY"));
+    setenv("MY_API_KEY", "0123456789abcdefghij8888", 1);
+    keys_take_variable("MY_API_KEY");
+    expect(KEY_READY, NULL, WORDS("MY_API_KEY ****8888"));
+    row(NULL, "openai", "1111");
+    expect(KEY_READY, NULL, WORDS("openai ****1111 (user key)"));
+    forget();
+    needs_env = NULL;
+}
+
 static void test_none_needed(void **state)
 {
     (void)state;
@@ -229,7 +290,8 @@ int main(void)
         cmocka_unit_test(test_other_provider), cmocka_unit_test(test_ready),
         cmocka_unit_test(test_hides),    cmocka_unit_test(test_unusable),
         cmocka_unit_test(test_doubtful), cmocka_unit_test(test_given),
-        cmocka_unit_test(test_refused),  cmocka_unit_test(test_none_needed)};
+        cmocka_unit_test(test_refused),  cmocka_unit_test(test_none_needed),
+        cmocka_unit_test(test_variable), cmocka_unit_test(test_either)};
     struct err e = {0};
 
     if (secrets_init(&e) != 0)

@@ -85,7 +85,7 @@ static int parse_env(char *text, struct kv **out, struct err *e)
     return 0;
 }
 
-static int to_spec(struct ui *ui, struct form *f, struct app_create *q, char **env_text,
+static int to_spec(struct ui *ui, struct form *f, bool anew, struct app_create *q, char **env_text,
                    struct kv **env, const char **field, struct err *e)
 {
     int64_t copies = 1;
@@ -115,6 +115,7 @@ static int to_spec(struct ui *ui, struct form *f, struct app_create *q, char **e
     if (rc)
         return rc;
     q->env = *env;
+    f->unread = !app_look_at_files(ui->app, q, anew);
     return app_check_create(ui->app, q, field, e);
 }
 
@@ -135,13 +136,17 @@ static int check_template(struct ui *ui, const struct app_create *q, const char 
 
 static void look_at_keys(struct ui *ui, struct form *f)
 {
+    struct app_create q = {.tool = form_tool(ui, f)->name,
+                           .model = form_text(f, F_MODEL),
+                           .env_file = form_text(f, F_ENV_FILE),
+                           .repo = form_text(f, F_REPO)};
     struct kv *env = NULL;
     struct err e = {0};
     char *text = xstrdup(inputline_text(&f->lines[F_ENV]));
 
     parse_env(text, &env, &e);
-    app_key_look(ui->app, form_tool(ui, f)->name, form_text(f, F_MODEL), env, &f->key);
-    app_repo_key_look(ui->app, form_text(f, F_REPO), env, &f->repo_key);
+    q.env = env;
+    app_create_keys(ui->app, &q, &f->key, &f->repo_key);
     free(env);
     free(text);
 }
@@ -156,8 +161,10 @@ static void tell(struct form *f, const char *field, const struct err *e)
         f->bad = F_TOOL;
 }
 
-/* Check, and with `go` create; true when it went out. */
-static bool check(struct ui *ui, struct form *f, bool go)
+/* LOOK: as it stands. SUBMIT: what files hold is read again, then it is created: now, or
+ * by AGAIN when they were. True when it went out. */
+enum how { LOOK, SUBMIT, AGAIN };
+static bool check(struct ui *ui, struct form *f, enum how how)
 {
     struct app_create q;
     struct kv *env = NULL;
@@ -167,9 +174,11 @@ static bool check(struct ui *ui, struct form *f, bool go)
     struct err e = {0};
     f->error[0] = 0;
     f->bad = F_COUNT;
-    bool ok = to_spec(ui, f, &q, &env_text, &env, &field, &e) == 0 &&
+    bool ok = to_spec(ui, f, how == SUBMIT, &q, &env_text, &env, &field, &e) == 0 &&
               check_template(ui, &q, &field, &e) == 0;
     look_at_keys(ui, f);
+    f->waits = ok && how != LOOK && f->unread;
+    bool go = ok && how != LOOK && !f->unread;
     if (!ok) {
         tell(f, field, &e);
     } else if (go) {
@@ -178,28 +187,17 @@ static bool check(struct ui *ui, struct form *f, bool go)
     }
     free(env);
     free(env_text);
-    return ok && go;
+    return go;
 }
 
-/* Answers about templates and keys came. */
-static bool form_update(struct ui *ui, void *state)
-{
-    struct form *f = state;
-
-    if (*f->error && (f->bad == F_TOOL || f->bad == F_TEMPLATE))
-        check(ui, f, false); /* it may be mended */
-    else
-        look_at_keys(ui, f);
-    return true;
-}
-
-/* --- keys --------------------------------------------------------------------------- */
-
-static int submit(struct ui *ui, struct form *f)
+/* What comes after a check that was to create. */
+static int went(struct ui *ui, struct form *f, bool out)
 {
     int copies = form_copies(f);
-    if (!check(ui, f, true)) {
-        if (f->bad < F_COUNT)
+    if (!out) {
+        if (f->waits)
+            ui_status(ui, 0, "reading the files that go with it");
+        else if (f->bad < F_COUNT)
             f->at = f->bad;
         return UI_HANDLED;
     }
@@ -209,6 +207,30 @@ static int submit(struct ui *ui, struct form *f)
     else
         ui_status(ui, 0, "creating %s", form_text(f, F_NAME) ? form_text(f, F_NAME) : "a sandbox");
     return UI_CLOSE;
+}
+
+/* Answers about templates, keys and files came. */
+static bool form_update(struct ui *ui, void *state)
+{
+    struct form *f = state;
+
+    if (f->waits && ui->overlays[ui->n_overlays - 1].state == f) {
+        if (went(ui, f, check(ui, f, AGAIN)) == UI_CLOSE)
+            ui_overlay_pop(ui);
+        return true;
+    }
+    if (f->unread || (*f->error && (f->bad == F_TOOL || f->bad == F_TEMPLATE)))
+        check(ui, f, LOOK); /* it may be mended */
+    else
+        look_at_keys(ui, f);
+    return true;
+}
+
+/* --- keys --------------------------------------------------------------------------- */
+
+static int submit(struct ui *ui, struct form *f)
+{
+    return went(ui, f, check(ui, f, SUBMIT));
 }
 
 static bool choose(struct ui *ui, struct form *f, int step)
@@ -230,7 +252,7 @@ static bool choose(struct ui *ui, struct form *f, int step)
         return false;
     }
     if (taken)
-        check(ui, f, false);
+        check(ui, f, LOOK);
     return taken;
 }
 
@@ -241,11 +263,11 @@ static int form_action(struct ui *ui, void *state, enum action a)
     case ACT_FIELD_NEXT:
         if (f->at == F_CREATE)
             return submit(ui, f);
-        check(ui, f, false);
+        check(ui, f, LOOK);
         f->at = (enum field)(f->at + 1);
         return UI_HANDLED;
     case ACT_FIELD_PREV:
-        check(ui, f, false);
+        check(ui, f, LOOK);
         f->at = f->at ? (enum field)(f->at - 1) : F_CREATE;
         return UI_HANDLED;
     case ACT_SUBMIT:
@@ -266,6 +288,7 @@ static int form_action(struct ui *ui, void *state, enum action a)
 static int form_key(struct ui *ui, void *state, key_code k, const char *paste, size_t len)
 {
     struct form *f = state;
+    f->waits = false; /* it is changed once more */
     if (!form_is_text(f->at)) {
         if (k == ' ' && f->at != F_CREATE)
             choose(ui, f, 1);
@@ -281,7 +304,7 @@ static int form_key(struct ui *ui, void *state, key_code k, const char *paste, s
     if (f->at == F_PRESET)
         f->preset_said[0] = 0;
     if (*f->error)
-        check(ui, f, false);
+        check(ui, f, LOOK);
     return UI_HANDLED;
 }
 
@@ -322,7 +345,7 @@ void overlay_create(struct ui *ui, bool prompt_first)
     app_prepare(ui->app);
     form_begin(ui, f);
     ui_overlay_push(ui, &form_ops, f);
-    check(ui, f, false);
+    check(ui, f, LOOK);
     f->error[0] = 0; /* nothing was done wrong yet; what lacks stands among the checks */
     f->bad = F_COUNT;
 }

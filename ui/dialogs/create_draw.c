@@ -63,7 +63,6 @@ static void draw_tools(struct ui *ui, const struct form *f, struct canvas *c, in
 static void hint_of(struct ui *ui, enum field id, struct form *f, char *dst, size_t size)
 {
     const struct app_tool *t = form_tool(ui, f);
-    const struct app_model *m = id == F_MODEL ? app_models(ui->app, t->name) : NULL;
     static const char *const fixed[F_COUNT] = {
         [F_NAME] = "(empty: a name is made)",
         [F_ENV] = "NAME=value, one a line (^J)",
@@ -78,7 +77,7 @@ static void hint_of(struct ui *ui, enum field id, struct form *f, char *dst, siz
     if (id == F_MODEL && !t->takes_model)
         str_copy(dst, size, "(it takes none)");
     else if (id == F_MODEL)
-        snprintf(dst, size, "%s", m->word && m->word[0] ? m->word : "its own default");
+        snprintf(dst, size, "%s", t->model ? t->model : "its own default");
     else if (id == F_TEMPLATE)
         str_copy(dst, size, t->template_id ? t->template_id : "");
     else if (id == F_TIMEOUT)
@@ -148,9 +147,11 @@ static int price_text(struct ui *ui, struct form *f, char *dst, size_t size)
     const char *word = form_text(f, F_MODEL);
     bool asked = word != NULL;
     dst[0] = 0;
-    if (!form_tool(ui, f)->takes_model)
+    if (!asked)
+        word = form_tool(ui, f)->model;
+    if (!form_tool(ui, f)->takes_model || !word)
         return 0;
-    while (m->word && word && !str_eq(m->word, word))
+    while (m->word && !str_eq(m->word, word))
         m++;
     if (m->word && !isnan(m->input))
         snprintf(dst, size, "$%g in, $%g out per 1M", m->input, m->output);
@@ -238,10 +239,8 @@ static void draw_keys(struct form *f, struct canvas *c, struct rect r)
         box_text(c, r, ROLE_STATUS_BAD, text);
         return;
     }
-    snprintf(text, sizeof(text), "%s%s", f->key.text,
-             f->key.state == APP_KEY_ASKING ? " (being opened)" : "");
     canvas_text(c, at.y, r.x, LABEL_CELLS, ROLE_HINT, "agent key");
-    box_text(c, at, key_role(f->key.state), text);
+    box_text(c, at, key_role(f->key.state), f->key.text);
     if (!repo)
         return;
     canvas_text(c, r.y + 1, r.x, LABEL_CELLS, ROLE_HINT, "repo key");

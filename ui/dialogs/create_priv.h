@@ -17,6 +17,8 @@ struct form {
     bool pause;
     int ask;        /* 1 yes, -1 no, 0 as the tool does */
     char error[512];
+    bool unread;    /* files that it names are being looked at */
+    bool waits;     /* for them, to be created */
     enum field bad; /* field that the error is about, F_COUNT = none */
     struct app_key_look key, repo_key;
     char preset[65];      /* the one that was filled in last, "" none */

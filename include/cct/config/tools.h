@@ -10,6 +10,7 @@
  *     adapter = claude
  *     command = "my-agent --json 'two words'"
  *     needs = anthropic openrouter   one of them is enough
+ *     needs_env = MY_KEY MY_TOKEN    or one of these variables, for keys of others
  *     label = My agent
  *     resume = --resume              behind it the id of the CLI's own session
  *     model = my-model               handed over behind model_flag = --model
@@ -45,6 +46,7 @@ struct tool {
     char **argv;       /* the persistent command line, NULL at the end */
     char **env;        /* NAME=VALUE, NULL at the end; never a key */
     unsigned needs;    /* any one of these providers; 0 = no key */
+    char **needs_env;  /* or any one of these variables; NULL = none */
     int timeout_s;     /* of a new sandbox; 0 = the general option */
     bool local_only;   /* only with the embedded provider */
     enum tool_mode mode;
@@ -71,6 +73,8 @@ void tools_free(struct tools *t);
  * 0, or an error when the file exists and cannot be read. */
 int tools_load(struct tools *t, const char *path, void (*say)(void *ctx, const char *message),
                void *ctx, struct err *e);
+/* The keys of a section, one by one, with what they say (help may be NULL); NULL at the end. */
+const char *tools_key(size_t i, const char **help);
 const struct tool *tools_find(const struct tools *t, const char *name); /* or NULL */
 const struct tool *tools_at(const struct tools *t, size_t i); /* NULL past the end */
 
@@ -82,6 +86,9 @@ unsigned tool_provider_bit(const char *name);
 const char *tool_provider_env(unsigned bit, size_t i);
 /* The providers that a start with this model (NULL: the tool's own) needs, any one of them. */
 unsigned tool_needs(const struct tool *t, const char *model);
+/* The variables of which any one is enough as well, borrowed; NULL: none, or the model is of
+ * a provider whose key alone counts. */
+char *const *tool_needs_env(const struct tool *t, const char *model);
 /* The words of a start. What is added stands before a last word "-" (the message comes on
  * stdin). tool_words_free(). */
 struct tool_choice {

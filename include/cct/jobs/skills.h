@@ -9,9 +9,8 @@
 enum { SKILLS_BYTES = 4 << 20, SKILLS_FILES = 500, SKILLS_DEPTH = 8 };
 
 /* Packs them (paths ends with NULL) as a tar archive into `out`; regular files alone, names
- * with a dot in front and symbolic links are left out. Reads files, so main calls it when
- * the user asks for a sandbox, and the limits keep that short. 0, or a code with *e naming
- * the file: missing, no skill, two of one name, too many, too large. */
+ * with a dot in front and symbolic links are left out. Reads files: never on main. 0, or a code
+ * with *e naming the file: missing, no skill, two of one name, too many, too large. */
 int skills_pack(const char *const *paths, struct buf *out, struct err *e);
 
 #endif
