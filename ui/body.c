@@ -8,6 +8,7 @@ const struct body bodies[BODY_COUNT] = {
                    .panes = {PANE_WALL, PANE_INPUT},
                    .n = 2,
                    .place = place_wall},
+    [BODY_USAGE] = {.key = ACT_PANE_USAGE, .panes = {PANE_USAGE}, .n = 1},
 };
 
 bool body_has(enum body_id b, enum pane_id p)

@@ -135,9 +135,13 @@ static void draw_header(struct ui *ui)
     for (size_t i = 0; i < n; i++)
         if (x + piece(NULL, 0, &pieces[i], wide, digits) < right)
             x += piece(c, x, &pieces[i], wide, digits);
-    char money[32];
-    snprintf(money, sizeof(money), "$%.2f/h", model_usd_per_hour(m, NULL));
-    word(c, x + !wide, right, ROLE_HEADER, m->local ? "local, free" : money);
+    char money[64];
+    enum theme_role role;
+    money_burn(m, money, sizeof(money));
+    x = word(c, x + !wide, right, ROLE_HEADER, money);
+    money_today(m, money, sizeof(money), &role);
+    if (*money)
+        word(c, x, right, role, money);
 }
 
 static void draw_rule(struct ui *ui, struct pane *p)
@@ -234,7 +238,12 @@ static const enum action *hinted(const struct ui *ui, enum key_scope scope, enum
                                        ACT_NONE};
     static const enum action select[] = {ACT_COPY_LINES, ACT_SELECT_END, ACT_KILL, ACT_KILL_ALL,
                                          ACT_NONE};
+    static const enum action usage[] = {ACT_USAGE_LONGER, ACT_USAGE_NEXT, ACT_USAGE_PAUSE,
+                                        ACT_USAGE_EXPORT, ACT_PANE_LIST, ACT_KILL_ALL, ACT_QUIT,
+                                        ACT_NONE};
     switch (scope) {
+    case SCOPE_USAGE:
+        return usage;
     case SCOPE_WALL:
         return wall;
     case SCOPE_SELECT:

@@ -16,7 +16,7 @@ enum { CTRL_C_TWICE_MS = 1000, MINUTE_MS = 60000 };
 static const struct pane_ops *const pane_table[PANE_COUNT] = {
     [PANE_LIST] = &pane_list,       [PANE_OUTPUT] = &pane_output, [PANE_INPUT] = &pane_input,
     [PANE_DETAILS] = &pane_details, [PANE_EVENTS] = &pane_events,
-    [PANE_WALL] = &pane_wall,
+    [PANE_WALL] = &pane_wall,       [PANE_USAGE] = &pane_usage,
 };
 
 void ui_init(struct ui *ui, struct app *app, const struct ui_opts *o)
@@ -307,7 +307,7 @@ bool ui_changes_things(enum action a)
     return a == ACT_NEW || a == ACT_NEW_PROMPT || a == ACT_INPUT || a == ACT_ANSWER || a == ACT_INTERRUPT ||
            a == ACT_KILL || a == ACT_KILL_ALL || a == ACT_SET_TIME || a == ACT_PAUSE ||
            a == ACT_RESUME || a == ACT_PROTECT || a == ACT_RENAME || a == ACT_FORGET ||
-           a == ACT_PAIR || a == ACT_ADOPT || a == ACT_PROC_END || a == ACT_BULK;
+           a == ACT_PAIR || a == ACT_ADOPT || a == ACT_PROC_END || a == ACT_BULK || a == ACT_USAGE_PAUSE;
 }
 
 /* The newest of what can still be called off. */

@@ -183,6 +183,9 @@ uint64_t app_export(struct app *a, uint64_t sandbox, int format, const char *pat
 /* Sums of the ledger over a time as ledger_range() takes it (how: enum usage_how): EV_USAGE
  * with this req_id. The screen gets sums by itself too, at most once a minute. */
 uint64_t app_usage(struct app *a, const char *range, int how);
+/* The same as a CSV table in a new file (cct/model/ledger.h): EV_DONE with its name; one that
+ * is taken is ERR_CONFLICT. */
+uint64_t app_usage_export(struct app *a, const char *range, const char *path);
 /* What was said anywhere (sandbox 0), newest first, as store_search() takes it: EV_HITS with
  * the same req_id, also kept in the model; then EV_DONE. */
 uint64_t app_search(struct app *a, const char *words, uint64_t sandbox, size_t limit,

@@ -134,6 +134,16 @@ uint64_t app_usage(struct app *a, const char *range, int how)
     return app_post(a, c);
 }
 
+uint64_t app_usage_export(struct app *a, const char *range, const char *path)
+{
+    struct cmd *c = app_cmd(a, CMD_USAGE);
+
+    c->text = xstrdup(range);
+    c->text2 = xstrdup(path);
+    c->n = USAGE_BY_HOUR;
+    return app_post(a, c);
+}
+
 uint64_t app_search(struct app *a, const char *words, uint64_t sandbox, size_t limit,
                     uint64_t before, bool whole)
 {

@@ -13,8 +13,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define HOUR_S 3600.0
+
+static const char *const period_keys[LEDGER_PERIODS] = {"today", "thisWeek", "thisMonth"};
 
 static double hours(int64_t ms)
 {
@@ -24,26 +27,6 @@ static double hours(int64_t ms)
 static int64_t tokens_in(const struct ledger_sums *s)
 {
     return s->in_tokens + s->cache_read + s->cache_write;
-}
-
-/* Nothing of it has a price. */
-static bool is_unpriced(const struct ledger_sums *s)
-{
-    return s->unpriced_spans + s->unpriced_turns == s->spans + s->turns;
-}
-
-/* Money as it is: unknown stays unknown. */
-static void usd_text(char *out, size_t size, double usd, size_t unpriced, size_t of)
-{
-    if (of && unpriced == of)
-        snprintf(out, size, "unpriced");
-    else
-        snprintf(out, size, "$%.*f%s", usd > 0 && usd < 0.1 ? 4 : 2, usd, unpriced ? "+" : "");
-}
-
-static void sums_usd(char *out, size_t size, const struct ledger_sums *s)
-{
-    usd_text(out, size, ledger_usd(s), s->unpriced_spans + s->unpriced_turns, s->spans + s->turns);
 }
 
 /* --- JSON and CSV ------------------------------------------------------------------------ */
@@ -58,7 +41,7 @@ static void json_usd(struct jw *w, const char *name, double usd, bool known)
 
 static void json_sums(struct jw *w, const struct ledger_sums *s)
 {
-    json_usd(w, "usd", ledger_usd(s), !is_unpriced(s) || s->spans + s->turns == 0);
+    json_usd(w, "usd", ledger_usd(s), !ledger_all_unpriced(s));
     json_usd(w, "sandboxUsd", s->sandbox_usd, s->unpriced_spans < s->spans || !s->spans);
     json_usd(w, "agentUsd", s->agent_usd, s->unpriced_turns < s->turns || !s->turns);
     jw_num(w, "runSeconds", (double)s->run_ms / 1000);
@@ -84,9 +67,24 @@ static void json_time(struct jw *w, const char *name, int64_t ms)
     jw_str(w, name, ms > 0 && ms < INT64_MAX ? t : NULL);
 }
 
-static bool is_wanted(const struct cli *c, enum ledger_by b)
+/* -1: no such group. */
+static int by_of(const struct cli *c)
 {
-    return !cli_has(c, CLI_BY) || str_eq(c->value[CLI_BY], ledger_by_name(b));
+    const char *by = cli_has(c, CLI_BY) ? c->value[CLI_BY] : NULL;
+
+    if (!by)
+        return LEDGER_ALL_BYS;
+    for (int b = 0; b < LEDGER_BYS; b++)
+        if (str_eq(by, ledger_by_name((enum ledger_by)b)))
+            return b;
+    return str_eq(by, "hour") ? LEDGER_BY_HOUR : -1;
+}
+
+static bool is_wanted(const struct cli *c, int b)
+{
+    int by = by_of(c);
+
+    return by == LEDGER_ALL_BYS || by == b;
 }
 
 static void json_groups(struct jw *w, const struct ledger_report *r, enum ledger_by b)
@@ -105,6 +103,46 @@ static void json_groups(struct jw *w, const struct ledger_report *r, enum ledger
     jw_end(w);
 }
 
+static void json_hours(struct jw *w, const struct ledger_report *r)
+{
+    jw_arr(w, "hour");
+    for (size_t i = 0; i < r->n_hours; i++) {
+        jw_obj(w, NULL);
+        json_time(w, "at", r->hours[i].at);
+        json_sums(w, &r->hours[i].sums);
+        jw_end(w);
+    }
+    jw_end(w);
+}
+
+/* Those of all, and those of projects that have used anything this month. */
+static void json_budget(struct jw *w, const char *project, enum ledger_period p, double usd,
+                        double budget)
+{
+    if (budget <= 0)
+        return;
+    jw_obj(w, NULL);
+    jw_str(w, "project", project);
+    jw_str(w, "period", ledger_period_name(p));
+    jw_num(w, "usd", usd);
+    jw_num(w, "budgetUsd", budget);
+    jw_i64(w, "percent", ledger_budget_pct(usd, budget));
+    jw_end(w);
+}
+
+static void json_budgets(struct jw *w, const struct ledger_report *r)
+{
+    jw_arr(w, "budgets");
+    for (int k = 0; k < LEDGER_PERIODS; k++) {
+        enum ledger_period p = (enum ledger_period)k;
+
+        json_budget(w, NULL, p, ledger_usd(&r->period[p]), r->limits.budget.usd[p]);
+        for (size_t i = 0; i < r->n_spend; i++)
+            json_budget(w, r->spend[i].project, p, r->spend[i].usd[p], r->spend[i].budget.usd[p]);
+    }
+    jw_end(w);
+}
+
 static void print_json(const struct cli *c, const struct ledger_report *r)
 {
     struct buf b = BUF_INIT;
@@ -118,68 +156,33 @@ static void print_json(const struct cli *c, const struct ledger_report *r)
     jw_obj(&w, "total");
     json_sums(&w, &r->all);
     jw_end(&w);
-    jw_obj(&w, "today");
-    json_sums(&w, &r->period[PERIOD_DAY]);
-    jw_end(&w);
+    for (int p = 0; p < LEDGER_PERIODS; p++) {
+        jw_obj(&w, period_keys[p]);
+        json_sums(&w, &r->period[p]);
+        jw_end(&w);
+    }
     jw_num(&w, "forecastUsd", r->forecast_usd);
+    jw_i64(&w, "mostAtOnce", (int64_t)r->most);
+    json_budgets(&w, r);
     jw_obj(&w, "by");
     for (int k = 0; k < LEDGER_BYS; k++)
-        if (is_wanted(c, (enum ledger_by)k))
+        if (is_wanted(c, k))
             json_groups(&w, r, (enum ledger_by)k);
+    if (is_wanted(c, LEDGER_BY_HOUR))
+        json_hours(&w, r);
     jw_end(&w);
     jw_end(&w);
     puts(buf_str(&b));
     buf_release(&b);
 }
 
-/* A cell that begins like a formula is none. */
-static void csv_text(const char *s)
-{
-    putchar('"');
-    if (*s && strchr("=+-@\t", *s))
-        putchar('\'');
-    for (; *s; s++) {
-        if (*s == '"')
-            putchar('"');
-        putchar(*s);
-    }
-    putchar('"');
-}
-
-static void csv_usd(double usd, size_t unpriced, size_t of)
-{
-    if (!of || unpriced < of)
-        printf(",%.6f", usd);
-    else
-        putchar(',');
-}
-
-static void csv_sums(const struct ledger_sums *s)
-{
-    csv_usd(s->sandbox_usd, s->unpriced_spans, s->spans);
-    csv_usd(s->agent_usd, s->unpriced_turns, s->turns);
-    printf(",%.3f,%.3f,%.3f,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%zu,%zu,%zu\n",
-           (double)s->run_ms / 1000, (double)s->vcpu_ms / 1000, (double)s->mib_ms / 1024 / 1000,
-           s->in_tokens, s->cache_read, s->cache_write, s->out_tokens, s->turns,
-           s->unpriced_spans + s->unpriced_turns, s->estimates);
-}
-
 static void print_csv(const struct cli *c, const struct ledger_report *r)
 {
-    puts("by,name,label,sandbox_usd,agent_usd,run_seconds,vcpu_seconds,gib_seconds,input_tokens,"
-         "cache_read_tokens,cache_write_tokens,output_tokens,turns,unpriced,estimated");
-    if (!cli_has(c, CLI_BY)) {
-        printf("total,,");
-        csv_sums(&r->all);
-    }
-    for (int b = 0; b < LEDGER_BYS; b++)
-        for (size_t i = 0; is_wanted(c, (enum ledger_by)b) && i < r->by[b].n; i++) {
-            printf("%s,", ledger_by_name((enum ledger_by)b));
-            csv_text(r->by[b].v[i].name);
-            putchar(',');
-            csv_text(r->by[b].v[i].label ? r->by[b].v[i].label : "");
-            csv_sums(&r->by[b].v[i].sums);
-        }
+    struct buf b = BUF_INIT;
+
+    ledger_csv(r, by_of(c), &b);
+    fwrite(b.p, 1, b.len, stdout);
+    buf_release(&b);
 }
 
 /* --- text -------------------------------------------------------------------------------- */
@@ -191,7 +194,7 @@ static void print_group(const struct ledger_group *g, enum ledger_by b)
     char usd[32], *name = clean_line_dup(g->label ? g->label : g->name, NAME_CELLS);
     const char *shown = *name ? name : b == BY_MODEL ? "unknown" : "none";
 
-    sums_usd(usd, sizeof(usd), &g->sums);
+    ledger_sums_text(usd, sizeof(usd), &g->sums);
     printf("  %s%*s  %10s", shown, NAME_CELLS - (int)text_width(shown, strlen(shown)), "", usd);
     if (b == BY_MODEL)
         printf("  %9s", "");
@@ -207,8 +210,7 @@ static void print_idle(const struct model *m, int64_t now)
         const struct sandbox *s = &m->sandboxes[i];
         char span[16];
 
-        if (s->state != SB_RUNNING || s->foreign || str_eq(s->account, "local") || !s->agent_since ||
-            (s->agent != AG_IDLE && s->agent != AG_EXITED))
+        if (!sandbox_idles(s))
             continue;
         clock_format_span(span, sizeof(span), now - s->agent_since);
         printf("idle but running: %s %s ($%.2f/h, $%.4f so far)\n", s->name ? s->name : "-", span,
@@ -217,35 +219,80 @@ static void print_idle(const struct model *m, int64_t now)
     }
 }
 
+static void print_budget(const char *whose, double usd, double budget)
+{
+    int pct = ledger_budget_pct(usd, budget);
+
+    if (pct >= 0)
+        printf("%-10s %s$%.2f of $%.2f, %d %%%s\n", "  budget", whose, usd, budget, pct,
+               pct >= 100 ? ": used up" : "");
+}
+
+static void print_period(const struct ledger_report *r, enum ledger_period p)
+{
+    char usd[32], whose[80];
+
+    ledger_sums_text(usd, sizeof(usd), &r->period[p]);
+    printf("%-10s %s\n", ledger_period_words(p), usd);
+    print_budget("", ledger_usd(&r->period[p]), r->limits.budget.usd[p]);
+    for (size_t i = 0; i < r->n_spend; i++) {
+        snprintf(whose, sizeof(whose), "project %.60s: ", r->spend[i].project);
+        print_budget(whose, r->spend[i].usd[p], r->spend[i].budget.usd[p]);
+    }
+}
+
+static void print_hours(const struct ledger_report *r)
+{
+    char usd[32], at[20];
+
+    puts("\nby hour");
+    for (size_t i = 0; i < r->n_hours; i++) {
+        const struct ledger_sums *h = &r->hours[i].sums;
+        time_t t = (time_t)(r->hours[i].at / 1000);
+        struct tm tm;
+
+        localtime_r(&t, &tm);
+        strftime(at, sizeof(at), "%Y-%m-%d %H:%M", &tm);
+        ledger_sums_text(usd, sizeof(usd), h);
+        printf("  %-*s  %10s  %8.2fh  %10" PRId64 " in  %9" PRId64 " out\n", NAME_CELLS, at, usd,
+               hours(h->run_ms), tokens_in(h), h->out_tokens);
+    }
+}
+
 static void print_text(const struct cli *c, const struct ledger_report *r, const struct model *m)
 {
     const struct ledger_sums *a = &r->all;
-    char all[32], today[32], sandboxes[32], agents[32];
+    char all[32], sandboxes[32], agents[32];
 
-    sums_usd(all, sizeof(all), a);
-    sums_usd(today, sizeof(today), &r->period[PERIOD_DAY]);
-    usd_text(sandboxes, sizeof(sandboxes), a->sandbox_usd, a->unpriced_spans, a->spans);
-    usd_text(agents, sizeof(agents), a->agent_usd, a->unpriced_turns, a->turns);
+    ledger_sums_text(all, sizeof(all), a);
+    ledger_usd_text(sandboxes, sizeof(sandboxes), a->sandbox_usd, a->unpriced_spans, a->spans);
+    ledger_usd_text(agents, sizeof(agents), a->agent_usd, a->unpriced_turns, a->turns);
     printf("%-10s %s   sandboxes %s   agents %s (est.)\n", c->n_args ? c->args[0] : "week", all,
            sandboxes, agents);
     printf("%-10s %.2f h running   %.2f vCPU-h   %.2f GiB-h   %" PRId64 " tokens in, %" PRId64
            " out\n", "", hours(a->run_ms), hours(a->vcpu_ms), hours(a->mib_ms) / 1024,
            tokens_in(a), a->out_tokens);
-    printf("%-10s %s\n", "today", today);
+    for (int p = 0; p < LEDGER_PERIODS; p++)
+        print_period(r, (enum ledger_period)p);
     if (r->q.to > r->q.now && r->q.to < INT64_MAX)
-        printf("%-10s $%.2f to its end, if the last 3 h go on\n", "forecast", r->forecast_usd);
+        printf("%-10s $%.2f%s to its end, if the last 3 h go on\n", "forecast", r->forecast_usd,
+               ledger_unpriced(a) ? "+?" : "");
+    if (r->most)
+        printf("%-10s %zu sandbox%s at once\n", "most", r->most, r->most == 1 ? "" : "es");
     if (a->unpriced_spans + a->unpriced_turns)
         printf("%-10s %zu intervals and %zu turns have no known price and are not in the sums\n",
                "unpriced", a->unpriced_spans, a->unpriced_turns);
     if (a->estimates)
         printf("%-10s %zu intervals have an end that nobody saw\n", "estimated", a->estimates);
     for (int b = 0; b < LEDGER_BYS; b++) {
-        if (!is_wanted(c, (enum ledger_by)b) || !r->by[b].n)
+        if (!is_wanted(c, b) || !r->by[b].n)
             continue;
         printf("\nby %s\n", ledger_by_name((enum ledger_by)b));
         for (size_t i = 0; i < r->by[b].n; i++)
             print_group(&r->by[b].v[i], (enum ledger_by)b);
     }
+    if (by_of(c) == LEDGER_BY_HOUR)
+        print_hours(r);
     putchar('\n');
     print_idle(m, r->q.now);
     if (r->rate_text)
@@ -256,15 +303,11 @@ static void print_text(const struct cli *c, const struct ledger_report *r, const
 
 static int refused(const struct cli *c, struct err *e)
 {
-    const char *by = cli_has(c, CLI_BY) ? c->value[CLI_BY] : NULL;
     struct ledger_query q;
-    bool found = !by;
 
-    for (int b = 0; b < LEDGER_BYS; b++)
-        found = found || str_eq(by, ledger_by_name((enum ledger_by)b));
-    if (!found)
-        return err_set(e, ERR_INVALID, "'--by' is project, agent, model, template or sandbox, not "
-                       "'%.60s'", by);
+    if (by_of(c) < 0)
+        return err_set(e, ERR_INVALID, "'--by' is project, agent, model, template, sandbox or hour, "
+                       "not '%.60s'", c->value[CLI_BY]);
     return ledger_range(c->n_args ? c->args[0] : "week", clock_wall_ms(), &q, e);
 }
 
@@ -278,7 +321,7 @@ int cli_usage_sums(struct cli *c)
         return cli_usage("%s", e.text);
     if (cli_app_open_stored(&a, c, &e) != 0)
         return cli_fail(&e);
-    if (cli_app_wait(&a, app_usage(a.app, c->n_args ? c->args[0] : "week", 0), &e) != 0) {
+    if (cli_app_wait(&a, app_usage(a.app, c->n_args ? c->args[0] : "week", USAGE_BY_HOUR), &e) != 0) {
         status = cli_app_fail(&a, &e);
     } else {
         const struct model *m = app_model(a.app);

@@ -6,7 +6,6 @@
 #include <cct/util/clock.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -145,12 +144,11 @@ static bool is_over(const struct budget *b, const struct sandbox *row)
 /* It runs for nothing, costs something, is ours, and nobody said to leave it. */
 static bool may_pause(const struct jobs *j, const struct sandbox *row)
 {
-    double rate = core_usage_rate(j, row);
+    struct sandbox priced = *row; /* borrowed */
 
-    return row->state == SB_RUNNING && row->sandbox_id && !row->foreign && !row->adopted &&
-           !row->protect && !row->pending && !row->unlisted &&
-           (row->agent == AG_IDLE || row->agent == AG_EXITED) && row->agent_since &&
-           jobs_now(j) - row->agent_since >= IDLE_MS && (isnan(rate) || rate > 0);
+    priced.usd_per_s = core_usage_rate(j, row);
+    return sandbox_idles(&priced) && row->sandbox_id && !row->protect && !row->pending &&
+           !row->unlisted && jobs_now(j) - row->agent_since >= IDLE_MS;
 }
 
 static void pause_row(struct jobs *j, const struct sandbox *row)

@@ -4,7 +4,9 @@
 #include "core_priv.h"
 
 #include <cct/config/models.h>
+#include <cct/util/buf.h>
 #include <cct/util/clock.h>
+#include <cct/util/fs.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <math.h>
@@ -83,6 +85,7 @@ static void tell_running(struct jobs *j, bool first)
 struct sums {
     struct jobs *j;
     uint64_t req_id; /* 0: nobody asked, they are for the screen */
+    char *path;      /* a file to write instead, or NULL */
 };
 
 static void add_limits(const struct jobs *j, struct ledger_report *r)
@@ -100,11 +103,34 @@ static void add_limits(const struct jobs *j, struct ledger_report *r)
                               : xasprintf("2 vCPU + 1.0 GiB = $%.3f/h, source: %s", usd, source);
 }
 
+/* Small, and to a file of this machine. */
+static void write_file(const struct sums *q, struct st_reply *r)
+{
+    struct ev_done *d = ev_new(EV_DONE);
+    struct buf b = BUF_INIT;
+
+    d->m.req_id = q->req_id;
+    d->err = r->err;
+    d->text = xstrdup(q->path);
+    if (!d->err.code) {
+        ledger_csv(r->report, LEDGER_ALL_BYS, &b);
+        fs_write_new(q->path, b.p, b.len, &d->err);
+    }
+    jobs_post(q->j, d);
+    buf_release(&b);
+}
+
 static void on_report(void *ctx, struct st_reply *r)
 {
     struct sums *q = ctx;
     struct jobs *j = q->j;
 
+    if (q->path) {
+        write_file(q, r);
+        free(q->path);
+        free(q);
+        return;
+    }
     if (!q->req_id)
         j->priv->usage.asked = false;
     if (!r->err.code) {
@@ -122,11 +148,12 @@ static void on_report(void *ctx, struct st_reply *r)
     free(q);
 }
 
-static void ask(struct jobs *j, uint64_t req_id, const struct ledger_query *query)
+static void ask(struct jobs *j, uint64_t req_id, const struct ledger_query *query,
+                const char *path)
 {
     struct sums *q = xcalloc(1, sizeof(*q));
 
-    *q = (struct sums){j, req_id};
+    *q = (struct sums){j, req_id, xstrdup(path)};
     store_ledger(j->o.store, query, jobs_store(j, on_report, q, NULL));
 }
 
@@ -145,7 +172,7 @@ void core_usage(struct jobs *j, const struct cmd *c)
         j->priv->usage.range = xstrdup(c->text);
     }
     core_rows_flush(j);
-    ask(j, c->m.req_id, &query);
+    ask(j, c->m.req_id, &query, c->text2);
 }
 
 void core_usage_show(struct jobs *j)
@@ -162,7 +189,7 @@ void core_usage_show(struct jobs *j)
     f->dirty = j->used = false;
     f->next_sums = mono + SUMS_MS;
     f->day_ends = query.period[PERIOD_DAY].to;
-    ask(j, 0, &query);
+    ask(j, 0, &query, NULL);
 }
 
 void core_usage_listed(struct jobs *j, bool first)

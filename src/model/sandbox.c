@@ -155,6 +155,12 @@ bool sandbox_is_unpriced(const struct sandbox *s)
     return (s->state == SB_RUNNING || (s->state == SB_ERROR && s->vm_up)) && isnan(s->usd_per_s);
 }
 
+bool sandbox_idles(const struct sandbox *s)
+{
+    return s->state == SB_RUNNING && !s->foreign && !s->adopted && s->agent_since &&
+           (s->agent == AG_IDLE || s->agent == AG_EXITED) && !(s->usd_per_s <= 0);
+}
+
 char *sandbox_new_name(void)
 {
     static const char *const first[] = {"amber", "brisk", "calm",  "clear", "crisp", "deep",

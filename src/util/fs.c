@@ -222,6 +222,22 @@ int fs_write_private(const char *path, const void *data, size_t len, struct err 
     return rc;
 }
 
+int fs_write_new(const char *path, const void *data, size_t len, struct err *e)
+{
+    int rc = 0, fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+    if (fd < 0)
+        return errno == EEXIST ? err_set(e, ERR_CONFLICT, "'%s' is there already: choose another "
+                                         "name", path)
+                               : err_sys(e, 0, "cannot make '%s'", path);
+    if (fs_write_all(fd, data, len) != 0 || fsync(fd) != 0)
+        rc = err_sys(e, ERR_IO, "cannot write '%s'", path);
+    close(fd);
+    if (rc != 0)
+        unlink(path);
+    return rc;
+}
+
 int fs_lock(const char *path, struct err *e)
 {
     struct stat st;

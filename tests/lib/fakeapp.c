@@ -340,6 +340,16 @@ uint64_t app_search(struct app *a, const char *words, uint64_t sandbox, size_t l
     return fake_called(a, "search %llu %s", (unsigned long long)sandbox, words);
 }
 
+uint64_t app_usage(struct app *a, const char *range, int how)
+{
+    return fake_called(a, "usage %s%s", range, how & USAGE_KEEP ? " keep" : "");
+}
+
+uint64_t app_usage_export(struct app *a, const char *range, const char *path)
+{
+    return fake_called(a, "usage export %s %s", range, path);
+}
+
 uint64_t app_export(struct app *a, uint64_t sandbox, int format, const char *path,
                     void (*fn)(void *ctx, const char *data, size_t len), void *ctx)
 {

@@ -728,6 +728,12 @@ static bool feed_line(struct script *s, const char *w, char *rest, const char *w
         text_lines(s, rest);
     else if (!strcmp(w, "link"))
         link_line(s, rest);
+    else if (!strcmp(w, "span"))
+        script_span(s, rest);
+    else if (!strcmp(w, "turn"))
+        script_turn(s, rest);
+    else if (!strcmp(w, "usage"))
+        script_usage(s, rest);
     else if (!strcmp(w, "kill"))
         kill_line(s, rest);
     else if (!strcmp(w, "event"))
@@ -816,6 +822,7 @@ void script_release(struct script *s)
 {
     if (s->ui_open)
         ui_release(&s->ui);
+    script_usage_release(s);
     fake_free(s->app);
 }
 

@@ -5,6 +5,7 @@
 
 #include "fakeapp.h"
 
+#include <cct/model/ledger.h>
 #include <cct/ui/ui.h>
 
 struct script {
@@ -16,6 +17,10 @@ struct script {
     struct ui_opts opts;
     uint64_t offset; /* of the next event that `lines` makes */
     int64_t listed_at;
+    struct ledger_span spans[64]; /* strings in words */
+    struct ledger_turn turns[64];
+    size_t n_spans, n_turns, n_words;
+    char *words[1024];
 };
 /* 80x24, Saturday 2026-08-22 14:35 UTC; main thread. */
 void script_init(struct script *s);
@@ -37,6 +42,9 @@ void script_release(struct script *s);
  *   hits whole|part NAME WHO TEXT | ... (of the newest search; <match> in the text)
  *   asks ID [AGO_S [words] QUESTION_ID QUESTION [// DETAIL with \ for LF] [ | CHOICE]...]   all
  *       its questions; and ID ...: one more     answered ID QUESTION_ID TEXT
+ *   span PROJECT AGENT TEMPLATE NAME AGO_MIN MINUTES USD_PER_HOUR|-     turn PROJECT AGENT MODEL
+ *       AGO_MIN TOKENS_IN TOKENS_OUT USD|-    usage RANGE [DAY WEEK MONTH] (sums of those so
+ *       far, and budgets)
  *   kill PHASE N_PROJECT N_ACCOUNT KILLED ALREADY FAILED ALIVE
  *       [unverified | grace | account]
  *   projects NAME ... (the first is current)    vault open|WHY LOCKED
@@ -50,6 +58,11 @@ void script_run(struct script *s, const char *lines);
 void script_draw(struct script *s);
 /* The plain screen as one string; the caller frees it. */
 char *script_screen(struct script *s);
+/* screenusage.c */
+void script_span(struct script *s, char *line);
+void script_turn(struct script *s, char *line);
+void script_usage(struct script *s, char *line);
+void script_usage_release(struct script *s);
 /* Post an event to the model and free what is left of it. */
 void script_post(struct script *s, void *ev);
 

@@ -52,11 +52,12 @@ static void test_all_reachable(void **state)
             each_key(k, a, SCOPE_OUTPUT);
             each_key(k, a, SCOPE_SELECT);
             each_key(k, a, SCOPE_PROCS);
+            each_key(k, a, SCOPE_USAGE);
         }
         if (action_scope(a) == SCOPE_LIST)
             each_key(k, a, SCOPE_WALL);
         if (action_scope(a) == SCOPE_NAV && a != ACT_PANE_LIST && a != ACT_PANE_OUTPUT &&
-            a != ACT_PANE_EVENTS) { /* whose digits are tiles there */
+            a != ACT_PANE_EVENTS && a != ACT_PANE_USAGE) { /* whose digits are tiles there */
             each_key(k, a, SCOPE_WALL);
         }
     }
@@ -118,10 +119,10 @@ static void test_rebind(void **state)
     (void)state;
     struct keymap *k = keymap_new();
     struct err e = {0};
-    assert_int_equal(keymap_bind(k, "kill", "x F9", &e), 0);
-    assert_int_equal(press(k, SCOPE_LIST, "x"), ACT_KILL);
+    assert_int_equal(keymap_bind(k, "kill", "F8 F9", &e), 0);
+    assert_int_equal(press(k, SCOPE_LIST, "F8"), ACT_KILL);
     assert_int_equal(press(k, SCOPE_LIST, "D"), ACT_NONE);
-    assert_string_equal(keymap_keys(k, ACT_KILL), "x F9");
+    assert_string_equal(keymap_keys(k, ACT_KILL), "F8 F9");
     /* a clash names the key and both actions, and changes nothing */
     assert_true(keymap_bind(k, "quit", "j", &e) != 0);
     assert_non_null(strstr(e.text, "'j'"));
@@ -133,6 +134,8 @@ static void test_rebind(void **state)
     assert_non_null(strstr(e.text, "set-time"));
     assert_true(keymap_bind(k, "wrap", "X", &e) != 0);
     assert_non_null(strstr(e.text, "'interrupt'"));
+    assert_true(keymap_bind(k, "kill", "x", &e) != 0); /* a key of the usage panel */
+    assert_non_null(strstr(e.text, "usage-hide"));
     /* a key and a sequence that begins with it */
     assert_true(keymap_bind(k, "kill", "g", &e) != 0);
     assert_non_null(strstr(e.text, "top"));

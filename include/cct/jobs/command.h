@@ -56,7 +56,7 @@ enum cmd_type {
     CMD_SEARCH,         /* text: words, sandbox or 0, n: how many, id: older than that one or 0,
                            on: all must be in the index first. EV_HITS, EV_DONE */
     CMD_USAGE,          /* text: a time as ledger_range() takes it, n: enum usage_how. EV_USAGE,
-                           EV_DONE */
+                           EV_DONE; text2: a file to write instead */
     CMD_KEY_TEST,       /* text: provider */
     CMD_LOCK,           /* the vault */
     CMD_TOUCH,          /* somebody is at the screen */

@@ -142,6 +142,14 @@ double ledger_usd(const struct ledger_sums *s);  /* sandboxes and agents */
 size_t ledger_unpriced(const struct ledger_sums *s); /* intervals and turns without a price */
 /* Is there anything, and has none of it a price? */
 bool ledger_all_unpriced(const struct ledger_sums *s);
+/* "$2.87", "$2.87+?" where `unpriced` of them have no price, "unpriced" where all have none. */
+void ledger_usd_text(char *dst, size_t size, double usd, size_t unpriced, size_t of);
+void ledger_sums_text(char *dst, size_t size, const struct ledger_sums *s);
+/* A table with a head, a line for each group of `by` (enum ledger_by, or one of these; hours:
+ * where the report has them). */
+enum { LEDGER_BY_HOUR = LEDGER_BYS, LEDGER_ALL_BYS };
+struct buf;
+void ledger_csv(const struct ledger_report *r, int by, struct buf *out);
 /* "day", "week", "month", "all", YYYY-MM-DD, or DATE..DATE (the last one within), in this
  * machine's time zone; fills all of *q but by_hour. */
 int ledger_range(const char *text, int64_t now, struct ledger_query *q, struct err *e);

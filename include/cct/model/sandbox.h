@@ -102,6 +102,8 @@ const char *sb_gone_text(enum sb_gone g);     /* "timed out", "killed by you", .
 /* What it costs now, USD per hour; 0 when it does not run, or has no known price. */
 double sandbox_usd_per_hour(const struct sandbox *s);
 bool sandbox_is_unpriced(const struct sandbox *s); /* it runs, and has no known price */
+/* Ours, and it costs something (or nobody knows) while its agent does nothing. */
+bool sandbox_idles(const struct sandbox *s);
 /* Generated name "adjective-noun" style from random words, [a-z0-9-]. */
 char *sandbox_new_name(void);
 /* A name the user may give: 1..64 of [A-Za-z0-9_-] (metadata's alphabet). */

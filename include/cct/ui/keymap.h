@@ -18,6 +18,7 @@
     X(OUTPUT, "output", "OUTPUT", NAV)                                                         \
     X(SELECT, "selection", "SELECTION", NAV)                                                   \
     X(PROCS, "processes", "PROCESSES", NAV)                                                    \
+    X(USAGE, "usage", "USAGE", NAV)                                                            \
     X(WALL, "wall", "WALL", LIST) /* its digits are tiles, not panes */                        \
     X(INPUT, "input", "CHAT INPUT", NONE)                                                      \
     X(FORM, "forms", "FORMS", NONE)                                                            \
@@ -47,6 +48,7 @@ bool scope_has_nav(enum key_scope s); /* NAV's keys count there */
     X(PAGE_UP, "page-up", SCOPE_NAV, "PgUp ^B", "", "page up")                                 \
     X(PANE_LIST, "pane-list", SCOPE_NAV, "1", "list", "go to the list")                        \
     X(PANE_OUTPUT, "pane-output", SCOPE_NAV, "2", "output", "go to the output")                \
+    X(PANE_USAGE, "pane-usage", SCOPE_NAV, "4", "usage", "usage: what it costs, and back")     \
     X(PANE_EVENTS, "pane-events", SCOPE_NAV, "5", "", "go to the events")                      \
     X(WALL, "wall", SCOPE_NAV, "W", "wall",                                                    \
       "wall: the last lines of up to nine sandboxes, and back")                                \
@@ -120,6 +122,16 @@ bool scope_has_nav(enum key_scope s); /* NAV's keys count there */
     X(PROC_WATCH, "process-watch", SCOPE_PROCS, "Enter", "watch",                              \
       "watch what the process puts out")                                                       \
     X(PROC_END, "process-end", SCOPE_PROCS, "t", "end", "end the process (asks)")              \
+    X(USAGE_SHORTER, "usage-shorter", SCOPE_USAGE, "<", "", "month, week, day")                \
+    X(USAGE_LONGER, "usage-longer", SCOPE_USAGE, ">", "range", "day, week, month, all")        \
+    X(USAGE_NEXT, "usage-next-table", SCOPE_USAGE, "l Right", "tables",                        \
+      "next table at the left: project, agent, model, template, sandbox")                      \
+    X(USAGE_PREV, "usage-prev-table", SCOPE_USAGE, "h Left", "", "previous table at the left") \
+    X(USAGE_PAUSE, "usage-pause", SCOPE_USAGE, "p", "pause idle",                              \
+      "pause the sandbox that is named as idle but running")                                   \
+    X(USAGE_HIDE, "usage-hide", SCOPE_USAGE, "x", "", "leave it out of the idle ones for an hour") \
+    X(USAGE_EXPORT, "usage-export", SCOPE_USAGE, "e", "export csv",                            \
+      "write the sums to a CSV file in the current folder")                                    \
     X(TILE, "tile", SCOPE_WALL, "1 2 3 4 5 6 7 8 9", "", "choose the tile")                    \
     X(TILE_LEFT, "tile-left", SCOPE_WALL, "h Left", "", "tile to the left")                    \
     X(TILE_RIGHT, "tile-right", SCOPE_WALL, "l Right", "", "tile to the right")                \

@@ -12,12 +12,12 @@
 enum { UI_IGNORED = 0, UI_HANDLED = 1, UI_REDRAW = 2, UI_LAYOUT = 4, UI_QUIT = 8, UI_CLOSE = 16 };
 
 enum pane_id { PANE_LIST, PANE_OUTPUT, PANE_INPUT, PANE_DETAILS, PANE_EVENTS, PANE_WALL,
-               PANE_COUNT };
+               PANE_USAGE, PANE_COUNT };
 
 /* A body is what stands between the header and the two last lines: the panes of the work
  * (list, output ...), or others instead of all of them. Each is a row of `bodies` (body.c);
  * a pane that is in several belongs to the first of them. */
-enum body_id { BODY_WORK, BODY_WALL, BODY_COUNT };
+enum body_id { BODY_WORK, BODY_WALL, BODY_USAGE, BODY_COUNT };
 enum { BODY_PANES = 5 };
 struct ui;
 struct body {
@@ -67,7 +67,7 @@ int pane_input_rows(struct ui *ui, int w);
 void pane_input_drafts(struct ui *ui);
 void pane_input_observe(struct ui *ui, const struct msg *ev);
 extern const struct pane_ops pane_list, pane_output, pane_input, pane_details, pane_events,
-    pane_wall;
+    pane_wall, pane_usage;
 /* Sandboxes whose tiles are on the screen, at most WALL_TILES; returns how many. */
 enum { WALL_TILES = 9 };
 size_t wall_tiles(struct ui *ui, uint64_t ids[WALL_TILES]);

@@ -162,6 +162,13 @@ const char *drafts_get(const struct ui *ui, const char *session); /* "" = none *
 void drafts_put(struct ui *ui, const char *session, const char *text);
 void drafts_broadcast(struct ui *ui, const char *text);
 const char *drafts_of_broadcast(const struct ui *ui);
+/* Money (money.c): "$0.55/h", with "+?" where something has no price; "today $2.87 of $10.00"
+ * with the role of the budget that is used most, or "". */
+void money_burn(const struct model *m, char *dst, size_t size);
+void money_today(const struct model *m, char *dst, size_t size, enum theme_role *role);
+int money_pct(const struct ledger_report *r, enum ledger_period p); /* -1: no budget */
+int money_warn_pct(const struct ledger_report *r);
+enum theme_role money_role(const struct ledger_report *r, int pct);
 /* Where panes go at h x w: fills r and visible of each. */
 void ui_layout(struct ui *ui, int h, int w);
 /* For the place() of a body; nothing is shown of a pane without rows or columns. */

@@ -28,6 +28,9 @@ char *fs_read_linked(const char *path, size_t max, size_t *len, struct err *e);
 /* Replace atomically: temporary name beside it, 0600, fsync, rename. Refuses
  * to replace a file of someone else. */
 int fs_write_private(const char *path, const void *data, size_t len, struct err *e);
+/* A file that is new, 0600; ERR_CONFLICT when the name is taken. What could not be written
+ * whole is not there. */
+int fs_write_new(const char *path, const void *data, size_t len, struct err *e);
 /* All of it to a descriptor, from where it stands; 0, or -1 with errno. */
 int fs_write_all(int fd, const void *data, size_t len);
 /* "dir/name" as a new string. */
