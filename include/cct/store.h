@@ -347,6 +347,11 @@ void store_pair(struct store *s, uint64_t sandbox, struct st_to to);
 void store_pair_put(struct store *s, const struct pair *p, const char *message, int call_off,
                     struct st_to to);
 
+/* How the agent of a sandbox is started, as long as it is not: any text; NULL: it runs, or
+ * never will. store_start_of: text, NULL when there is none. */
+void store_start_put(struct store *s, uint64_t sandbox, const char *recipe, struct st_to to);
+void store_start_of(struct store *s, uint64_t sandbox, struct st_to to);
+
 /* Job leases for several instances: name, owner (unique per process), ttl. */
 void store_lease(struct store *s, const char *name, const char *owner, int ttl_ms,
                  struct st_to to);

@@ -362,6 +362,7 @@ static void on_stop(void *ctx)
     free_session(j);
     core_killall_release(j);
     core_create_release(j);
+    core_resume_release(j);
     core_actions_release(j);
     core_messages_release(j);
     core_kill_release(j);

@@ -27,6 +27,7 @@ struct create {
     struct kv *env;      /* of the agent: keys, too */
     char *own_names;     /* core_env_own_names() */
     struct core_repo_key repo_key;
+    struct start_lease lease;
     bool lost;           /* posted, but no answer */
     bool killing, deleting;
     int lists;           /* that did not show it */
@@ -78,7 +79,7 @@ static void create_free(struct create *c)
     free(c);
 }
 
-static void finish(struct create *c)
+static void let_go(struct create *c)
 {
     struct jobs *j = c->j;
 
@@ -89,7 +90,16 @@ static void finish(struct create *c)
         }
     jobs_store_forget(j, c);
     net_timer_cancel(j->o.net, c->timer);
+    core_start_lease_end(&c->lease);
     create_free(c);
+}
+
+/* It runs, or never will: nobody is to go on with it. */
+static void finish(struct create *c)
+{
+    if (c->row)
+        store_start_put(c->j->o.store, c->row, NULL, (struct st_to){NULL, 0});
+    let_go(c);
 }
 
 static void told_done(struct create *c, const struct err *e)
@@ -410,9 +420,25 @@ static void on_prompt(void *ctx, struct st_reply *r)
     give_up(c, &e);
 }
 
+static void on_recipe(void *ctx, struct st_reply *r)
+{
+    struct create *c = ctx;
+    struct jobs *j = c->j;
+    uint64_t id = c->row;
+
+    (void)r; /* without, it is made all the same, and a restart of its agent is by hand */
+    if (c->q->pair)
+        core_pair_begin(j, c->q->pair, id, jobs_store(j, on_prompt, c, c));
+    else if (c->q->prompt && *c->q->prompt)
+        store_message_add(j->o.store, id, c->q->prompt, jobs_store(j, on_prompt, c, c));
+    else
+        post_in_turn(c);
+}
+
 static void on_row(void *ctx, struct jobs *j, uint64_t id, const struct err *e)
 {
     struct create *c = ctx;
+    char *recipe = core_start_text(c->q);
 
     c->row = id;
     if (e)
@@ -420,12 +446,9 @@ static void on_row(void *ctx, struct jobs *j, uint64_t id, const struct err *e)
     core_rows_flush(j);
     at_step(c, STEP_ENV, "keys and variables of %s", c->q->tool);
     core_rows_flush(j);
-    if (c->q->pair)
-        core_pair_begin(j, c->q->pair, id, jobs_store(j, on_prompt, c, c));
-    else if (c->q->prompt && *c->q->prompt)
-        store_message_add(j->o.store, id, c->q->prompt, jobs_store(j, on_prompt, c, c));
-    else
-        post_in_turn(c);
+    core_start_lease(&c->lease, j, id);
+    store_start_put(j->o.store, id, recipe, jobs_store(j, on_recipe, c, c));
+    free(recipe);
 }
 
 static void new_row(struct jobs *j, struct create *c)
@@ -539,6 +562,11 @@ static struct create *of_row(struct jobs *j, uint64_t row)
     return NULL;
 }
 
+bool core_create_runs(const struct jobs *j, uint64_t row)
+{
+    return of_row((struct jobs *)(uintptr_t)j, row) != NULL;
+}
+
 static void look_for(struct create *c)
 {
     const struct sandbox *row = jobs_row(c->j, c->row);
@@ -623,6 +651,6 @@ void core_create_kill_drop(struct jobs *j, void *ctx)
 void core_create_release(struct jobs *j)
 {
     while (j->priv->creates.n)
-        finish(j->priv->creates.v[0]);
+        let_go(j->priv->creates.v[0]);
     ARR_RELEASE(&j->priv->creates);
 }

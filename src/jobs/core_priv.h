@@ -131,6 +131,7 @@ struct jobs_priv {
     struct reckon *reckon;
     ARR(struct asked) asked;    /* times of new sandboxes that no list has told yet */
     ARR(struct create *) creates;
+    ARR(struct resume *) resumes;
     int64_t create_next;        /* mono: the next of several may go out */
     ARR(struct act *) acts;
     ARR(struct mailing *) mailings;
@@ -374,6 +375,20 @@ void core_create_demo(struct jobs *j);
 typedef void (*core_kill_fn)(void *ctx, const struct err *e, bool already_gone);
 bool core_create_kill(struct jobs *j, const struct sandbox *row, core_kill_fn fn, void *ctx);
 void core_create_kill_drop(struct jobs *j, void *ctx);
+bool core_create_runs(const struct jobs *j, uint64_t row); /* this row is made here, now */
+
+/* --- core_resume.c -------------------------------------------------------------- */
+struct start_lease { /* zeroed: not held */
+    struct jobs *j;
+    uint64_t row, timer;
+};
+/* Held, and renewed, until its end; from a row that another instance may see on. */
+void core_start_lease(struct start_lease *l, struct jobs *j, uint64_t row);
+void core_start_lease_end(struct start_lease *l);
+/* What a start needs but for keys and variables, as text and back (NULL: it is none). */
+char *core_start_text(const struct cmd_create *q);
+struct cmd_create *core_start_parse(const char *text);
+void core_resume_release(struct jobs *j);
 
 /* --- core_kill.c ---------------------------------------------------------------- */
 void core_kill(struct jobs *j, uint64_t req_id, uint64_t sandbox);

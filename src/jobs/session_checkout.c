@@ -228,7 +228,7 @@ void session_checkout(struct session *s)
     struct repo r = {0};
     struct err e = {0};
     const char *args[] = {"-c", session_checkout_script, "sh", NULL, p->branch ? p->branch : "", NULL,
-                          NULL};
+                          s->name, NULL};
     struct kv env[] = {{(char[]){SESSION_GIT_KEY}, NULL}, {NULL, NULL}};
     struct envd_proc_spec spec = {.cmd = "sh", .args = args, .timeout_ms = CLONE_MS};
     struct envd_proc_cb cb = {.on_data = on_data, .on_end = on_end, .ctx = s};

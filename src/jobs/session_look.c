@@ -198,6 +198,8 @@ static void use_probe(struct session *s)
                         s->name);
         }
         s->fo.missing = true;
+        if (!s->prov)
+            jobs_agent_missing(s->j, s->row);
         session_turn_missing(s);
         session_logs_go(s);
         session_follow_wait(s, s->fo.said_missing ? MISSING_MS : 1000);
@@ -206,6 +208,8 @@ static void use_probe(struct session *s)
         return;
     }
     s->fo.missing = false;
+    if (!s->prov && session_row(s) && session_row(s)->agent == AG_STARTING)
+        jobs_agent_found(s->j, s->row);
     say_marks(s);
     if (!p->alive && !p->exited && !s->fo.buried && !session_readonly(s)) {
         s->fo.buried = true; /* the runner publishes that it is lost, and ends */

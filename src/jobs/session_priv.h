@@ -84,7 +84,8 @@ extern const char session_prepare_script[]; /* $1 = session name, $2.. = program
 extern const char session_install_script[]; /* $1 = session folder, $2.. = files */
 extern const char session_place_script[];   /* $1 = folder, $2 = skills' folder or "", $3 =
                                                file for the system prompt or "" */
-extern const char session_checkout_script[]; /* $1 = url, $2 = branch or "", $3 = folder */
+extern const char session_checkout_script[]; /* $1 = url, $2 = branch or "", $3 = folder, $4 =
+                                                session name */
 extern const char session_await_script[];   /* $1 = folder, $2 = runs before, $3 = mode */
 extern const char session_taken_script[];   /* $1 = folder, $2 = begin of a message id */
 extern const char session_sigint_script[];  /* $1 = folder, $2 = mode */

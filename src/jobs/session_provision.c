@@ -21,7 +21,7 @@ static void prepare(struct session *s);
 
 static char *lease_name(const struct session *s)
 {
-    return xasprintf("restart-%" PRIu64, s->row);
+    return xasprintf(SESSION_LEASE "%" PRIu64, s->row);
 }
 
 static void provision_free(struct session *s)
@@ -373,7 +373,7 @@ void session_provision(struct session *s, const struct session_start *q, session
     take_choices(s->prov, q);
     take_env(s, q->env);
     s->prov_begun = true;
-    if (session_target(s, q->vm, &e) != 0) {
+    if (q->vm && session_target(s, q->vm, &e) != 0) {
         session_provision_fail(s, e.code, "the sandbox cannot be reached: %s", e.text);
         return;
     }

@@ -66,7 +66,8 @@ const char session_install_script[] = "cd \"$1\" || exit 1\n"
                                       "rm -f " SESSION_ERROR "\n"
                                       "for f; do mv -f \".up-$f\" \"$f\" || exit 1; done\n";
 
-/* What lies there already is the template's own and stays in front. */
+/* What lies there already is the template's own and stays in front; it is put aside first, so
+ * that doing it once more changes nothing. */
 const char session_place_script[] =
     "cd \"$1\" || exit 1\n"
     "if [ -n \"$2\" ] && [ -e " SESSION_SKILLS " ]; then\n"
@@ -77,19 +78,31 @@ const char session_place_script[] =
     "rm -f " SESSION_SKILLS "\n"
     "[ -n \"$3\" ] || exit 0\n"
     "case $3 in */*) mkdir -p \"$HOME/${3%/*}\" || exit 1 ;; esac\n"
-    "[ ! -s \"$HOME/$3\" ] || echo >>\"$HOME/$3\" || exit 1\n"
-    "cat " SESSION_SYSTEM_PROMPT " >>\"$HOME/$3\"\n";
+    "if [ ! -e .prompt-below ]; then\n"
+    "  { [ ! -s \"$HOME/$3\" ] || { cat \"$HOME/$3\" && echo; }; } >.prompt-below-new || exit 1\n"
+    "  mv -f .prompt-below-new .prompt-below || exit 1\n"
+    "fi\n"
+    "cat .prompt-below " SESSION_SYSTEM_PROMPT " >\"$HOME/$3\"\n";
 
 /* The key is in the environment of this process and of git alone, and the helper that hands
  * it to git is named for github.com: git asks it for no other place, a redirect included.
  * Helpers of the template are left out there, so that none of them keeps the key. Nothing
- * asks at a terminal. */
+ * asks at a terminal. The folder gets its name when it is whole, and says then whose it is:
+ * what was begun and left is thrown away, what was done is not done again. */
 const char session_checkout_script[] =
     "command -v git >/dev/null 2>&1 || exit 127\n"
     "cd \"$HOME\" || exit 1\n"
     "export GIT_TERMINAL_PROMPT=0 GIT_ASKPASS= SSH_ASKPASS= LC_ALL=C\n"
     "export GIT_SSH_COMMAND='ssh -oBatchMode=yes -oStrictHostKeyChecking=accept-new'\n"
-    "u=$1 b=$2 d=$3\n"
+    "u=$1 b=$2 d=$3 of=$4\n"
+    "done_already() { [ \"$(cat \"$d/.git/cc-tui\" 2>/dev/null)\" = \"$of\" ]; }\n"
+    "done_already && exit 0\n"
+    "if [ -n \"$(ls -A \"$d\" 2>/dev/null)\" ]; then\n"
+    "  echo \"fatal: destination path '$d' already exists and is not an empty directory.\" >&2\n"
+    "  exit 128\n"
+    "fi\n"
+    "rm -rf .cc-tui/\"$of\"/clone-*\n"
+    "t=.cc-tui/$of/clone-$$\n"
     "set -- -c url.https://github.com/.insteadOf=git@github.com: "
     "-c url.https://github.com/.insteadOf=ssh://git@github.com/\n"
     "if [ -n \"$" SESSION_GIT_KEY "\" ]; then\n"
@@ -97,7 +110,16 @@ const char session_checkout_script[] =
     "-c credential.https://github.com.helper='!f() { [ \"$1\" = get ] || exit 0; "
     "echo username=x-access-token; printf \"password=%s\\n\" \"$" SESSION_GIT_KEY "\"; }; f'\n"
     "fi\n"
-    "exec git \"$@\" clone --progress ${b:+\"--branch=$b\"} -- \"$u\" \"$d\"\n";
+    "git \"$@\" clone --progress ${b:+\"--branch=$b\"} -- \"$u\" \"$t\" || {\n"
+    "  rc=$?\n"
+    "  rm -rf \"$t\"\n"
+    "  exit $rc\n"
+    "}\n"
+    "printf '%s\\n' \"$of\" >\"$t/.git/cc-tui\" || exit 1\n"
+    "rmdir \"$d\" 2>/dev/null\n"
+    "[ ! -e \"$d\" ] && mv \"$t\" \"$d\" && exit 0\n"
+    "rm -rf \"$t\"\n"
+    "done_already || { echo \"fatal: '$d' already exists\" >&2; exit 128; }\n";
 
 const char session_await_script[] =
     "cd \"$1\" || exit 1\n"

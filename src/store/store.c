@@ -58,6 +58,8 @@ static const struct {
     [OP_INTENTS] = {HOW_READ, ST_INTENTS, st_op_intents},
     [OP_LOG_ADD] = {HOW_BULK, ST_OK, st_op_log_add},
     [OP_LOG] = {HOW_READ, ST_EVLOG, st_op_log},
+    [OP_START] = {HOW_READ, ST_OK, st_op_start},
+    [OP_START_PUT] = {HOW_FULL, ST_OK, st_op_start_put},
     [OP_PAIR] = {HOW_READ, ST_PAIR, st_op_pair},
     [OP_PAIR_PUT] = {HOW_FULL, ST_PAIR, st_op_pair_put},
     [OP_KEYS] = {HOW_READ, ST_KEYS, st_op_keys},

@@ -484,6 +484,18 @@ void store_runs_told(struct store *s, const char *sandbox_id, int64_t from, cons
     post(s, q);
 }
 
+void store_start_put(struct store *s, uint64_t sandbox, const char *recipe, struct st_to to)
+{
+    struct st_req *q = request(OP_START_PUT, to, sandbox);
+    q->s1 = xstrdup(recipe);
+    post(s, q);
+}
+
+void store_start_of(struct store *s, uint64_t sandbox, struct st_to to)
+{
+    post(s, request(OP_START, to, sandbox));
+}
+
 void store_budget_told(struct store *s, const char *period, int64_t begin, const char *project,
                        int pct, struct st_to to)
 {

@@ -38,6 +38,8 @@ enum st_op {
     OP_INTENTS,
     OP_LOG_ADD,
     OP_LOG,
+    OP_START,
+    OP_START_PUT,
     OP_PAIR,
     OP_PAIR_PUT,
     OP_KEYS,
@@ -195,7 +197,7 @@ st_op_fn st_op_answer_add, st_op_answer_sent, st_op_answers;
 /* The message with this key: 1 when there is one, else 0 or a code. */
 int st_message_by_key(struct store *s, const char *key, struct st_reply *r);
 /* store_pair.c */
-st_op_fn st_op_pair, st_op_pair_put;
+st_op_fn st_op_pair, st_op_pair_put, st_op_start, st_op_start_put;
 int st_pairs_attach(struct store *s, struct st_reply *r); /* to the answer's sandboxes */
 /* store_keys.c */
 st_op_fn st_op_keys, st_op_project, st_op_project_folder, st_op_vault_put, st_op_key_put,

@@ -186,9 +186,16 @@ static const char budgets[] =
     " PRIMARY KEY(period, begin, project, pct)) WITHOUT ROWID;"
     "ALTER TABLE usageSpans ADD COLUMN settled INTEGER NOT NULL DEFAULT 0;";
 
+/* How to start the agent of a sandbox that is being made: kept until it runs, so that
+ * whoever comes next goes on. */
+static const char starts[] =
+    "CREATE TABLE starts("
+    " sandbox INTEGER PRIMARY KEY REFERENCES sandboxes(id) ON DELETE CASCADE,"
+    " recipe TEXT NOT NULL);";
+
 /* A step has a part for each topic. */
 static const char *const steps[STORE_SCHEMA][STORE_STEP_PARTS + 1] = {
-    {first}, {keys}, {urgent, branch, search, projects, answers, pairs, ledger}, {budgets}};
+    {first}, {keys}, {urgent, branch, search, projects, answers, pairs, ledger}, {budgets, starts}};
 
 const char *const *store_step(int64_t version)
 {
@@ -201,4 +208,4 @@ const char *const store_tables[] = {
     "projects",       "vault",           "apiKeys",     "projectProviderKeys",
     "projectFolders", "searchDocs",      "searchQueue", "projectVariables",
     "presets",        "counters",        "answers",     "pairs",
-    "pairSides",      "usageSpans",  "usageTurns",  "budgetNotes", NULL};
+    "pairSides",      "usageSpans",  "usageTurns",  "budgetNotes", "starts", NULL};

@@ -117,7 +117,8 @@ case \$n in
 *) ask github.com "\$1" "\$2" "\$3" "\$4" "\$5" "\$6" "\$7" "\$8" > "\$HOME/github"
    ask evil.example "\$1" "\$2" "\$3" "\$4" "\$5" "\$6" "\$7" "\$8" > "\$HOME/evil" ;;
 esac
-real clone -q "$url/web" "\$HOME/web" && real -C "\$HOME/web" remote set-url origin https://github.com/acme/web.git
+for to; do :; done
+real clone -q "$url/web" "\$to" && real -C "\$to" remote set-url origin https://github.com/acme/web.git
 END
 chmod 755 "$T/skills/tool/git"
 cat > "$T/conf/tools.conf" <<'END'

@@ -75,6 +75,18 @@ void jobs_row_error(struct jobs *j, struct sandbox *row, bool vm_up, const char 
     jobs_row_changed(j, row);
 }
 
+void jobs_agent_missing(struct jobs *j, uint64_t row)
+{
+    (void)j;
+    (void)row;
+}
+
+void jobs_agent_found(struct jobs *j, uint64_t row)
+{
+    (void)j;
+    (void)row;
+}
+
 void jobs_done(struct jobs *j, uint64_t req_id, const struct err *e, uint64_t sandbox)
 {
     struct ev_done *ev = ev_new(EV_DONE);

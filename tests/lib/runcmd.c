@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { VARS = 32, ARGS = 16 };
+enum { VARS = 32, ARGS = 24 };
 
 void runcmd_init(struct runcmd *r)
 {

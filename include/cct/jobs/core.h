@@ -89,6 +89,10 @@ struct sandbox *jobs_row(struct jobs *j, uint64_t id);          /* NULL if unkno
 void jobs_row_changed(struct jobs *j, struct sandbox *row);
 /* State error with its text, which is cleaned here; keeps vm_up as given. */
 void jobs_row_error(struct jobs *j, struct sandbox *row, bool vm_up, const char *text);
+/* A session looked into its sandbox: no agent was started there, or one was (told where the
+ * row still says that it starts). What was left half made goes on. */
+void jobs_agent_missing(struct jobs *j, uint64_t row);
+void jobs_agent_found(struct jobs *j, uint64_t row);
 
 /* --- answers ----------------------------------------------------------------- */
 /* Any EV_* message, taken. The texts of an EV_DONE are cleaned here, others before. */

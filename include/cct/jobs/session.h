@@ -16,6 +16,9 @@ void session_free(struct session *s);
  * jobs.goodbyes. */
 void session_leave(struct session *s);
 
+/* Whoever starts an agent, or starts it again, holds the lease of this and the row's id. */
+#define SESSION_LEASE "restart-"
+
 /* Provision, after the VM is up: upload runner, start it, send
  * the first prompt (committed first, like any message). fn once: err NULL when the CLI
  * runs and the prompt lies in its inbox, else which step failed on what. fn may be NULL.
@@ -25,7 +28,7 @@ struct session_start {
     const char *tool, *command; /* command: shell tool's own CLI, or NULL */
     const char *prompt;         /* or NULL */
     const struct kv *env;
-    const struct e2b_sandbox *vm;
+    const struct e2b_sandbox *vm; /* NULL: it is being looked at already */
     const char *model;         /* or NULL */
     const char *system_prompt; /* text, or NULL */
     const char *ask;           /* "yes", "no", or NULL: the tool's policy */
