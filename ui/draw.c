@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { EVENT_SHOWN_MS = 120000, SAID_MIN = 24, MASK_CELLS = 8 };
+enum { EVENT_SHOWN_MS = 120000, SAID_MIN = 24, MASK_CELLS = 8,
+       HELP_CELLS = 16 /* " : cmd  ? help " */ };
 
 static const char *link_words(const struct model *m)
 {
@@ -267,7 +268,7 @@ static const enum action *hinted(const struct ui *ui, enum key_scope scope, enum
     }
 }
 
-/* What the keys do here; what does not fit falls off, help never does. */
+/* What the keys do here; what does not fit falls off, the palette and help never do. */
 static void draw_hints(struct ui *ui, int y)
 {
     const struct pane *p = &ui->panes[ui->focus];
@@ -280,14 +281,17 @@ static void draw_hints(struct ui *ui, int y)
     }
     enum key_scope scope = top ? top->ops->scope : ui_scope(ui, ui->focus);
     struct buf b = BUF_INIT;
-    bool help = scope == SCOPE_NAV || scope_has_nav(scope);
+    bool help = scope_counts(scope, SCOPE_NAV);
+    int most = ui->canvas.w - (help ? HELP_CELLS : 0);
     if (help && model_ask(ui->model, ui->selected))
-        add_hint(ui, &b, ACT_ANSWER, ui->canvas.w - 9);
+        add_hint(ui, &b, ACT_ANSWER, most);
     enum action room[HINTS_MOST];
     for (const enum action *a = hinted(ui, scope, room); *a; a++)
-        add_hint(ui, &b, *a, ui->canvas.w - (help ? 9 : 0));
-    if (help)
+        add_hint(ui, &b, *a, most);
+    if (help) {
+        add_hint(ui, &b, ACT_COMMAND, ui->canvas.w - 8);
         add_hint(ui, &b, ACT_HELP, ui->canvas.w);
+    }
     canvas_text(&ui->canvas, y, 0, -1, ROLE_HINT, buf_str(&b));
     buf_release(&b);
 }
@@ -325,7 +329,7 @@ static const char *mode_word(struct ui *ui)
     if (top && top->ops->scope == SCOPE_FORM)
         return "FORM";
     if (top)
-        return strcmp(top->ops->name, "help") == 0 ? "HELP" : "ASK";
+        return top->ops->mode ? top->ops->mode : "ASK";
     if (p->ops->typing && p->ops->typing(p->state))
         return "FIND";
     return ui->mode == UI_INPUT ? "INPUT" : ui->opts.readonly ? "NAV ro" : "NAV";

@@ -82,11 +82,11 @@ const char *scope_head(enum key_scope s)
     return scopes[s].head;
 }
 
-bool scope_has_nav(enum key_scope s)
+bool scope_counts(enum key_scope s, enum key_scope other)
 {
-    while (s != SCOPE_NAV && s != SCOPE_NONE)
+    while (s != other && s != SCOPE_NONE)
         s = scopes[s].under;
-    return s == SCOPE_NAV;
+    return s == other;
 }
 
 /* One character that is a key by itself, or 0. */

@@ -162,7 +162,7 @@ static int help_key(struct ui *ui, void *state, key_code k, const char *paste, s
 }
 
 static const struct overlay_ops help_ops = {
-    .name = "help", .scope = SCOPE_DIALOG, .close = help_close, .draw = help_draw,
+    .name = "help", .mode = "HELP", .scope = SCOPE_DIALOG, .close = help_close, .draw = help_draw,
     .key = help_key};
 
 void overlay_help(struct ui *ui)

@@ -26,6 +26,7 @@ struct row_style {
 /* How many rows the item takes, and the rows themselves. */
 size_t rows_count(const struct item *it, const struct row_style *st, bool folded);
 void rows_make(const struct item *it, const struct row_style *st, bool folded, struct rows *out);
+bool rows_blank(const struct item *it); /* the end of a turn that went well: an empty row */
 bool rows_foldable(const struct item *it);
 bool rows_folded_by_default(const struct item *it);
 /* Draw one row at (y, x); pan = cells cut at the left when unwrapped. */

@@ -16,6 +16,11 @@ bool rows_foldable(const struct item *it)
     return (it->kind == ITEM_TOOL || it->kind == ITEM_THINKING) && it->text_len > 0;
 }
 
+bool rows_blank(const struct item *it)
+{
+    return it->kind == ITEM_TURN_END && it->state == AGENT_OK;
+}
+
 bool rows_folded_by_default(const struct item *it)
 {
     if (it->kind == ITEM_THINKING)
@@ -95,7 +100,7 @@ static void add_text_rows(const struct item *it, const struct row_style *st, str
 void rows_make(const struct item *it, const struct row_style *st, bool folded, struct rows *out)
 {
     out->n = 0;
-    if (it->kind == ITEM_TURN_END && it->state == AGENT_OK) {
+    if (rows_blank(it)) {
         add_row(out, ROW_BLANK, 0, 0, 0);
         return;
     }

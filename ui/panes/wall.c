@@ -12,6 +12,7 @@ enum { TILE_W = 50, TILE_H = 5, TILE_COLUMNS = 3, TILE_ROWS = 3 };
 struct wall {
     struct map *views; /* sandbox id -> struct view: rows counted at the tile's width */
     struct rows scratch;
+    int inside; /* cells of the text, in all tiles alike */
     char note[64];
 };
 /* How the tiles stand: `per` at most on a page, n on this one, the first is number `first` of
@@ -131,9 +132,12 @@ static struct view *view_of(struct wall *w, uint64_t id, int width)
 static void draw_tail(struct ui *ui, struct wall *w, uint64_t id, struct canvas *c, struct rect r)
 {
     const struct transcript *t = model_transcript(ui->model, id);
-    struct view *v = view_of(w, id, r.w);
-    struct pos last = view_last(v, t), top = view_move(v, t, last, -(r.h - 1));
-    int spare = r.h - 1 - (int)view_rows_after(v, t, top);
+    struct view *v = view_of(w, id, w->inside);
+    struct pos last = view_last(v, t);
+    if (rows_blank(&t->v[last.item - t->base])) /* the end of a turn: no row to spare for it */
+        last = view_move(v, t, last, -1);
+    struct pos top = view_move(v, t, last, -(r.h - 1));
+    int spare = r.h - 1 - (int)(view_rows_after(v, t, top) - view_rows_after(v, t, last));
     size_t i = (size_t)(top.item - t->base), row = top.row;
     for (int y = r.y + (spare > 0 ? spare : 0); y < r.y + r.h && i < t->n; i++, row = 0) {
         const struct item *it = &t->v[i];
@@ -195,15 +199,18 @@ static void wall_draw(struct ui *ui, void *state, struct canvas *c, struct rect 
                       int64_t now)
 {
     struct grid g = grid_of(ui);
+    int each = (r.w + 1) / g.columns;
+    struct wall *w = state;
     (void)focused;
+    w->inside = each - 1;
     if (!g.n)
         canvas_text(c, r.y, r.x + 1, r.w - 2, ROLE_HINT,
                     "no sandbox lives: press n for a new one, W goes back");
     for (int i = 0; i < (int)g.n; i++) {
         int column = i % g.columns, line = i / g.columns;
-        int x = column * (r.w + 1) / g.columns, next = (column + 1) * (r.w + 1) / g.columns;
+        int x = column * each, next = column + 1 < g.columns ? x + each : r.w + 1;
         int y = line * r.h / g.rows, below = (line + 1) * r.h / g.rows;
-        draw_tile(ui, state, living(ui->model, g.first + (size_t)i), i + 1, c,
+        draw_tile(ui, w, living(ui->model, g.first + (size_t)i), i + 1, c,
                   (struct rect){r.y + y, r.x + x, below - y, next - x - 1}, now);
         if (column + 1 < g.columns)
             canvas_fill(c, (struct rect){r.y + y, r.x + next - 1, below - y, 1}, ROLE_RULE, "|");

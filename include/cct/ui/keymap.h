@@ -33,7 +33,8 @@ enum key_scope {
 };
 const char *scope_word(enum key_scope s);
 const char *scope_head(enum key_scope s);
-bool scope_has_nav(enum key_scope s); /* NAV's keys count there */
+/* Do the keys of `other` count in s? */
+bool scope_counts(enum key_scope s, enum key_scope other);
 
 /* X(ID, "config-name", SCOPE, "default keys", "short hint", "help text").
  * Keys are written as in the config: j, Down, ^D, Alt-a, Enter, Esc, F1, Space, gg. */
@@ -63,6 +64,8 @@ bool scope_has_nav(enum key_scope s); /* NAV's keys count there */
     X(SEARCH_ALL, "search-all", SCOPE_NAV, "g/", "", "search all that was ever said")          \
     X(PROJECTS, "projects", SCOPE_NAV, "gp", "", "projects: switch, see all, make, rename")    \
     X(KEYS, "keys", SCOPE_NAV, "gk", "", "keys of the services: add, try, remove; the vault")  \
+    X(COMMAND, "command", SCOPE_NAV, ": ^P", ": cmd",                                          \
+      "command palette: every action, sandboxes, projects by name")                            \
     X(HELP, "help", SCOPE_NAV, "? F1", "help", "help, drawn from this table")                  \
     X(BACK, "back", SCOPE_NAV, "Esc ^C", "", "close, clear the filter, back; never quits")     \
     X(QUIT, "quit", SCOPE_NAV, "q", "quit", "back one level; at the top quits")                \
@@ -154,6 +157,7 @@ bool scope_has_nav(enum key_scope s); /* NAV's keys count there */
       "send a message again that failed or is unconfirmed")                                    \
     X(INPUT_ASKING, "input-next-asking", SCOPE_INPUT, "Alt-a", "",                             \
       "next sandbox that asks you")                                                            \
+    X(INPUT_COMMAND, "input-command", SCOPE_INPUT, "^P", "", "command palette")                \
     X(FIELD_NEXT, "field-next", SCOPE_FORM, "Tab Enter Down", "next", "next field")            \
     X(FIELD_PREV, "field-prev", SCOPE_FORM, "BackTab Up", "", "previous field")                \
     X(SUBMIT, "submit", SCOPE_FORM, "Alt-s", "create", "do it, from any field")                \

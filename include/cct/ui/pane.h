@@ -84,6 +84,7 @@ void pair_text(const struct pair *p, struct buf *b); /* how it stands, cost per 
 /* Overlays: on top, get keys first; `modal` ones swallow everything else. */
 struct overlay_ops {
     const char *name;
+    const char *mode; /* word for the status line; NULL: ASK, or FORM */
     enum key_scope scope;
     void (*close)(void *state);
     bool (*update)(struct ui *ui, void *state);
@@ -98,6 +99,7 @@ struct overlay_ops {
 };
 /* Open them; each returns its state, which ui_overlay_push() takes. */
 void overlay_help(struct ui *ui);
+void overlay_command(struct ui *ui);
 void overlay_create(struct ui *ui, bool prompt_first);
 void overlay_kill_one(struct ui *ui, uint64_t sandbox);
 void overlay_kill_all(struct ui *ui);

@@ -56,6 +56,7 @@ struct ui {
     int n_overlays;
     uint64_t selected;    /* sandbox id of the list's cursor, 0 = none */
     uint64_t previous;    /* for "-" */
+    struct inputline command; /* of the palette, with what was run before */
     ARR(uint64_t) followed; /* sandboxes whose output is asked for */
     ARR(uint64_t) marks;  /* sandbox ids, in the order they were marked */
     struct map *drafts;   /* drafts.c */
@@ -135,6 +136,10 @@ bool ui_moved(struct ui *ui);
 bool ui_key_meant(struct ui *ui);
 /* A paste into a field: as a whole, or not at all, which is said. */
 void ui_paste(struct ui *ui, struct inputline *l, const char *paste, size_t len);
+/* An action that counts everywhere; k: the key that asks for it, 0 = none. */
+int ui_global(struct ui *ui, enum action a, key_code k);
+/* Any action, from wherever the keys go: the focus' pane takes it, or the one it is of. */
+int ui_do(struct ui *ui, enum action a);
 /* Refused with --readonly. */
 bool ui_changes_things(enum action a);
 void ui_status(struct ui *ui, int level, const char *fmt, ...)

@@ -1,0 +1,31 @@
+/* Commands of the palette that want words beside their name, or have no key. Main thread. */
+#ifndef CCT_UI_COMMANDS_H
+#define CCT_UI_COMMANDS_H
+
+#include <cct/ui/ui.h>
+
+/* X(ID, "name", "what may follow", whether it changes anything, "help") */
+#define COMMANDS(X)                                                                            \
+    X(PAUSE_IDLE, "pause all idle", "[TIME]", true,                                            \
+      "pause every sandbox whose agent is idle for longer than TIME (5m)")                     \
+    X(PROJECT, "project", "NAME", false, "switch to the project")                              \
+    X(ALL_PROJECTS, "all projects", "", false, "show the sandboxes of all projects")           \
+    X(SAY, "@", "NAME TEXT", true, "send TEXT to the sandbox NAME")
+
+enum command {
+#define COMMAND_ENUM(id, name, args, changes, help) COMMAND_##id,
+    COMMANDS(COMMAND_ENUM)
+#undef COMMAND_ENUM
+        COMMAND_COUNT
+};
+const char *command_name(enum command c);
+const char *command_args(enum command c);
+const char *command_help(enum command c);
+/* The i-th line that it suggests ("project acme/web"; "@fix-login ", which goes on), false
+ * behind the last one. */
+bool command_choice(struct ui *ui, enum command c, size_t i, char *dst, size_t size);
+/* Runs the line when it begins with a command's name and has what it wants; UI_IGNORED: it is
+ * none. What is wrong with it is said in the status line. */
+int command_run(struct ui *ui, const char *line);
+
+#endif

@@ -1,0 +1,198 @@
+/* The command palette: what it offers comes from the tables, what it runs is what the key
+ * would do, and nothing acts while it is typed. */
+#include "../lib/screenscript.h"
+
+#include <cct/ui/commands.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct script s;
+
+static int setup(void **state)
+{
+    (void)state;
+    script_init(&s);
+    script_run(&s, "size 40 120\nloaded\nlink ok cloud\nprojects acme/web side/wasm\ntool claude base\n"
+                   "row 1 fix-login claude running idle project=acme/web since=3600\n"
+                   "row 2 api-tests codex running idle project=acme/web since=60\n"
+                   "row 3 docs-fr claude running working project=acme/web since=3600\n"
+                   "row 4 spike pi paused none project=acme/web\n"
+                   "row 5 other claude running idle since=3600 foreign\n");
+    script_draw(&s);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    script_release(&s);
+    return 0;
+}
+
+static void run(const char *lines)
+{
+    buf_clear(&s.app->calls);
+    script_run(&s, lines);
+    script_draw(&s);
+}
+
+static bool called(const char *text)
+{
+    return strstr(buf_str(&s.app->calls), text) != NULL;
+}
+
+static bool shows(const char *text)
+{
+    char *screen = script_screen(&s);
+    bool is = strstr(screen, text) != NULL;
+
+    free(screen);
+    return is;
+}
+
+/* Every action that has a meaning without its key is found by its name, and run. */
+static void test_every_action(void **state)
+{
+    (void)state;
+    for (int a = ACT_NONE + 1; a < ACT_COUNT; a++) {
+        enum key_scope scope = action_scope((enum action)a);
+        char line[80];
+        if (scope == SCOPE_FORM || scope == SCOPE_DIALOG || a == ACT_TILE || a == ACT_COMMAND ||
+            a == ACT_INPUT_COMMAND)
+            continue;
+        snprintf(line, sizeof(line), "keys : \"%s\"", action_name((enum action)a));
+        run(line);
+        if (!shows(action_help((enum action)a)) && strlen(action_help((enum action)a)) < 40)
+            fail_msg("%s is not offered", action_name((enum action)a));
+        script_line(&s, "keys Esc", "test");
+        assert_int_equal(s.ui.n_overlays, 0);
+    }
+}
+
+static void test_runs_actions(void **state)
+{
+    (void)state;
+    run("keys : \"pause\" Enter");
+    assert_true(called("pause 1\n"));
+    assert_int_equal(s.ui.n_overlays, 0);
+    run("keys 2 : \"pause\" Enter"); /* the list's, from elsewhere: on the cursor's sandbox */
+    assert_true(called("pause 1\n"));
+    assert_int_equal(s.ui.focus, PANE_OUTPUT);
+    run("keys : \"wall\" Enter");
+    assert_int_equal(s.ui.body, BODY_WALL);
+    run("keys : \"wrap\" Enter Esc");
+    assert_int_equal(s.ui.body, BODY_WORK);
+    run("keys : \"new\" Enter"); /* a dialog comes in its place */
+    assert_int_equal(s.ui.n_overlays, 1);
+    assert_true(shows("new sandbox"));
+    run("keys Esc : \"kill\" Enter");
+    assert_false(called("kill"));
+    assert_true(shows("kill"));
+    run("keys Esc i ^P \"pane-list\" Enter");
+    assert_int_equal(s.ui.focus, PANE_LIST);
+    assert_int_equal(ui_key(&s.ui, ':', NULL, 0) & UI_QUIT, 0);
+    script_line(&s, "keys \"qui\"", "test");
+    assert_true(ui_key(&s.ui, K_ENTER, NULL, 0) & UI_QUIT);
+}
+
+static void test_sandboxes(void **state)
+{
+    (void)state;
+    run("keys : \"spike\" Enter");
+    assert_int_equal(s.ui.selected, 4);
+    run("keys : \"apit\" Enter");
+    assert_int_equal(s.ui.selected, 2);
+}
+
+static void test_commands(void **state)
+{
+    (void)state;
+    run("keys : \"pause all idle\" Enter");
+    assert_true(called("pause 1\n"));
+    assert_false(called("pause 2\n") || called("pause 3\n") || called("pause 5\n"));
+    run("keys : \"pause all idle 30\" Enter");
+    assert_true(called("pause 1\n") && called("pause 2\n"));
+    run("keys : \"pause all idle soon\" Enter");
+    assert_false(called("pause"));
+    assert_true(shows("is no time"));
+    run("keys : \"wasm\" Enter");
+    assert_true(called("project_switch side/wasm") || called("project switch side/wasm") ||
+                called("side/wasm"));
+    run("keys : \"project nosuch\" Enter");
+    assert_false(called("nosuch"));
+}
+
+static void test_says(void **state)
+{
+    (void)state;
+    run("keys : \"@api\" Tab \"run it again\" Enter");
+    assert_true(called("run it again"));
+    assert_int_equal(s.ui.n_overlays, 0);
+    run("keys : \"@nobody hello\" Enter");
+    assert_false(called("hello"));
+    assert_true(shows("no sandbox in view is called"));
+    run("keys : \"@spike hello\" Enter");
+    assert_false(called("hello"));
+    run("keys : \"@fix\" Enter"); /* a name alone is completed */
+    assert_int_equal(s.ui.n_overlays, 1);
+    assert_string_equal(inputline_text(&s.ui.command), "@fix-login ");
+}
+
+static void test_history(void **state)
+{
+    (void)state;
+    run("keys : \"pause all idle 30\" Enter : Up");
+    assert_string_equal(inputline_text(&s.ui.command), "pause all idle 30");
+    run("keys Enter");
+    assert_true(called("pause 2\n"));
+    run("keys : \"wall\" Enter : Up Up Down");
+    assert_string_equal(inputline_text(&s.ui.command), "wall");
+    run("keys Esc");
+}
+
+/* Keys that act elsewhere are text here, and a paste runs nothing. */
+static void test_only_text(void **state)
+{
+    (void)state;
+    run("keys : \"KyDq\" <kill all> ");
+    assert_int_equal(s.ui.n_overlays, 1);
+    assert_int_equal(s.app->calls.len, 0);
+    run("keys Esc");
+    assert_int_equal(s.ui.n_overlays, 0);
+    assert_int_equal(s.app->calls.len, 0);
+}
+
+static void test_readonly(void **state)
+{
+    (void)state;
+    s.ui.opts.readonly = true;
+    static const char *const lines[] = {"keys : \"pause\" Enter", "keys : \"kill-all\" Enter",
+                                        "keys : \"pause all idle\" Enter", "keys : \"new\" Enter",
+                                        "keys : \"@fix-login go\" Enter", "keys : \"bulk\" Enter"};
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        run(lines[i]);
+        assert_int_equal(s.app->calls.len, 0);
+        assert_int_equal(s.ui.n_overlays, 0);
+        assert_true(shows("read-only"));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_every_action, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_runs_actions, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sandboxes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_commands, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_says, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_history, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_only_text, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_readonly, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,182 @@
+/* Commands of the palette: their words, and what they do. */
+#include <cct/ui/commands.h>
+
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { IDLE_S = 300 };
+
+static const struct {
+    const char *name, *args, *help;
+    bool changes;
+} commands[COMMAND_COUNT] = {
+#define COMMAND_ROW(id, name, args, changes, help) {name, args, help, changes},
+    COMMANDS(COMMAND_ROW)
+#undef COMMAND_ROW
+};
+
+const char *command_name(enum command c)
+{
+    return commands[c].name;
+}
+
+const char *command_args(enum command c)
+{
+    return commands[c].args;
+}
+
+const char *command_help(enum command c)
+{
+    return commands[c].help;
+}
+
+/* The i-th row in view whose agent can be told something. */
+static const struct sandbox *listener(const struct model *m, size_t i)
+{
+    for (size_t k = 0; k < m->n_sandboxes; k++) {
+        const struct sandbox *s = &m->sandboxes[k];
+        if (s->state != SB_KILLED && !s->foreign && model_in_view(m, s) && i-- == 0)
+            return s;
+    }
+    return NULL;
+}
+
+bool command_choice(struct ui *ui, enum command c, size_t i, char *dst, size_t size)
+{
+    const struct model *m = ui->model;
+    const struct sandbox *s;
+    switch (c) {
+    case COMMAND_PROJECT:
+        if (i < m->n_projects)
+            snprintf(dst, size, "project %s", m->projects[i].name);
+        return i < m->n_projects;
+    case COMMAND_SAY:
+        s = listener(m, i);
+        if (s)
+            snprintf(dst, size, "@%s ", s->name);
+        return s != NULL;
+    default:
+        str_copy(dst, size, commands[c].name);
+        return i == 0;
+    }
+}
+
+/* --- what they do ----------------------------------------------------------------- */
+
+static bool idle_for(const struct sandbox *s, int64_t now, int64_t ms)
+{
+    return s->state == SB_RUNNING && s->agent == AG_IDLE && !s->foreign && s->agent_since &&
+           now - s->agent_since > ms;
+}
+
+static void pause_idle(struct ui *ui, const char *args)
+{
+    const struct model *m = ui->model;
+    int64_t seconds = IDLE_S, now = ui_server_now(ui, ui->now);
+    size_t n = 0;
+    if (*args && !str_to_seconds(args, &seconds)) {
+        ui_status(ui, 1, "'%.40s' is no time: write 90, 15m or 1h30m; nothing was paused", args);
+        return;
+    }
+    for (size_t i = 0; i < m->n_sandboxes; i++)
+        if (model_in_view(m, &m->sandboxes[i]) && idle_for(&m->sandboxes[i], now, seconds * 1000)) {
+            app_pause(ui->app, m->sandboxes[i].id);
+            n++;
+        }
+    ui_status(ui, 0, n == 1 ? "pausing one idle sandbox" : "pausing %zu idle sandboxes", n);
+    if (!n)
+        ui_status(ui, 0, "no sandbox is idle for so long");
+}
+
+static void go_project(struct ui *ui, const char *name)
+{
+    const struct model *m = ui->model;
+    for (size_t i = 0; i < m->n_projects; i++)
+        if (str_eq(m->projects[i].name, name)) {
+            app_project_view(ui->app, false);
+            app_project_switch(ui->app, name);
+            ui_status(ui, 0, "the project is %s", name);
+            return;
+        }
+    ui_status(ui, 1, "no project is called '%.60s'; gp makes one", name);
+}
+
+static void say(struct ui *ui, const char *args)
+{
+    const struct model *m = ui->model;
+    size_t n = strcspn(args, " ");
+    const struct sandbox *to = NULL, *s;
+    char *name = xstrndup(args, n);
+    for (size_t i = 0; (s = listener(m, i)); i++)
+        if (str_eq(s->name, name))
+            to = s;
+    args += n + strspn(args + n, " ");
+    if (!to)
+        ui_status(ui, 1, "not sent: no sandbox in view is called '%.60s'", name);
+    else if (!*args)
+        ui_status(ui, 1, "not sent: write @%.60s and what to say", name);
+    else if (to->state == SB_PAUSED)
+        ui_status(ui, 1, "not sent: %s is paused; r resumes it", name);
+    else {
+        app_send(ui->app, to->id, args, false);
+        ui_status(ui, 0, to->agent == AG_IDLE ? "sent to %s" : "%s works: the message waits its turn",
+                  to->name);
+    }
+    free(name);
+}
+
+static void run(struct ui *ui, enum command c, const char *args)
+{
+    switch (c) {
+    case COMMAND_PAUSE_IDLE:
+        pause_idle(ui, args);
+        break;
+    case COMMAND_PROJECT:
+        go_project(ui, args);
+        break;
+    case COMMAND_ALL_PROJECTS:
+        app_project_view(ui->app, true);
+        ui_status(ui, 0, "sandboxes of all projects are shown");
+        break;
+    case COMMAND_SAY:
+        say(ui, args);
+        break;
+    case COMMAND_COUNT:
+        break;
+    }
+}
+
+/* The words behind the name, or NULL when the line is not of this command. */
+static const char *args_of(const char *line, enum command c)
+{
+    const char *name = commands[c].name, *rest = line + strlen(name);
+    if (!str_starts(line, name))
+        return NULL;
+    if (c != COMMAND_SAY && *rest && *rest != ' ')
+        return NULL;
+    rest += strspn(rest, " ");
+    if (c == COMMAND_SAY && !rest[strcspn(rest, " ")])
+        return NULL; /* a name alone is not whole */
+    if (!*commands[c].args && *rest)
+        return NULL;
+    return *rest || commands[c].args[0] == '[' || !*commands[c].args ? rest : NULL;
+}
+
+int command_run(struct ui *ui, const char *line)
+{
+    line += strspn(line, " ");
+    for (int c = 0; c < COMMAND_COUNT; c++) {
+        const char *args = args_of(line, (enum command)c);
+        if (!args)
+            continue;
+        if (ui->opts.readonly && commands[c].changes)
+            ui_status(ui, 1, "read-only: started with --readonly, nothing is changed");
+        else
+            run(ui, (enum command)c, args);
+        return UI_HANDLED | UI_REDRAW;
+    }
+    return UI_IGNORED;
+}
