@@ -261,6 +261,37 @@ uint64_t app_templates(struct app *a, app_lines_fn fn, void *ctx);
 uint64_t app_builds(struct app *a, const char *template_name, app_lines_fn fn, void *ctx);
 uint64_t app_build_follow(struct app *a, const char *which, app_lines_fn fn, void *ctx);
 uint64_t app_system_logs(struct app *a, uint64_t sandbox, bool follow, app_lines_fn fn, void *ctx);
+/* A follower that is not wanted any more: its EV_DONE comes, cancelled. */
+void app_build_unfollow(struct app *a, uint64_t req);
+
+/* --- building templates (cct/model/tbuild.h; rows: model->builds) -------------------- */
+
+struct kv;
+struct app_build {
+    const char *name;         /* of the template, perhaps with :TAG */
+    const char *where;        /* a folder or a file; NULL: the tool's own recipe */
+    const char *tool;         /* what it is for; may be NULL */
+    const char *const *tags;  /* end with NULL, or NULL */
+    const struct kv *args;    /* likewise: values of a Dockerfile's ARGs */
+    int cpu_count, memory_mb; /* 0: the recipe's, or the service's */
+    bool no_cache;
+};
+/* EV_DONE when the service has begun, or with `wait` at its end: an error when that is not
+ * good. Lines of JSON as app_build_follow() gives them, and of what is done before, go to fn
+ * (may be NULL). It goes on when this program ends, and is followed by the next one. */
+uint64_t app_build(struct app *a, const struct app_build *b, bool wait, app_lines_fn fn, void *ctx);
+/* The newest build of that id (0: of that name) once more, from its recipe as it is now. */
+uint64_t app_build_again(struct app *a, uint64_t id, const char *name, bool wait, app_lines_fn fn,
+                         void *ctx);
+/* Before the service has begun nothing is built; afterwards it cannot be told to stop, and
+ * only the following ends (the row says so). */
+uint64_t app_build_cancel(struct app *a, uint64_t id, const char *name);
+/* The template with all of its builds; refused while sandboxes of it live. */
+uint64_t app_build_delete(struct app *a, uint64_t id, const char *name);
+/* Tags (end with NULL) for "name:tag", or with `away` taken from "name". */
+uint64_t app_build_tag(struct app *a, const char *target, const char *const *tags, bool away);
+/* Rows of this account as lines of JSON, oldest first. */
+uint64_t app_build_rows(struct app *a, app_lines_fn fn, void *ctx);
 
 void app_event_add(struct app *a, int level, uint64_t sandbox, const char *text);
 

@@ -82,7 +82,13 @@ int cli_exit_of(int err_code);
     X(QUESTION, "question", 0, "ID", "this question, not the oldest")                          \
     X(ASK, "ask", 0, "yes|no", "permission questions of the agent come to you, or never")       \
     X(BY, "by", 0, "project|agent|model|template|sandbox", "in groups")                        \
-    X(CSV, "csv", 0, "", "print CSV")
+    X(CSV, "csv", 0, "", "print CSV")                                                          \
+    X(NO_CACHE, "no-cache", 0, "", "build every step anew")                                    \
+    X(CPU, "cpu", 0, "N", "vCPUs of the template's sandboxes")                                 \
+    X(MEMORY, "memory", 0, "MIB", "their memory in MiB")                                       \
+    X(TAG, "tag", 0, "TAG", "tag of the build; may be repeated")                               \
+    X(BUILD_ARG, "build-arg", 0, "NAME=VALUE",                                                 \
+      "value of a Dockerfile's ARG; may be repeated")
 
 enum cli_flag {
 #define CLI_FLAG_ENUM(id, name, sh, value, help) CLI_##id,
@@ -90,11 +96,12 @@ enum cli_flag {
 #undef CLI_FLAG_ENUM
         CLI_FLAG_COUNT
 };
-_Static_assert(CLI_FLAG_COUNT <= 64, "a set of flags is one number");
-#define CLI_BIT(id) (UINT64_C(1) << CLI_##id)
+__extension__ typedef unsigned __int128 cli_set; /* of flags */
+_Static_assert(CLI_FLAG_COUNT <= 128, "a set of flags is one number");
+#define CLI_BIT(id) ((cli_set)1 << CLI_##id)
 /* Flags up to BENCH_FRAMES may stand with every command. */
 #define CLI_GLOBAL ((CLI_BIT(BENCH_FRAMES) << 1) - 1)
-#define CLI_NONE UINT64_C(0)
+#define CLI_NONE ((cli_set)0)
 
 /* X(ID, function, "name", "aliases", "arguments", least, most (-1 = any), flags, "help")
  * Arguments behind `--` count like others. */
@@ -168,6 +175,19 @@ _Static_assert(CLI_FLAG_COUNT <= 64, "a set of flags is one number");
       "list the templates that sandboxes can be made from")                                    \
     X(BUILDS, cli_builds, "builds", "", "[TEMPLATE[:BUILD]]", 0, 1, CLI_BIT(FOLLOW),           \
       "list builds of templates; --follow shows one to its end")                               \
+    X(BUILD, cli_build, "build", "", "[DIR|FILE] --name NAME", 0, 1,                           \
+      CLI_BIT(NAME) | CLI_BIT(TOOL) | CLI_BIT(WAIT) | CLI_BIT(NO_CACHE) | CLI_BIT(CPU) |       \
+          CLI_BIT(MEMORY) | CLI_BIT(TAG) | CLI_BIT(BUILD_ARG) | CLI_BIT(DRY_RUN),              \
+      "build a template from a Dockerfile or template.conf, or with --tool alone from that "   \
+      "tool's own recipe; --wait follows it, and the exit status is its outcome")              \
+    X(BUILD_REBUILD, cli_build_again, "build rebuild", "", "TEMPLATE", 1, 1, CLI_BIT(WAIT),    \
+      "build it once more, from its recipe as it is now")                                      \
+    X(BUILD_CANCEL, cli_build_cancel, "build cancel", "", "TEMPLATE", 1, 1, CLI_NONE,          \
+      "call a build off; once the service has begun it goes on there, not followed any more")  \
+    X(BUILD_DELETE, cli_build_delete, "build delete", "", "TEMPLATE", 1, 1, CLI_BIT(DRY_RUN),  \
+      "delete a template with all of its builds (asks)")                                       \
+    X(BUILD_TAG, cli_build_tag, "build tag", "", "TEMPLATE[:TAG] TAG...", 2, -1,               \
+      CLI_BIT(UNDO), "give tags to a build of a template, or with --undo take them away")      \
     X(LOCAL_START, cli_local_start, "local start", "", "", 0, 0, CLI_NONE,                     \
       "start the local provider and wait until it is ready")                                   \
     X(LOCAL_STOP, cli_local_stop, "local stop", "", "", 0, 0, CLI_NONE,                        \
@@ -239,7 +259,7 @@ struct cli_cmd {
     enum cli_cmd_id id;
     const char *name, *aliases, *args;
     int least, most;
-    uint64_t flags;
+    cli_set flags;
     const char *help;
 };
 extern const struct cli_cmd cli_commands[]; /* by id from 1; id 0 ends */
@@ -264,10 +284,10 @@ struct cli_host {
 /* One run: what was asked for. Strings point into argv. */
 struct cli {
     enum cli_cmd_id cmd;
-    uint64_t given;                     /* bits of the flags */
+    cli_set given;                      /* bits of the flags */
     const char *value[CLI_FLAG_COUNT];  /* the last one given */
-    const char **sets, **envs, **skills; /* --set, --env and --skill, in order; the last ends
-                                            with NULL */
+    const char **sets, **envs, **skills; /* --set, --env or --build-arg, --skill or --tag, in
+                                            order; the last ends with NULL */
     size_t n_sets, n_envs, n_skills;
     const char **args; /* ends with NULL */
     int n_args;

@@ -101,6 +101,8 @@ void net_req_secret(struct net_req *r, const char *name, const struct secret *s)
 uint64_t net_submit(struct net *n, struct net_req *take); /* id, never 0 */
 /* End it now; none of its callbacks is called any more. Unknown ids are fine. */
 void net_cancel(struct net *n, uint64_t id);
+/* Bytes of its body that have gone out so far; 0 when it is not under way. */
+int64_t net_sent(struct net *n, uint64_t id);
 /* There is reason to think that its connection is dead: when nothing was heard on that for
  * as long as this request waits, it is closed under all that use it. */
 void net_doubt(struct net *n, uint64_t id);

@@ -52,6 +52,7 @@ enum st_type {
     ST_ANSWERS,        /* answers to questions */
     ST_LEDGER,         /* sums of the ledger */
     ST_DOUBTS,         /* sandboxes of which the ledger does not know how a run ended */
+    ST_BUILDS,         /* builds of templates; got: they may be others than before */
     ST_BUDGET          /* got: it is told for the first time */
 };
 
@@ -207,6 +208,8 @@ struct st_reply {
     struct ledger_report *report;
     struct st_doubt *doubts;
     size_t n_doubts;
+    struct tbuild *builds; /* cct/model/tbuild.h */
+    size_t n_builds;
 };
 
 /* Start the db thread; opening and migrating happen there (ST_OPENED on `reply`). */
@@ -351,6 +354,15 @@ void store_pair_put(struct store *s, const struct pair *p, const char *message, 
  * never will. store_start_of: text, NULL when there is none. */
 void store_start_put(struct store *s, uint64_t sandbox, const char *recipe, struct st_to to);
 void store_start_of(struct store *s, uint64_t sandbox, struct st_to to);
+
+/* Builds of templates (cct/model/tbuild.h), all of them, oldest first. only_changed: nothing
+ * (got false) when no other connection has changed the database since they were asked for.
+ * put inserts (id 0) or updates, and answers with the row as it stands then: one that was
+ * called off stays so. */
+struct tbuild;
+void store_builds(struct store *s, bool only_changed, struct st_to to);
+void store_build_put(struct store *s, const struct tbuild *b, struct st_to to);
+void store_build_del(struct store *s, uint64_t id, struct st_to to);
 
 /* Job leases for several instances: name, owner (unique per process), ttl. */
 void store_lease(struct store *s, const char *name, const char *owner, int ttl_ms,

@@ -301,11 +301,28 @@ void app_prepare(struct app *a)
     p->templates_req = app_templates(a, on_line, a);
 }
 
+/* What has become ready can be chosen at once. */
+static void count_ready(struct app *a, const struct ev_builds *ev)
+{
+    struct prepared *p = &a->prepared;
+    size_t n = 0;
+
+    for (size_t i = 0; i < ev->n; i++)
+        n += ev->v[i].state == TB_READY;
+    if (n != p->n_ready && p->templates.known && !p->templates_req && a->online) {
+        buf_release(&p->lines);
+        p->templates_req = app_templates(a, on_line, a);
+    }
+    p->n_ready = n;
+}
+
 bool app_prepare_take(struct app *a, const struct msg *m)
 {
     struct prepared *p = &a->prepared;
     const struct ev_done *d = (const struct ev_done *)m;
 
+    if (m->type == EV_BUILDS)
+        count_ready(a, (const struct ev_builds *)m);
     if (m->type != EV_DONE || !m->req_id)
         return false;
     if (m->req_id == p->templates_req) {

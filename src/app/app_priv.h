@@ -8,6 +8,7 @@
  *   app_actions.c  commands
  *   app_stream.c   bytes for `logs` and `watch`
  *   app_procs.c    processes, adoption
+ *   app_builds.c   builds of templates
  *   app_shell.c    a terminal in a sandbox; passage.c joins it with ours */
 #ifndef CCT_APP_PRIV_H
 #define CCT_APP_PRIV_H
@@ -30,6 +31,7 @@ struct key_asked {
 struct prepared {
     struct app_templates templates;
     uint64_t templates_req;
+    size_t n_ready;        /* builds of ours that are */
     struct buf lines;
     ARR(struct key_asked) keys;
     ARR(struct app_model) models;

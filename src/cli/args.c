@@ -218,13 +218,13 @@ static int unknown_flag(const char *arg, size_t len, struct err *e)
 
 static void take_flag(struct cli *c, int f, const char *value)
 {
-    c->given |= UINT64_C(1) << f;
+    c->given |= (cli_set)1 << f;
     c->value[f] = value;
     if (f == CLI_SET)
         c->sets[c->n_sets++] = value;
-    if (f == CLI_ENV)
+    if (f == CLI_ENV || f == CLI_BUILD_ARG)
         c->envs[c->n_envs++] = value;
-    if (f == CLI_SKILL)
+    if (f == CLI_SKILL || f == CLI_TAG)
         c->skills[c->n_skills++] = value;
 }
 

@@ -1,5 +1,5 @@
 /* cc-tui templates, cc-tui builds: what can be made into a sandbox, and how it came to be. */
-#include "cli_priv.h"
+#include "templates.h"
 
 #include <cct/text/clean.h>
 #include <cct/util/clock.h>
@@ -77,6 +77,14 @@ static void template_row(void *ctx, const char *line, size_t len)
     json_free(j);
 }
 
+/* "claude 2.1.87" */
+static char *tool_cell(const struct cJSON *j)
+{
+    const char *tool = json_str(j, "tool", ""), *version = json_str(j, "version", "");
+
+    return *tool || *version ? xasprintf("%s%s%s", tool, *tool && *version ? " " : "", version) : NULL;
+}
+
 static void build_row(void *ctx, const char *line, size_t len)
 {
     struct cJSON *j = json_parse(line, len, NULL);
@@ -88,6 +96,7 @@ static void build_row(void *ctx, const char *line, size_t len)
     cli_table_add(ctx, size_cell(j));
     cli_table_add(ctx, date_cell(j, "createdAt"));
     cli_table_add(ctx, span_cell(j));
+    cli_table_add(ctx, tool_cell(j));
     json_free(j);
 }
 
@@ -99,6 +108,84 @@ static void bare_id(void *ctx, const char *line, size_t len)
     puts(id);
     free(id);
     json_free(j);
+}
+
+/* Builds that were begun here: tool, version and error into the service's line of the same
+ * build; those the service does not have become lines of their own. */
+struct merge {
+    const struct buf *ours;
+    struct buf *out;
+    ARR(char *) seen;
+};
+
+static void copy_members(struct jw *w, const struct cJSON *j)
+{
+    for (const struct cJSON *i = json_first(j); i; i = json_next(i)) {
+        char *text = json_text(i);
+
+        jw_raw(w, json_name(i), text);
+        free(text);
+    }
+}
+
+static void merge_line(void *ctx, const char *line, size_t len)
+{
+    struct merge *m = ctx;
+    struct cJSON *j = json_parse(line, len, NULL), *row = NULL;
+    const char *id = json_str(j, "buildID", ""), *at = m->ours->p, *nl;
+    struct jw w;
+
+    for (; at && *at && (nl = strchr(at, '\n')) && !row; at = nl + 1) {
+        row = json_parse(at, (size_t)(nl - at), NULL);
+        if (!str_eq(json_str(row, "buildID", "-"), id)) {
+            json_free(row);
+            row = NULL;
+        }
+    }
+    jw_init(&w, m->out);
+    jw_obj(&w, NULL);
+    copy_members(&w, j);
+    if (row) {
+        *ARR_PUSH(&m->seen) = xstrdup(id);
+        jw_str(&w, "tool", json_str(row, "tool", NULL));
+        jw_str(&w, "version", json_str(row, "version", NULL));
+        jw_str(&w, "error", json_str(row, "error", NULL));
+    }
+    jw_end(&w);
+    buf_addc(m->out, '\n');
+    json_free(row);
+    json_free(j);
+}
+
+static void add_ours(void *ctx, const char *line, size_t len)
+{
+    struct merge *m = ctx;
+    struct cJSON *j = json_parse(line, len, NULL);
+    bool seen = false;
+
+    for (size_t i = 0; i < m->seen.n && !seen; i++)
+        seen = str_eq(m->seen.v[i], json_str(j, "buildID", ""));
+    if (!seen) {
+        buf_add(m->out, line, len);
+        buf_addc(m->out, '\n');
+    }
+    json_free(j);
+}
+
+static void merge(struct buf *lines, struct buf *ours, bool all)
+{
+    struct buf out = BUF_INIT;
+    struct merge m = {ours, &out, ARR_INIT};
+
+    buf_str(ours);
+    cli_each_line(buf_str(lines), lines->len, merge_line, &m);
+    if (all)
+        cli_each_line(buf_str(ours), ours->len, add_ours, &m);
+    for (size_t i = 0; i < m.seen.n; i++)
+        free(m.seen.v[i]);
+    ARR_RELEASE(&m.seen);
+    buf_release(lines);
+    *lines = out;
 }
 
 struct listing {
@@ -126,17 +213,23 @@ static int list(struct cli *c, struct listing *l,
 {
     struct cli_app a;
     struct err e = {0};
-    struct buf lines = BUF_INIT;
+    struct buf lines = BUF_INIT, ours = BUF_INIT;
     int status = CLI_OK;
 
     if (cli_app_open(&a, c, &e) != 0)
         return cli_fail(&e);
-    if (cli_app_wait(&a, start(a.app, c->n_args ? c->args[0] : NULL, collect, &lines), &e) == 0)
-        print_lines(c, l, &lines);
-    else
+    if (l->row == build_row && cli_app_wait(&a, app_build_rows(a.app, collect, &ours), &e) != 0) {
         status = cli_app_fail(&a, &e);
+    } else if (cli_app_wait(&a, start(a.app, c->n_args ? c->args[0] : NULL, collect, &lines), &e) == 0) {
+        if (l->row == build_row)
+            merge(&lines, &ours, !c->n_args);
+        print_lines(c, l, &lines);
+    } else {
+        status = cli_app_fail(&a, &e);
+    }
     cli_app_close(&a);
     buf_release(&lines);
+    buf_release(&ours);
     return status;
 }
 
@@ -155,12 +248,6 @@ int cli_templates(struct cli *c)
 }
 
 /* --- following ---------------------------------------------------------------------- */
-
-struct tail {
-    const struct cli *c;
-    char status[40], trouble[200];
-    int64_t quiet;
-};
 
 static void print_time(const struct cJSON *j)
 {
@@ -222,7 +309,7 @@ static void print_log(const struct cJSON *j)
 }
 
 /* What changed is told; silence each half minute. */
-static void tell_state(struct tail *t, const struct cJSON *j)
+static void tell_state(struct templates_tail *t, const struct cJSON *j)
 {
     const char *status = json_str(j, "status", ""), *phase = json_str(j, "phase", "");
     const char *trouble = json_str(j, "trouble", "");
@@ -261,12 +348,12 @@ static void follow_line(void *ctx, const char *line, size_t len)
     json_free(j);
 }
 
-static void follow_lines(void *ctx, const char *json, size_t len)
+void templates_follow(void *ctx, const char *json, size_t len)
 {
     cli_each_line(json, len, follow_line, ctx);
 }
 
-static void put_bytes(void *ctx, const char *json, size_t len)
+void templates_put(void *ctx, const char *json, size_t len)
 {
     (void)ctx;
     fwrite(json, 1, len, stdout);
@@ -275,7 +362,7 @@ static void put_bytes(void *ctx, const char *json, size_t len)
 static int follow(struct cli *c)
 {
     struct cli_app a;
-    struct tail t = {.c = c};
+    struct templates_tail t = {.c = c};
     struct err e = {0};
     int status = CLI_OK;
 
@@ -284,7 +371,7 @@ static int follow(struct cli *c)
                          "them");
     if (cli_app_open(&a, c, &e) != 0)
         return cli_fail(&e);
-    uint64_t req = app_build_follow(a.app, c->args[0], cli_json(c) ? put_bytes : follow_lines, &t);
+    uint64_t req = app_build_follow(a.app, c->args[0], cli_json(c) ? templates_put : templates_follow, &t);
     if (cli_app_wait(&a, req, &e) == 0)
         cli_say(c, "cc-tui: the build is ready");
     else
@@ -295,7 +382,7 @@ static int follow(struct cli *c)
 
 int cli_builds(struct cli *c)
 {
-    struct listing l = {{6, {"TEMPLATE", "BUILD", "STATE", "SIZE", "BEGUN", "TOOK"}, ARR_INIT},
+    struct listing l = {{7, {"TEMPLATE", "BUILD", "STATE", "SIZE", "BEGUN", "TOOK", "TOOL"}, ARR_INIT},
                         build_row, "buildID"};
 
     return cli_has(c, CLI_FOLLOW) ? follow(c) : list(c, &l, app_builds);
@@ -335,7 +422,7 @@ int cli_system_logs(struct cli *c)
     if (!s)
         return status;
     uint64_t req = app_system_logs(a.app, s->id, cli_has(c, CLI_FOLLOW),
-                                   cli_json(c) ? put_bytes : system_lines, NULL);
+                                   cli_json(c) ? templates_put : system_lines, NULL);
     if (cli_app_wait(&a, req, &e) != 0)
         status = cli_app_fail(&a, &e);
     cli_app_close(&a);

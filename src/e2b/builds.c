@@ -180,6 +180,13 @@ uint64_t e2b_upload(struct e2b *c, const struct e2b_file *f, struct buf *take, e
     return k->refusal.code ? call_refuse(k) : call_start(k);
 }
 
+int64_t e2b_sent(struct e2b *c, uint64_t call)
+{
+    const struct e2b_call *k = map_get_id(c->calls, call);
+
+    return k && k->request ? net_sent(c->net, k->request) : 0;
+}
+
 static void put_step(struct jw *w, const struct e2b_step *s)
 {
     jw_obj(w, NULL);

@@ -149,6 +149,7 @@ static void free_cmd(struct msg *m)
 
     cmd_create_free(c->create);
     cmd_shell_free(c->shell);
+    cmd_build_free(c->build);
     secret_free(c->key);
     if (c->project)
         project_release(c->project);
@@ -196,6 +197,7 @@ static bool must_wait(const struct jobs *j, const struct cmd *c)
     case CMD_SAY:
     case CMD_KILL_CANCEL:
     case CMD_STRETCHED:
+    case CMD_BUILD_WORKED:
     case CMD_TOUCH:
         return false;
     case CMD_KEY_TEST:
@@ -233,6 +235,20 @@ static bool must_wait(const struct jobs *j, const struct cmd *c)
     }
 }
 
+void cmd_build_free(struct cmd_build *b)
+{
+    if (!b)
+        return;
+    for (char **t = b->tags; t && *t; t++)
+        free(*t);
+    free(b->tags);
+    kv_free(b->args);
+    free(b->name);
+    free(b->where);
+    free(b->tool);
+    free(b);
+}
+
 static void hold(struct jobs *j, struct cmd *c)
 {
     struct cmd *kept = cmd_new((enum cmd_type)c->m.type, c->m.req_id);
@@ -250,6 +266,8 @@ static void hold(struct jobs *j, struct cmd *c)
     kept->n_ids = c->n_ids;
     c->ids = NULL;
     kept->project = c->project;
+    kept->build = c->build;
+    c->build = NULL;
     c->text = c->text2 = NULL;
     c->key = NULL;
     c->create = NULL;
@@ -369,6 +387,7 @@ static void on_stop(void *ctx)
     core_poll_release(j);
     core_ask_release(j);
     core_local_release(j);
+    core_builds_release(j); /* they look at logs */
     core_looks_release(j);
     core_exports_release(j);
     core_metrics_release(j);

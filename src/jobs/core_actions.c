@@ -594,6 +594,18 @@ void core_action(struct jobs *j, struct cmd *c)
     case CMD_SYSTEM_LOGS:
         core_look(j, c);
         break;
+    case CMD_BUILD_UNFOLLOW:
+        core_look_leave(j, c->id);
+        break;
+    case CMD_BUILD:
+    case CMD_BUILD_CANCEL:
+    case CMD_BUILD_AGAIN:
+    case CMD_BUILD_DELETE:
+    case CMD_BUILD_TAG:
+    case CMD_BUILD_ROWS:
+    case CMD_BUILD_WORKED:
+        core_builds_cmd(j, c);
+        break;
     case CMD_BROADCAST:
         core_broadcast(j, c);
         break;

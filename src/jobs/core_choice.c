@@ -159,6 +159,7 @@ static void leave_account(struct jobs *j)
         it = 0;
     }
     core_foreign_stop(j);
+    core_builds_leave(j);
     core_ask_release(j);
     core_poll_reset(j);
     core_rows_clear(j);

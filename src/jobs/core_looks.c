@@ -1,5 +1,6 @@
 /* Templates, builds and system logs for who asks: found by id or name, told as lines of
  * JSON, followed to the end. */
+#include "builds_priv.h"
 #include "looks_priv.h"
 
 #include <cct/util/clock.h>
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GIVE_UP_MS = 20000, ALL_MAX = 500 };
+enum { GIVE_UP_MS = 20000, ALL_MAX = 500, BUILD_PACE_MS = 400 };
 static const struct e2b_call_opts opts = {.give_up_ms = GIVE_UP_MS};
 
 /* --- life --------------------------------------------------------------------------- */
@@ -17,7 +18,7 @@ static struct looks *looks_of(struct jobs *j)
 {
     if (!j->priv->looks) {
         j->priv->looks = xcalloc(1, sizeof(struct looks));
-        j->priv->looks->builds = builds_new(j->o.net, &j->e2b, 0);
+        j->priv->looks->builds = builds_new(j->o.net, &j->e2b, BUILD_PACE_MS);
     }
     return j->priv->looks;
 }
@@ -124,6 +125,29 @@ static void follow(struct look *l)
     struct build_viewer v = {on_line, on_state, l};
 
     l->viewer = builds_open(looks_of(l->j)->builds, l->ids.v[0], l->build_id, &v);
+}
+
+void core_look_leave(struct jobs *j, uint64_t req_id)
+{
+    struct looks *all = looks_of(j);
+    struct err e;
+
+    for (size_t i = 0; i < all->v.n; i++) {
+        struct look *l = all->v.v[i];
+
+        if (l->req_id != req_id)
+            continue;
+        if (l->viewer)
+            builds_close(all->builds, l->viewer);
+        err_set(&e, ERR_CANCELLED, "not followed any more");
+        look_end(l, &e);
+        return;
+    }
+}
+
+struct builds *builds_watches(struct jobs *j)
+{
+    return looks_of(j)->builds;
 }
 
 /* --- which build -------------------------------------------------------------------- */

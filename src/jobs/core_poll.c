@@ -222,6 +222,7 @@ static void on_list(void *ctx, const struct e2b_result *r)
                                      MAX_WAIT_MS));
     p->again = false;
     core_metrics_listed(j);
+    core_builds_listed(j);
     if (first)
         core_create_demo(j);
 }

@@ -23,6 +23,7 @@
  *                    service tells, core_budget.c compares it with budgets
  *   core_times.c     time asked for against time given
  *   core_looks.c     templates, builds and system logs, as lines of JSON
+ *   core_builds.c    builds of templates (builds_priv.h)
  *   core_export.c    transcripts as files; search
  *   shell.c          a terminal or a command in a sandbox, started by the user
  *   foreign*.c       processes that cc-tui did not start (foreign_priv.h) */
@@ -46,6 +47,7 @@ struct killall;
 struct lister;
 struct mailing;
 struct looks;
+struct tbuilds;
 struct projects;
 struct metrics;
 struct local;
@@ -124,6 +126,7 @@ struct jobs_priv {
     /* the rest */
     struct lister *poll;
     struct looks *looks;
+    struct tbuilds *tbuilds;
     struct map *warned;         /* row id -> warning given + 1 */
     struct metrics *metrics;
     struct usage_feed usage;
@@ -490,6 +493,13 @@ int killall_final(int result, bool listed, bool refused);
 /* --- core_looks.c, core_looks_json.c --------------------------------------------- */
 void core_look(struct jobs *j, struct cmd *c); /* CMD_TEMPLATES .. CMD_SYSTEM_LOGS */
 void core_looks_release(struct jobs *j);
+void core_look_leave(struct jobs *j, uint64_t req_id); /* that request ends, cancelled */
+
+/* --- core_builds.c ---------------------------------------------------------------- */
+void core_builds_cmd(struct jobs *j, struct cmd *c); /* CMD_BUILD .. CMD_BUILD_WORKED */
+void core_builds_listed(struct jobs *j); /* after each good list: rows, what was left behind */
+void core_builds_leave(struct jobs *j);  /* the account changes */
+void core_builds_release(struct jobs *j);
 
 /* --- core_actions.c ------------------------------------------------------------- */
 void core_action(struct jobs *j, struct cmd *c);

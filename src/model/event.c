@@ -98,6 +98,15 @@ static void free_broadcast(struct msg *m)
     free(ev);
 }
 
+static void free_builds(struct msg *m)
+{
+    struct ev_builds *ev = (struct ev_builds *)m;
+    for (size_t i = 0; i < ev->n; i++)
+        tbuild_release(&ev->v[i]);
+    free(ev->v);
+    free(ev);
+}
+
 static void free_usage(struct msg *m)
 {
     ledger_report_free(((struct ev_usage *)m)->report);
@@ -157,6 +166,7 @@ void *ev_new(enum ev_type t)
         [EV_LOADED] = {sizeof(struct msg), NULL},
         [EV_PROCS] = {sizeof(struct ev_procs), free_procs},
         [EV_BROADCAST] = {sizeof(struct ev_broadcast), free_broadcast},
+        [EV_BUILDS] = {sizeof(struct ev_builds), free_builds},
         [EV_USAGE] = {sizeof(struct ev_usage), free_usage},
         [EV_HITS] = {sizeof(struct ev_hits), free_hits},
         [EV_PROJECTS] = {sizeof(struct ev_projects), free_projects},

@@ -60,6 +60,13 @@ static void free_projects(struct project *v, size_t n)
     free(v);
 }
 
+static void free_builds(struct model *m)
+{
+    for (size_t i = 0; i < m->n_builds; i++)
+        tbuild_release(&m->builds[i]);
+    free(m->builds);
+}
+
 void model_free(struct model *m)
 {
     if (!m)
@@ -87,6 +94,7 @@ void model_free(struct model *m)
     if (m->kill)
         msg_free(&m->kill->m);
     ledger_report_free(m->usage);
+    free_builds(m);
     if (m->hits)
         msg_free(&m->hits->m);
     map_free(m->priv->index, NULL);
@@ -424,6 +432,24 @@ static void apply_kill(struct model *m, struct ev_kill *ev)
     m->kill_rev++;
 }
 
+static void apply_builds(struct model *m, struct ev_builds *ev)
+{
+    free_builds(m);
+    m->builds = ev->v;
+    m->n_builds = ev->n;
+    ev->v = NULL;
+    ev->n = 0;
+    m->builds_rev++;
+}
+
+const struct tbuild *model_build(const struct model *m, uint64_t id)
+{
+    for (size_t i = 0; i < m->n_builds; i++)
+        if (m->builds[i].id == id)
+            return &m->builds[i];
+    return NULL;
+}
+
 void model_apply(struct model *m, struct msg *ev)
 {
     THREAD_ASSERT(THREAD_MAIN);
@@ -458,6 +484,9 @@ void model_apply(struct model *m, struct msg *ev)
         break;
     case EV_USAGE:
         apply_usage(m, (struct ev_usage *)e);
+        break;
+    case EV_BUILDS:
+        apply_builds(m, (struct ev_builds *)e);
         break;
     case EV_PROJECTS:
         apply_projects(m, (struct ev_projects *)e);

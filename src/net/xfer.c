@@ -293,6 +293,17 @@ void net_cancel(struct net *n, uint64_t id)
     queue(x);
 }
 
+int64_t net_sent(struct net *n, uint64_t id)
+{
+    struct xfer *x = map_get_id(n->xfers, id);
+    curl_off_t sent = 0;
+
+    THREAD_ASSERT(THREAD_NET);
+    if (x && x->easy && x->added)
+        n->lib->easy_getinfo(x->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
+    return sent;
+}
+
 void net_pause(struct net *n, uint64_t id, bool pause)
 {
     struct xfer *x = map_get_id(n->xfers, id);

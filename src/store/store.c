@@ -3,6 +3,7 @@
 #include "store_priv.h"
 
 #include <cct/model/pair.h>
+#include <cct/model/tbuild.h>
 #include <cct/util/clock.h>
 #include <cct/util/fs.h>
 #include <cct/util/limits.h>
@@ -84,6 +85,9 @@ static const struct {
     [OP_DOUBTS] = {HOW_READ, ST_DOUBTS, st_op_doubts},
     [OP_RUNS_TOLD] = {HOW_WRITE, ST_OK, st_op_runs_told},
     [OP_BUDGET_TOLD] = {HOW_WRITE, ST_BUDGET, st_op_budget_told},
+    [OP_BUILDS] = {HOW_READ, ST_BUILDS, st_op_builds},
+    [OP_BUILD_PUT] = {HOW_WRITE, ST_BUILDS, st_op_build_put},
+    [OP_BUILD_DEL] = {HOW_WRITE, ST_OK, st_op_build_del},
     [OP_PRUNE] = {HOW_READ, ST_OK, NULL},
 };
 
@@ -105,6 +109,8 @@ static void free_lists(struct st_reply *r)
         free(r->doubts[i].sandbox_id);
     for (size_t i = 0; i < r->n_hits; i++)
         st_hit_release(&r->hits[i]);
+    for (size_t i = 0; i < r->n_builds; i++)
+        tbuild_release(&r->builds[i]);
     for (size_t i = 0; i < r->n_intents; i++) {
         free(r->intents[i].project);
         free(r->intents[i].target);
@@ -126,6 +132,7 @@ static void free_reply(struct msg *m)
     free(r->answers);
     free(r->hits);
     free(r->doubts);
+    free(r->builds);
     free(r->runs);
     st_keys_free(r->keys);
     st_projects_free(r->projects);

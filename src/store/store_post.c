@@ -2,6 +2,7 @@
 #include "store_priv.h"
 
 #include <cct/model/pair.h>
+#include <cct/model/tbuild.h>
 #include <cct/util/clock.h>
 #include <cct/util/xalloc.h>
 #include <limits.h>
@@ -39,6 +40,9 @@ static void free_request(struct msg *m)
         project_release(q->project);
     free(q->project);
     pair_free(q->pair);
+    if (q->build)
+        tbuild_release(q->build);
+    free(q->build);
     free_append(q->append);
     free_letters(q->letters, q->n_letters);
     free(q->sightings);
@@ -512,6 +516,26 @@ void store_ledger_forget(struct store *s, uint64_t run, uint64_t below)
     struct st_req *q = request(OP_LEDGER_FORGET, (struct st_to){NULL, 0}, run);
     q->offset = below < INT64_MAX ? below : INT64_MAX;
     post(s, q);
+}
+
+void store_builds(struct store *s, bool only_changed, struct st_to to)
+{
+    struct st_req *q = request(OP_BUILDS, to, 0);
+    q->n1 = only_changed;
+    post(s, q);
+}
+
+void store_build_put(struct store *s, const struct tbuild *b, struct st_to to)
+{
+    struct st_req *q = request(OP_BUILD_PUT, to, b->id);
+    q->build = xcalloc(1, sizeof(*q->build));
+    tbuild_copy(q->build, b);
+    post(s, q);
+}
+
+void store_build_del(struct store *s, uint64_t id, struct st_to to)
+{
+    post(s, request(OP_BUILD_DEL, to, id));
 }
 
 void store_runs(struct store *s, uint64_t sandbox, struct st_to to)

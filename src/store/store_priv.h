@@ -64,6 +64,9 @@ enum st_op {
     OP_DOUBTS,
     OP_RUNS_TOLD,
     OP_BUDGET_TOLD,
+    OP_BUILDS,
+    OP_BUILD_PUT,
+    OP_BUILD_DEL,
     OP_PRUNE
 };
 
@@ -85,6 +88,7 @@ struct st_req {
     struct st_sighting *sightings;
     size_t n_sightings;
     struct ledger_query *ledger;
+    struct tbuild *build;
     struct span *spans;
     size_t n_spans;
 };
@@ -125,6 +129,7 @@ struct store {
     sqlite3 *db;
     bool readonly, memory, no_wal, full_sync;
     int64_t owned_version; /* of the data when store_owned was answered last */
+    int64_t builds_version; /* likewise for store_builds */
     int last_error; /* SQLite's number of the last error */
     ino_t inode;    /* of the open file */
     char *trouble;  /* why what was stored may not be here; NULL = nothing is known of it */
@@ -199,6 +204,8 @@ int st_message_by_key(struct store *s, const char *key, struct st_reply *r);
 /* store_pair.c */
 st_op_fn st_op_pair, st_op_pair_put, st_op_start, st_op_start_put;
 int st_pairs_attach(struct store *s, struct st_reply *r); /* to the answer's sandboxes */
+/* store_builds.c */
+st_op_fn st_op_builds, st_op_build_put, st_op_build_del;
 /* store_keys.c */
 st_op_fn st_op_keys, st_op_project, st_op_project_folder, st_op_vault_put, st_op_key_put,
     st_op_key_del;

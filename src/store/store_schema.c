@@ -193,9 +193,18 @@ static const char starts[] =
     " sandbox INTEGER PRIMARY KEY REFERENCES sandboxes(id) ON DELETE CASCADE,"
     " recipe TEXT NOT NULL);";
 
+/* Builds of templates that were begun here. recipe NULL: the tool's own. */
+static const char builds[] =
+    "CREATE TABLE templateBuilds("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT, toolId TEXT, templateName TEXT NOT NULL,"
+    " cliVersion TEXT, status TEXT NOT NULL, error TEXT, templateId TEXT, buildId TEXT,"
+    " project TEXT, account TEXT, recipe TEXT, options TEXT, phase TEXT, title TEXT, tail TEXT,"
+    " startedAt INTEGER NOT NULL, endedAt INTEGER NOT NULL, step INTEGER NOT NULL,"
+    " steps INTEGER NOT NULL, cached INTEGER NOT NULL);";
+
 /* A step has a part for each topic. */
 static const char *const steps[STORE_SCHEMA][STORE_STEP_PARTS + 1] = {
-    {first}, {keys}, {urgent, branch, search, projects, answers, pairs, ledger}, {budgets, starts}};
+    {first}, {keys}, {urgent, branch, search, projects, answers, pairs, ledger}, {budgets, starts, builds}};
 
 const char *const *store_step(int64_t version)
 {
@@ -208,4 +217,5 @@ const char *const store_tables[] = {
     "projects",       "vault",           "apiKeys",     "projectProviderKeys",
     "projectFolders", "searchDocs",      "searchQueue", "projectVariables",
     "presets",        "counters",        "answers",     "pairs",
-    "pairSides",      "usageSpans",  "usageTurns",  "budgetNotes", "starts", NULL};
+    "pairSides",      "usageSpans",  "usageTurns",  "budgetNotes",
+    "starts",         "templateBuilds", NULL};

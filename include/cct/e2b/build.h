@@ -71,6 +71,8 @@ uint64_t e2b_build_file(struct e2b *c, const char *template_id, const char *hash
  * anything else is ERR_PERM. `take` is emptied. */
 uint64_t e2b_upload(struct e2b *c, const struct e2b_file *f, struct buf *take, e2b_fn fn,
                     void *ctx);
+/* Bytes of an upload under way that have gone out. */
+int64_t e2b_sent(struct e2b *c, uint64_t call);
 struct e2b_step {
     const char *type;              /* "RUN" "COPY" "ENV" "WORKDIR" "USER" ... */
     const char *const *args;       /* ends with NULL */

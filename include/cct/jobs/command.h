@@ -49,7 +49,15 @@ enum cmd_type {
     CMD_TEMPLATES,
     CMD_BUILDS,         /* text: template, or NULL: of all */
     CMD_BUILD_FOLLOW,   /* text: "template[:build or tag]" */
+    CMD_BUILD_UNFOLLOW, /* id: request that ends by that */
     CMD_SYSTEM_LOGS,    /* sandbox, on: follow */
+    CMD_BUILD,          /* build, on: lines of JSON, and its end is waited for */
+    CMD_BUILD_CANCEL,   /* id, or text: name */
+    CMD_BUILD_AGAIN,    /* the same, on: as above */
+    CMD_BUILD_DELETE,   /* the template with its builds */
+    CMD_BUILD_TAG,      /* text: "name:tag", build: tags; on: taken away from "name" */
+    CMD_BUILD_ROWS,     /* lines of JSON */
+    CMD_BUILD_WORKED,   /* within the jobs: id */
     CMD_BROADCAST,      /* ids, text, n: enum send_how */
     CMD_EXPORT,         /* sandbox, n: enum export_format, text: file or NULL: EV_CHUNK */
     CMD_ANSWER,         /* sandbox, text2: question or NULL, n: choice or -1, text */
@@ -106,6 +114,13 @@ struct cmd_create {
     bool only_try;       /* all that can be told before it is made, and nothing is made */
     struct pair *pair; /* tool "pair": sides, rounds, task; or NULL */
 };
+struct cmd_build {
+    char *name, *where, *tool; /* where NULL: the tool's own recipe */
+    char **tags;               /* ends with NULL, or NULL */
+    struct kv *args;           /* likewise */
+    int cpu_count, memory_mb;
+    bool no_cache;
+};
 struct cmd {
     struct msg m;
     uint64_t sandbox, id;
@@ -118,10 +133,12 @@ struct cmd {
     size_t n_ids;
     struct project *project;
     struct cmd_shell *shell;
+    struct cmd_build *build;
 };
 /* Zeroed, with its free function set. */
 struct cmd *cmd_new(enum cmd_type t, uint64_t req_id);
 void cmd_create_free(struct cmd_create *c);
 void cmd_shell_free(struct cmd_shell *s);
+void cmd_build_free(struct cmd_build *b);
 
 #endif

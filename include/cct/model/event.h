@@ -8,6 +8,7 @@
 #include <cct/model/process.h>
 #include <cct/model/project.h>
 #include <cct/model/sandbox.h>
+#include <cct/model/tbuild.h>
 #include <cct/util/err.h>
 #include <cct/util/mq.h>
 
@@ -27,6 +28,7 @@ enum ev_type {
     EV_VIEW,          /* sandboxes of the project, or of all: struct ev_view */
     EV_ASKS,          /* open questions of one sandbox: struct ev_asks */
     EV_USAGE,         /* sums of the ledger: struct ev_usage */
+    EV_BUILDS,        /* builds of templates, all of them: struct ev_builds */
     EV_VAULT          /* stored keys can be opened or not: struct ev_vault */
 };
 
@@ -34,6 +36,11 @@ struct ledger_report; /* cct/model/ledger.h */
 struct ev_usage {
     struct msg m; /* m.req_id says to which question */
     struct ledger_report *report;
+};
+struct ev_builds {
+    struct msg m;
+    struct tbuild *v; /* oldest first */
+    size_t n;
 };
 struct ev_sandboxes {
     struct msg m;

@@ -51,6 +51,9 @@ struct model {
     struct question *asks;
     size_t n_asks;
     struct ev_kill *kill;      /* newest kill-all state, or NULL */
+    struct tbuild *builds;     /* of templates; oldest first */
+    size_t n_builds;
+    uint64_t builds_rev;
     struct ledger_report *usage; /* newest sums, or NULL */
     uint64_t usage_rev;
     struct ev_hits *hits;      /* newest answer to a search, or NULL */
@@ -75,6 +78,7 @@ const struct broadcast *model_broadcast(const struct model *m, uint64_t req_id);
 const struct question *model_ask(const struct model *m, uint64_t sandbox);
 /* Whether its questions are known, that none is open too. */
 bool model_asks_known(const struct model *m, uint64_t sandbox);
+const struct tbuild *model_build(const struct model *m, uint64_t id); /* NULL: it is gone */
 /* The current project with all that is known of it; NULL until it was read. */
 const struct project *model_project(const struct model *m);
 /* Shown in the present view: of the current project, of none, or not made by cc-tui. */

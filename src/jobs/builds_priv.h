@@ -1,0 +1,110 @@
+/* Builds of templates: a run is one that this process drives or follows.
+ *
+ *   core_builds.c    the rows, commands, picking up what another process left
+ *   build_run.c      from the recipe to the last line of the log
+ *   build_files.c    archives: asked for, packed, sent
+ *   build_work.c     reading, hashing and packing on a thread
+ *   build_options.c  what was chosen beside the recipe, as it is stored */
+#ifndef CCT_JOBS_BUILDS_PRIV_H
+#define CCT_JOBS_BUILDS_PRIV_H
+
+#include "core_priv.h"
+#include <cct/jobs/build_watch.h>
+#include <cct/model/tbuild.h>
+#include <cct/recipe/files.h>
+#include <pthread.h>
+
+enum { BUILD_TAIL = 20, BUILD_UPLOADS = 3 /* archives in memory at a time */ };
+
+/* --- build_options.c ------------------------------------------------------------- */
+/* {"tags":[],"cpu":2,"memory":1024,"noCache":true,"args":{"K":"V"}} */
+struct build_options {
+    char **tags;     /* ends with NULL, or NULL */
+    struct kv *args; /* likewise */
+    int cpu_count, memory_mb;
+    bool no_cache;
+};
+void build_options_parse(struct build_options *o, const char *json);
+char *build_options_text(const struct cmd_build *c); /* new string; NULL: nothing was chosen */
+void build_options_release(struct build_options *o);
+
+/* --- build_work.c ---------------------------------------------------------------- */
+/* What the thread reads and makes. While it runs nobody else touches it; its end comes as
+ * CMD_BUILD_WORKED with the run's id. */
+struct build_work {
+    struct mq *mq;
+    uint64_t run;
+    pthread_t thread;
+    bool running;
+    bool stop;          /* atomic */
+    size_t pack;        /* step to be packed; SIZE_MAX: read the recipe */
+    char *where, *tool; /* in */
+    struct kv *args;
+    struct recipe recipe;
+    struct recipe_files *files; /* one for each step */
+    struct buf archive;
+    struct err err;
+};
+struct build_work *build_work_new(struct jobs *j, uint64_t run, const struct tbuild *row,
+                                  const struct build_options *o);
+/* 0, or an error: there is no thread for it. */
+int build_work_start(struct build_work *w, size_t pack, struct err *e);
+void build_work_join(struct build_work *w); /* it has said that it ends */
+void build_work_free(struct build_work *w); /* waits for what runs, which is told to stop */
+
+/* --- build_run.c ----------------------------------------------------------------- */
+struct build_run;
+enum up_state { UP_ASK, UP_WAITS, UP_PACKS, UP_SENDS, UP_DONE };
+struct upload {
+    struct build_run *b;
+    size_t step;
+    char hash[65];
+    enum up_state state;
+    char *url;
+    struct kv *headers;
+    struct e2b *client;
+    uint64_t call;
+    int tries;
+    int64_t bytes, sent; /* of the archive */
+};
+struct build_run {
+    struct jobs *j;
+    uint64_t id;            /* of the row */
+    struct tbuild *row;     /* in the table */
+    struct build_options options;
+    struct build_work *work;
+    ARR(struct upload *) uploads;
+    struct e2b *client;     /* of the call */
+    uint64_t call, viewer, timer, lease_timer, end_timer;
+    bool following, over, may_be_started;
+    int putting;            /* writes of the row under way */
+    /* who waits for the end: lines of JSON, then EV_DONE */
+    uint64_t req_id;
+    bool to_the_end;        /* or till the service has begun */
+    struct buf out;
+    ARR(char *) tail;       /* last lines of the present step */
+    struct err end;
+};
+void build_begin(struct build_run *b);  /* a new one, or one whose start was not told */
+void build_follow(struct build_run *b);
+void build_stop(struct build_run *b, const char *why); /* called off */
+void build_fail(struct build_run *b, const struct err *e);
+void build_worked(struct build_run *b); /* the thread has come to its end */
+void build_note(struct build_run *b, const char *level, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+void build_flush(struct build_run *b);
+void build_run_free(struct build_run *b); /* nothing comes after */
+
+/* --- build_files.c --------------------------------------------------------------- */
+void build_files_begin(struct build_run *b);
+void build_files_packed(struct build_run *b);
+void build_files_release(struct build_run *b);
+void build_files_done(struct build_run *b); /* build_run.c: all are there */
+
+/* --- core_builds.c --------------------------------------------------------------- */
+void builds_row_changed(struct build_run *b, bool store); /* tell, and store */
+void builds_run_over(struct build_run *b);                /* frees it at the next turn */
+void builds_started(struct build_run *b);                 /* the service has it */
+struct builds *builds_watches(struct jobs *j);            /* core_looks.c */
+
+#endif

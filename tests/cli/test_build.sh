@@ -1,0 +1,147 @@
+#!/bin/sh
+# 'cc-tui build' against a provider of its own: COPY, RUN, what is cached, what fails, arguments,
+# tags, calling off, deleting, and a cc-tui that is killed in the midst of it. TAP.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+B=${B:-build/debug}
+n=0
+bad=0
+[ -x "$B/cc-tui-local" ] || { echo "ok 1 - build # SKIP $B/cc-tui-local is not built"; echo 1..1; exit 0; }
+B=$(realpath "$B")
+if ! "$B/cc-tui-local" probe > /dev/null 2>&1; then
+    echo "ok 1 - build # SKIP sandboxes cannot be isolated here"; echo 1..1; exit 0
+fi
+T=$(mktemp -d /tmp/test-build.XXXXXX)
+finish() {
+    "$B/cc-tui" local stop --yes >/dev/null 2>&1
+    rm -rf "$T"
+}
+trap finish EXIT
+trap 'exit 1' INT TERM
+unset E2B_API_KEY E2B_API_URL E2B_DOMAIN E2B_SANDBOX_URL
+export LC_ALL=C.UTF-8 HOME="$T/home" PATH="$B:$PATH"
+export CC_TUI_CONFIG_DIR="$T/conf" CC_TUI_DATA_DIR="$T/data" CC_TUI_STATE_DIR="$T/state" \
+       CC_TUI_RUNTIME_DIR="$T/run"
+mkdir -m 700 "$T/home" "$T/conf" "$T/box"
+cd "$T/box" || exit 1
+
+check() { # name, command...
+    name=$1; shift
+    n=$((n + 1))
+    if "$@" > "$T/said" 2>&1; then
+        echo "ok $n - $name"
+    else
+        bad=$((bad + 1))
+        echo "not ok $n - $name"
+        head -n 20 "$T/said" "$T/out" "$T/err" | sed 's/^/# /'
+    fi
+}
+run() { cc-tui --local "$@" > "$T/out" 2> "$T/err" < /dev/null; status=$?; }
+is() { [ "$status" -eq "$1" ]; }
+out() { grep -q -- "$1" "$T/out"; }
+no_out() { ! grep -q -- "$1" "$T/out"; }
+err() { grep -q -- "$1" "$T/err"; }
+
+mkdir src node_modules
+echo hello > one.txt; echo x > src/a.c; echo secret > node_modules/big
+echo node_modules > .dockerignore
+cat > Dockerfile << 'EOF'
+FROM e2bdev/base
+ARG WHO=nobody
+ENV A="one" B="two words"
+COPY one.txt /opt/
+COPY . /opt/all
+RUN cat /opt/one.txt && echo "$A,$B,$WHO" && ls /opt/all
+USER user
+EOF
+
+run build . --dry-run --json
+check "a dry run: exit status" is 0
+check "a dry run: the steps" out '"type":"ENV","args":\["A","\\"one\\"","B","two words"\]'
+check "a dry run: a hash for each COPY" test "$(grep -o filesHash "$T/out" | wc -l)" = 2
+
+run build . --name first --wait --build-arg WHO=me --tag v1
+check "a build: exit status" is 0
+check "a build: what RUN put out" out 'one,two words,me'
+check "a build: files of .dockerignore stay here" no_out 'node_modules'
+check "a build: bytes of its archives" out 'bytes packed'
+
+run build . --name first --wait --build-arg WHO=me
+check "once more: exit status" is 0
+check "once more: from the cache" out '(cached) RUN cat'
+check "once more: nothing is uploaded" no_out uploading
+
+printf 'FROM e2bdev/base\nRUN echo before\nRUN echo reason >&2; exit 3\nRUN echo after\n' > fails
+run build fails --name bad --wait
+check "a failing RUN: exit status" is 1
+check "a failing RUN: which step, and why" err 'step 4.*exit status 3: reason'
+check "a failing RUN: its last line is there" out reason
+run builds bad --json
+check "a failing RUN: the list has its error" out '"status":"error".*exit status 3'
+
+printf 'FROM e2bdev/base\n\nONBUILD RUN x\n' > refused
+run build refused --name bad --wait
+check "a refused file: exit status" is 1
+check "a refused file: where, and what to do" err 'refused:3: ONBUILD is not possible: write'
+
+run build rebuild bad --wait -q
+check "rebuild: from the same recipe" is 1
+run build tag first v2 stable
+check "tags are given" is 0
+run new --tool shell --template first:stable --dry-run
+check "and can be chosen" is 0
+run build tag first stable --undo
+check "tags are taken away" is 0
+
+run new --tool shell --template first -- cat /opt/one.txt
+check "a sandbox of it" is 0
+id=$(cat "$T/out")
+i=0
+while [ $i -lt 100 ]; do
+    run logs "$id"
+    if out hello; then break; fi
+    i=$((i + 1))
+done
+check "has the files" out hello
+run kill "$id" --yes
+
+printf 'FROM e2bdev/base\nRUN sleep 20\n' > slow
+run build slow --name slow
+check "without --wait: exit status" is 0
+run build cancel slow
+check "cancel: exit status" is 0
+check "cancel: says what it cannot do" err 'goes on there'
+run builds --json
+check "cancel: the row says so" out 'cannot be told to stop a build'
+run build delete slow --yes
+check "delete: exit status" is 0
+run builds --json
+check "delete: it is gone" no_out '"local/slow"'
+run build delete slow --yes
+check "delete: twice is not found" is 5
+run build delete first
+check "delete: not without a yes" is 2
+
+# killed in the midst of it: the service goes on, and it can be followed
+printf 'FROM e2bdev/base\nRUN echo begun; sleep 1; echo ended\n' > midst
+cc-tui --local build midst --name midst --wait > "$T/midst" 2>&1 < /dev/null &
+pid=$!
+i=0
+while [ $i -lt 300 ] && ! grep -q begun "$T/midst"; do i=$((i + 1)); sleep 0.02; done
+kill -9 $pid; wait $pid 2> /dev/null
+run builds --follow midst
+check "after kill -9: the build goes on and can be followed" is 0
+check "after kill -9: the whole log" out ended
+
+run build . --name Bad --wait
+check "a bad name is refused" err 'lower-case letters'
+run build
+check "nothing to build: usage" is 2
+run build . --name x --cpu 99
+check "a bad number: usage" is 2
+run build --tool pi --dry-run
+check "the recipe of a tool" out 'npm install -g @earendil-works/pi-coding-agent@'
+run --readonly build . --name x --wait
+check "a cc-tui that only reads builds nothing" err 'only reads'
+echo "1..$n"
+[ $bad -eq 0 ]
