@@ -12,10 +12,12 @@
 #include <string.h>
 
 enum { MAX_LEARNED = 40, MAX_SEQ = 64, ESC = 0x1B, LATE_MS = 150, PASTE_SILENCE_MS = 10000,
-       X10_MOUSE_BYTES = 3, BURST_BYTES = 16 };
+       X10_MOUSE_BYTES = 3, BURST_BYTES = 16,
+       ANSWER_LATE_MS = 1000, /* of what no finger begins: an answer that a line holds up */
+       MAX_STRING_TAIL = 16 << 20 /* the terminal's clipboard may be in it */ };
 
 /* What is still to be swallowed of a sequence whose begin was given up by time. */
-enum tail { TAIL_NONE, TAIL_INTRO, TAIL_CSI, TAIL_SS3, TAIL_COUNT, TAIL_STRING };
+enum tail { TAIL_NONE, TAIL_INTRO, TAIL_CSI, TAIL_SS3, TAIL_COUNT, TAIL_STRING, TAIL_ST };
 
 struct key_decoder {
     struct buf in;
@@ -27,6 +29,7 @@ struct key_decoder {
     int64_t fed_at;
     enum tail tail;
     int64_t tail_until;
+    bool st_due;       /* a string was given up: ESC \ of its end may come yet */
     size_t tail_left;  /* bytes to swallow at most (TAIL_COUNT, TAIL_STRING) */
     char params[8];    /* of a torn CSI: the begin of a paste must be known */
     size_t n_params;
@@ -90,12 +93,18 @@ void key_decoder_feed(struct key_decoder *d, const char *bytes, size_t len, int6
     buf_add(&d->in, bytes, len);
 }
 
+static int late_ms(enum tail t)
+{
+    return t == TAIL_CSI || t == TAIL_COUNT || t == TAIL_STRING ? ANSWER_LATE_MS : LATE_MS;
+}
+
 static void start_tail(struct key_decoder *d, enum tail t, size_t left, int64_t now_ms)
 {
     d->tail = t;
     d->tail_left = left;
-    d->tail_until = now_ms + LATE_MS;
+    d->tail_until = now_ms + late_ms(t);
     d->n_params = 0;
+    d->st_due = t == TAIL_STRING;
 }
 
 static key_code finish(struct key_decoder *d, size_t used, key_code k, int64_t now_ms)
@@ -353,7 +362,7 @@ static key_code front_string(struct key_decoder *d, size_t *used, bool timed_out
         return (key_code)(unsigned char)d->in.p[1] | KEYC_ALT;
     }
     if (!n)
-        start_tail(d, TAIL_STRING, MAX_STRING, now_ms);
+        start_tail(d, TAIL_STRING, MAX_STRING_TAIL, now_ms);
     *used = n ? n : d->in.len;
     return K_UNKNOWN;
 }
@@ -362,17 +371,23 @@ static key_code front_string(struct key_decoder *d, size_t *used, bool timed_out
 static key_code decode_esc(struct key_decoder *d, size_t *used, bool timed_out, int64_t now_ms)
 {
     key_code k = learned(d, used);
+    bool ends_string = d->st_due && now_ms <= d->tail_until;
     if (k)
         return k;
     *used = 0;
     if (d->in.len == 1) {
         if (!timed_out)
             return 0;
-        start_tail(d, TAIL_INTRO, 0, now_ms);
+        start_tail(d, ends_string ? TAIL_ST : TAIL_INTRO, 1, now_ms);
         *used = 1;
-        return K_ESC;
+        return ends_string ? K_UNKNOWN : K_ESC;
     }
     char c = d->in.p[1];
+    d->st_due = false;
+    if (ends_string && c == '\\') {
+        *used = 2;
+        return K_UNKNOWN;
+    }
     if (c == '[')
         return front_csi(d, used, timed_out, now_ms);
     if (c == 'O')
@@ -448,6 +463,10 @@ static bool drop_tail(struct key_decoder *d, int64_t now_ms)
     if (t == TAIL_NONE)
         return false;
     bool counted = t == TAIL_COUNT, own = c >= 0x20 && c < 0x7F;
+    if (t == TAIL_ST && c != '\\') {
+        d->tail = TAIL_NONE;
+        return false;
+    }
     if (now_ms > d->tail_until || !(own || counted || (t == TAIL_STRING && c != ESC)) ||
         (t == TAIL_INTRO && c != '[' && c != 'O')) {
         d->tail = TAIL_NONE;
@@ -457,7 +476,7 @@ static bool drop_tail(struct key_decoder *d, int64_t now_ms)
         start_tail(d, c == '[' ? TAIL_CSI : TAIL_SS3, 0, now_ms);
     else if (tail_ends(d, c))
         d->tail = TAIL_NONE;
-    d->tail_until = now_ms + LATE_MS;
+    d->tail_until = now_ms + late_ms(t);
     finish(d, 1, 0, now_ms);
     return true;
 }

@@ -223,6 +223,64 @@ static void test_torn_late(void **state)
     }
 }
 
+/* Whatever a terminal answers, to us or to the program before us, is no key: whole and late,
+ * torn anywhere and held up for longer than any Esc delay, and however long it is. */
+static void test_answers(void **state)
+{
+    static const char *const answers[] = {
+        "\033[?62;1;6;22c", "\033[>0;276;0c", "\033P!|7E7E7E7E\033\\", "\033[24;80R",
+        "\033[?24;80;1R", "\033[?2026;2$y", "\033[4;1$y", "\033[?1u", "\033[8;24;80t",
+        "\033[3;0;0t", "\033[0n", "\033[<35;10;20M", "\033]11;rgb:1111/2222/3333\007",
+        "\033]4;1;rgb:KK/yy/DD\033\\", "\033]52;c;S3lEIGtpbGwgYWxs\007",
+        "\033]lK y D\033\\", "\033]LKyD\033\\", "\033P1$r0;1mK\033\\",
+        "\033P>|term K(1) y\033\\", "\033P1+r4b=79\033\\", "\033_Gi=1;OK\033\\"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+        size_t len = strlen(answers[i]);
+        for (size_t cut = 2; cut <= len; cut++) {
+            struct keys got = {0};
+            struct key_decoder *d = decoder();
+            bool alt = cut == 2 && strchr("]P_", answers[i][1]); /* as Alt and that letter */
+            int64_t t = START + 400;
+            if (!alt) {
+                key_decoder_feed(d, answers[i], cut, t);
+                take(d, t, &got);
+                take(d, t + ESC_MS, &got);
+                key_decoder_feed(d, answers[i] + cut, len - cut, t + 900);
+                take(d, t + 900, &got);
+                take(d, t + 900 + ESC_MS, &got);
+                if (got.n)
+                    fail_msg("'%s' cut at %zu gave key %x", answers[i] + 1, cut, got.v[0]);
+                key_decoder_feed(d, "j", 1, t + 4000);
+                take(d, t + 4000, &got);
+                expect(&got, (key_code[]){'j', 0}, "after an answer");
+            }
+            key_decoder_free(d);
+        }
+    }
+}
+
+static void test_long_answer(void **state)
+{
+    struct buf b = BUF_INIT;
+    struct keys got = {0};
+    struct key_decoder *d = decoder();
+    (void)state;
+    buf_adds(&b, "\033]52;c;");
+    for (int i = 0; i < 50000; i++)
+        buf_adds(&b, "Kyq\r"[i % 4] == '\r' ? "D" : "Ky");
+    buf_adds(&b, "\033\\");
+    for (size_t n, at = 0; at < b.len; at += n) {
+        n = b.len - at < 1000 ? b.len - at : 1000;
+        key_decoder_feed(d, b.p + at, n, START + (int64_t)at / 10);
+        take(d, START + (int64_t)at / 10, &got);
+        take(d, START + (int64_t)at / 10 + ESC_MS, &got);
+    }
+    assert_int_equal(got.n, 0);
+    key_decoder_free(d);
+    buf_release(&b);
+}
+
 /* The begin of a paste torn late: what is pasted is still a paste. */
 static void test_torn_paste(void **state)
 {
@@ -442,6 +500,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sequences),    cmocka_unit_test(test_byte_by_byte),
         cmocka_unit_test(test_torn_late),    cmocka_unit_test(test_torn_paste),
+        cmocka_unit_test(test_answers),      cmocka_unit_test(test_long_answer),
         cmocka_unit_test(test_lone_esc),     cmocka_unit_test(test_never_spins),
         cmocka_unit_test(test_paste),        cmocka_unit_test(test_sync_answer),
         cmocka_unit_test(test_paste_in_pieces),

@@ -61,7 +61,8 @@ void key_decoder_learn(struct key_decoder *d, const char *seq, key_code k);
 void key_decoder_feed(struct key_decoder *d, const char *bytes, size_t len, int64_t now_ms);
 /* Next whole key, 0 = none. Unknown sequences are swallowed; answers to queries are kept
  * apart (key_decoder_sync). After a lone Esc decided by time, bytes within 150 ms that
- * complete a sequence are dropped with it. */
+ * complete a sequence are dropped with it; after the torn begin of an answer, its rest for as
+ * long as no second of silence comes. */
 key_code key_decoder_next(struct key_decoder *d, int64_t now_ms, const char **paste,
                           size_t *len);
 int key_decoder_wait(const struct key_decoder *d, int64_t now_ms);
