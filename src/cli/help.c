@@ -121,7 +121,11 @@ static void complete_bash(struct buf *b)
     buf_adds(b, ") words=$(cc-tui ls --format pretty --no-input 2>/dev/null |"
                 " awk 'NR > 1 {print $2, $1}') ;;\n"
                 "  esac; fi\n"
-                "  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+                "  COMPREPLY=()\n" /* compgen -W would carry out what is in a name */
+                "  local word\n"
+                "  while read -r word; do\n"
+                "    [[ -n $word && $word == \"$cur\"* ]] && COMPREPLY+=(\"$(printf %q \"$word\")\")\n"
+                "  done < <(printf '%s\\n' \"$words\" | tr -s ' ' '\\n')\n"
                 "}\ncomplete -F _cc_tui cc-tui\n");
 }
 

@@ -92,6 +92,24 @@ if command -v bash > /dev/null; then
     "$c" completion bash > "$T/comp.bash"
     run bash -n "$T/comp.bash"
     check "completion for bash is a script" is 0
+    cat > "$T/comp.sh" <<'END'
+cc-tui() { # the list of a team in which somebody gives names
+    printf '%s\n' 'ID NAME TOOL' 'i1 $(touch${IFS}ran) demo' 'i2 `touch${IFS}ran` demo' 'i3 box;touch demo' \
+        'i4 *.bash demo' 'i5 plain demo'
+}
+. "$1"
+COMP_WORDS=(cc-tui "$2" "$3") COMP_CWORD=$4
+_cc_tui
+printf '%s\n' "${COMPREPLY[@]}"
+END
+    (cd "$T" && bash comp.sh comp.bash kill '' 2 > out 2> err; echo $? > rc)
+    rc=$(cat "$T/rc")
+    check "completion carries out no name" [ ! -e "$T/ran" ]
+    check "nor looks for files" eval '! grep -q comp.bash "$T/out"'
+    check "and offers all of them" grep -qx plain "$T/out"
+    check "quoted for the shell" grep -qF 'box\;touch' "$T/out"
+    (cd "$T" && bash comp.sh comp.bash kil '' 1 > out 2> err; COMP= bash comp.sh comp.bash kil x 1 > out; echo $? > rc)
+    check "commands are completed" grep -qx kill "$T/out"
 fi
 run "$c" completion tcsh
 check "completion for an unknown shell: 2" is 2

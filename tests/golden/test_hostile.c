@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -223,8 +224,53 @@ static void test_large(void **state)
     run(60, 200, 6);
 }
 
+/* Files of this machine may be called anything, too: completing them after @, and telling that
+ * one cannot be read. */
+static void test_file_names(void **state)
+{
+    char dir[] = "/tmp/cct-names.XXXXXX";
+    struct hostile_set set;
+    struct place p;
+    size_t made = 0;
+    (void)state;
+
+    assert_non_null(mkdtemp(dir));
+    hostile_load(&set, NULL);
+    script_init(&p.s);
+    script_run(&p.s, "loaded\nlink ok cloud\nrow 1 box claude running idle\nkeys 2 i");
+    for (size_t i = 0; i < set.n; i += 5) {
+        char *path = xasprintf("%s/x%s", dir, set.v[i].s), *typed = xasprintf("@%s/x", dir);
+        FILE *f = memchr(set.v[i].s, 0, set.v[i].len) || strchr(set.v[i].s, '/') ||
+                          set.v[i].len > 200
+                      ? NULL
+                      : fopen(path, "w");
+
+        p.item = &set.v[i];
+        if (f) {
+            made++;
+            fclose(f);
+            ui_key(&p.s.ui, K_PASTE, typed, strlen(typed));
+            script_line(&p.s, "keys Tab", "names");
+            check_cells(&p, "completed");
+            script_line(&p.s, "keys Tab", "names");
+            check_cells(&p, "completed again");
+            unlink(path);
+            script_line(&p.s, "keys Enter", "names");
+            check_cells(&p, "cannot be read");
+            script_line(&p.s, "keys ^C i ^U", "names");
+        }
+        free(path);
+        free(typed);
+    }
+    assert_true(made > 80);
+    script_release(&p.s);
+    hostile_free(&set);
+    assert_int_equal(rmdir(dir), 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_small), cmocka_unit_test(test_large)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_small), cmocka_unit_test(test_large),
+                                       cmocka_unit_test(test_file_names)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
