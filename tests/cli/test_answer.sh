@@ -1,47 +1,13 @@
 #!/bin/sh
 # What agents ask, answered by commands: the real program, the real local provider, the demo
 # agent. Also two commands at once, and commands that are killed. TAP.
-set -u
-cd "$(dirname "$0")/../.." || exit 1
-B=${B:-build/debug}
-c=$B/cc-tui
-n=0
-bad=0
-if [ ! -x "$c" ] || ! "$B/cc-tui-local" probe > /dev/null 2>&1; then
-    echo "ok 1 - answers # SKIP no namespaces here"
-    echo 1..1
-    exit 0
-fi
-c=$(realpath "$c")
-T=$(mktemp -d /tmp/test-answer.XXXXXX)
-export HOME="$T/home" CC_TUI_CONFIG_DIR="$T/c" CC_TUI_DATA_DIR="$T/d" CC_TUI_STATE_DIR="$T/s"
-export CC_TUI_RUNTIME_DIR="$T/r" LC_ALL=C.UTF-8 TERM=xterm
-mkdir -p "$HOME" "$T/c"
-chmod 700 "$T/c"
-unset E2B_API_KEY E2B_API_URL E2B_DOMAIN E2B_SANDBOX_URL NO_COLOR CLICOLOR_FORCE
-trap '"$c" local stop --yes >/dev/null 2>&1; rm -rf "$T"' EXIT
-trap 'exit 1' INT TERM
-
-check() { # name, command...
-    name=$1; shift
-    n=$((n + 1))
-    if "$@"; then
-        echo "ok $n - $name"
-    else
-        bad=$((bad + 1))
-        echo "not ok $n - $name"
-        echo "# status $rc"
-        sed 's/^/# out: /' "$T/out" | head -n 30
-        sed 's/^/# err: /' "$T/err" | head -n 12
-    fi
-}
+cd "$(dirname "$0")/../.." && . tests/lib/cli.sh || exit 1
+begin answer namespaces
+shown=30
 run() { # arguments of cc-tui
     timeout 60 "$c" --local "$@" > "$T/out" 2> "$T/err" < /dev/null
     rc=$?
 }
-is() { [ "$rc" -eq "$1" ]; }
-out() { grep -qF -e "$1" "$T/out"; }
-err() { grep -qF -e "$1" "$T/err"; }
 both() { is "$1" && err "$2"; }
 asks() { # until the agent asks; its name, a word of the question
     tries=60
@@ -185,5 +151,4 @@ check "nor in the next turn" grep -q "many .* working" "$T/out"
 run answer many 1
 check "which the commands agree about" both 5 "asks you nothing"
 
-echo "1..$n"
-[ "$bad" -eq 0 ]
+end

@@ -2,22 +2,11 @@
 # Keys with a mark in them go through a session: a tool that needs one, the screen on a
 # terminal, a refused account. Then everything that was written, and every process of ours,
 # is searched for the mark. TAP.
-set -u
-cd "$(dirname "$0")/../.." || exit 1
-B=${B:-build/debug}
-c=$B/cc-tui
-n=0
-bad=0
-skip_all() {
-    echo "ok 1 - canary # SKIP $1"
-    echo 1..1
-    exit 0
-}
-[ -x "$c" ] || skip_all "$c is not built"
-"$B/cc-tui-local" probe > /dev/null 2>&1 || skip_all "no namespaces here"
+cd "$(dirname "$0")/../.." && . tests/lib/cli.sh || exit 1
+title=canary
 script -qec true /dev/null > /dev/null 2>&1 || skip_all "no script(1)"
-c=$(realpath "$c")
-T=$(mktemp -d /tmp/test-canary.XXXXXX)
+begin canary namespaces
+places "$T/all"
 mark=canary$$x7q
 # patterns are read from here: no argv of ours has it. The mark, and its base64 without the
 # letters that depend on what stands beside it
@@ -39,28 +28,13 @@ watch() {
 : > "$T/watching"
 watch &
 watcher=$!
-mkdir -p "$T/all/home" "$T/all/c"
-chmod 700 "$T/all/c"
-export HOME="$T/all/home" CC_TUI_CONFIG_DIR="$T/all/c" CC_TUI_DATA_DIR="$T/all/d"
-export CC_TUI_STATE_DIR="$T/all/s" CC_TUI_RUNTIME_DIR="$T/all/r" LC_ALL=C.UTF-8 TERM=xterm
-unset E2B_API_URL E2B_DOMAIN E2B_SANDBOX_URL CLAUDE_CODE_OAUTH_TOKEN
 screen=
-trap 'rm -f "$T/watching"; wait $watcher
-    [ -n "$screen" ] && kill "$screen" 2>/dev/null
-    "$c" local stop --yes >/dev/null 2>&1; rm -rf "$T"' EXIT
-trap 'exit 1' INT TERM
-
-check() { # name, command...
-    name=$1; shift
-    n=$((n + 1))
-    if "$@" > "$T/said" 2>&1; then
-        echo "ok $n - $name"
-    else
-        bad=$((bad + 1))
-        echo "not ok $n - $name"
-        head -n 12 "$T/said" "$T/all/err" | sed 's/^/# /'
-    fi
+tidy() {
+    rm -f "$T/watching"
+    wait $watcher
+    [ -z "$screen" ] || kill "$screen" 2>/dev/null
 }
+more() { head -n 12 "$T/all/err"; }
 none() { # files and folders: the mark is in none of them
     ! grep -raFlf "$T/mark" "$@"
 }
@@ -175,5 +149,4 @@ rm -f "$T/watching"
 wait $watcher
 check "no argument of any process, at any time" sh -c '! cat "$1"/seen | grep .' - "$T"
 check "nothing that was written has a key" none "$T/all"
-echo "1..$n"
-[ $bad -eq 0 ]
+end

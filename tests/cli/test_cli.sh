@@ -1,57 +1,9 @@
 #!/bin/sh
 # The program's commands as a user calls them: the real binary, all places in a
 # temporary folder, sandboxes by the real local provider. TAP.
-set -u
-cd "$(dirname "$0")/../.." || exit 1
-B=${B:-build/debug}
-c=$B/cc-tui
-n=0
-bad=0
-if [ ! -x "$c" ]; then
-    echo "ok 1 - commands # SKIP $c is not built"
-    echo 1..1
-    exit 0
-fi
-c=$(realpath "$c")
-T=$(mktemp -d /tmp/test-cli.XXXXXX)
-export HOME="$T/home" CC_TUI_CONFIG_DIR="$T/c" CC_TUI_DATA_DIR="$T/d" CC_TUI_STATE_DIR="$T/s"
-export CC_TUI_RUNTIME_DIR="$T/r" LC_ALL=C.UTF-8 TERM=xterm
-mkdir -p "$HOME" "$T/c"
-chmod 700 "$T/c"
-unset E2B_API_KEY E2B_API_URL E2B_DOMAIN E2B_SANDBOX_URL NO_COLOR CLICOLOR_FORCE
-unset ANTHROPIC_API_KEY CLAUDE_CODE_OAUTH_TOKEN
-trap '"$c" local stop --yes >/dev/null 2>&1; rm -rf "$T"' EXIT
-trap 'exit 1' INT TERM
-
-check() { # name, command...
-    name=$1; shift
-    n=$((n + 1))
-    if "$@"; then
-        echo "ok $n - $name"
-    else
-        bad=$((bad + 1))
-        echo "not ok $n - $name"
-        echo "# status $rc"
-        sed 's/^/# out: /' "$T/out" | head -n 12
-        sed 's/^/# err: /' "$T/err" | head -n 12
-    fi
-}
-skip() { # name, why
-    n=$((n + 1))
-    echo "ok $n - $1 # SKIP $2"
-}
-run() { # command...: stdout, stderr and status for the checks
-    "$@" > "$T/out" 2> "$T/err" < /dev/null
-    rc=$?
-}
-is() { [ "$rc" -eq "$1" ]; }
-out() { grep -qF -e "$1" "$T/out"; }
-err() { grep -qF -e "$1" "$T/err"; }
-no_out() { [ ! -s "$T/out" ]; }
-no_err() { [ ! -s "$T/err" ]; }
+cd "$(dirname "$0")/../.." && . tests/lib/cli.sh || exit 1
+begin cli
 no_escape() { ! grep -qF "$(printf '\033')" "$T/$1"; }
-lines() { [ "$(wc -l < "$T/$1")" -eq "${2:-1}" ]; }
-both() { "$1" "$2" && "$3" "$4"; }
 one_line() { [ "$rc" -eq 0 ] && lines out 1; }
 
 # --- help, version, usage -------------------------------------------------------------
@@ -515,5 +467,4 @@ check "what ended with the provider is not listed" sh -c "[ ! -s '$T/out' ]"
 run "$c" local stop
 check "local stop with nothing in it asks nothing" is 0
 check "nothing was written elsewhere" sh -c "[ -z \"\$(find '$HOME' -type f ! -name .cc-tui)\" ]"
-echo "1..$n"
-[ $bad -eq 0 ]
+end

@@ -1,36 +1,11 @@
 #!/bin/sh
 # 'cc-tui keys' from a shell: pastes, files that are private from birth, folders that are not
 # ours, memory that cannot be locked. Nothing is asked of any service. TAP.
-set -u
-cd "$(dirname "$0")/../.." || exit 1
-B=${B:-build/debug}
-n=0
-bad=0
-[ -x "$B/cc-tui" ] || { echo "ok 1 - keys # SKIP $B/cc-tui is not built"; echo 1..1; exit 0; }
-c=$(realpath "$B/cc-tui")
-T=$(mktemp -d /tmp/test-keys.XXXXXX)
-trap 'rm -rf "$T"' EXIT
-trap 'exit 1' INT TERM
-unset E2B_API_KEY E2B_API_URL E2B_DOMAIN E2B_SANDBOX_URL ANTHROPIC_API_KEY OPENAI_API_KEY
-unset XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME XDG_RUNTIME_DIR
-export LC_ALL=C.UTF-8
+cd "$(dirname "$0")/../.." && . tests/lib/cli.sh || exit 1
+begin keys
+unset CC_TUI_CONFIG_DIR CC_TUI_DATA_DIR CC_TUI_STATE_DIR CC_TUI_RUNTIME_DIR
 key=e2b_0123456789abcdef0123456789abcdef01239f21
 
-check() { # name, command...
-    name=$1; shift
-    n=$((n + 1))
-    if "$@" > "$T/said" 2>&1; then
-        echo "ok $n - $name"
-    else
-        bad=$((bad + 1))
-        echo "not ok $n - $name"
-        head -n 12 "$T/said" "$T/out" | sed 's/^/# /'
-    fi
-}
-skip() {
-    n=$((n + 1))
-    echo "ok $n - $1 # SKIP $2"
-}
 fresh() { # a machine's user who never ran it
     rm -rf "$T/home"
     mkdir -m 700 "$T/home"
@@ -210,5 +185,4 @@ else
     skip "memory that cannot be locked is said" "no setpriv"
 fi
 
-echo "1..$n"
-[ $bad -eq 0 ]
+end

@@ -1,42 +1,13 @@
 #!/bin/sh
 # 'cc-tui new' with what may be chosen: repository, env file, model, system prompt, skills,
 # copies; and where GitHub's key goes. A provider and a git server of its own. TAP.
-set -u
-cd "$(dirname "$0")/../.." || exit 1
-B=${B:-build/debug}
-n=0
-bad=0
-[ -x "$B/cc-tui-local" ] || { echo "ok 1 - new # SKIP $B/cc-tui-local is not built"; echo 1..1; exit 0; }
-command -v git >/dev/null 2>&1 || { echo "ok 1 - new # SKIP there is no git"; echo 1..1; exit 0; }
-B=$(realpath "$B")
-T=$(mktemp -d /tmp/test-new.XXXXXX)
+cd "$(dirname "$0")/../.." && . tests/lib/cli.sh || exit 1
+begin new git
 gitd=
-finish() {
-    [ -z "$gitd" ] || kill "$gitd" 2>/dev/null
-    "$B/cc-tui" local stop --yes >/dev/null 2>&1
-    rm -rf "$T"
-}
-trap finish EXIT
-trap 'exit 1' INT TERM
-unset E2B_API_KEY E2B_API_URL E2B_DOMAIN E2B_SANDBOX_URL ANTHROPIC_API_KEY OPENAI_API_KEY
-unset OPENROUTER_API_KEY CLAUDE_CODE_OAUTH_TOKEN GITHUB_TOKEN GH_TOKEN
-export LC_ALL=C.UTF-8 HOME="$T/home" PATH="$B:$PATH"
-export CC_TUI_CONFIG_DIR="$T/conf" CC_TUI_DATA_DIR="$T/data" CC_TUI_STATE_DIR="$T/state" \
-       CC_TUI_RUNTIME_DIR="$T/run"
-mkdir -m 700 "$T/home" "$T/conf" "$T/git" "$T/skills"
+tidy() { [ -z "$gitd" ] || kill "$gitd" 2>/dev/null; }
+mkdir -m 700 "$T/git" "$T/skills"
 key=ghp_C4naryC4naryC4naryC4naryC4naryC4na
 
-check() { # name, command...
-    name=$1; shift
-    n=$((n + 1))
-    if "$@" > "$T/said" 2>&1; then
-        echo "ok $n - $name"
-    else
-        bad=$((bad + 1))
-        echo "not ok $n - $name"
-        head -n 12 "$T/said" "$T/out" "$T/err" | sed 's/^/# /'
-    fi
-}
 is() { [ "$1" -eq "$2" ]; }
 out() { grep -q -- "$1" "$T/out"; }
 err() { grep -q -- "$1" "$T/err"; }
@@ -121,7 +92,7 @@ for to; do :; done
 real clone -q "$url/web" "\$to" && real -C "\$to" remote set-url origin https://github.com/acme/web.git
 END
 chmod 755 "$T/skills/tool/git"
-cat > "$T/conf/tools.conf" <<'END'
+cat > "$T/c/tools.conf" <<'END'
 [tool probe]
 adapter = shell
 template = base
@@ -159,7 +130,7 @@ check "no process and no file in the sandbox has it afterwards" sh -c \
 new -t probe -n g2 --repo https://gitlab.example/acme/web --skill "$T/skills/tool" -e "$ours"
 check "another place gets none" sh -c 'grep -q searched "$1" && ! grep -q "credential" "$1"' - "$T/out"
 check "neither database, log nor sandbox folder keeps the key" sh -c \
-    '! grep -rqa C4nary "$1/data" "$1/state" "$1/run"' - "$T"
+    '! grep -rqa C4nary "$1/d" "$1/s" "$1/r"' - "$T"
 
 # --- environment, model, prompt, skills -----------------------------------------------------
 printf '# mine\nexport PORT=80\nWORDS="two words"\nNAME=file\n' > "$T/one.env"
@@ -206,5 +177,4 @@ new -t shell -n d --copies 2 --repo "$url/none" -- true
 check "each that fails is named" sh -c 'grep -q "^cc-tui: d-1: step 4" "$1" &&
     grep -q "^cc-tui: d-2: step 4" "$1"' - "$T/err"
 check "and the exit status says it" is $status 1
-echo "1..$n"
-[ $bad -eq 0 ]
+end

@@ -2,38 +2,9 @@
 # Before a sandbox is made, for each tool: a key that is missing, at another project's level,
 # in front of another one, locked or damaged is told by provider, level and last four, with what
 # to do; nothing is made. A provider of its own. TAP.
-set -u
-cd "$(dirname "$0")/../.." || exit 1
-B=${B:-build/debug}
-n=0
-bad=0
-[ -x "$B/cc-tui-local" ] || { echo "ok 1 - keys # SKIP $B/cc-tui-local is not built"; echo 1..1; exit 0; }
-B=$(realpath "$B")
-T=$(mktemp -d /tmp/test-newkeys.XXXXXX)
-finish() {
-    "$B/cc-tui" local stop --yes >/dev/null 2>&1
-    rm -rf "$T"
-}
-trap finish EXIT
-trap 'exit 1' INT TERM
-unset E2B_API_KEY E2B_API_URL E2B_DOMAIN E2B_SANDBOX_URL ANTHROPIC_API_KEY OPENAI_API_KEY
-unset OPENROUTER_API_KEY CLAUDE_CODE_OAUTH_TOKEN GITHUB_TOKEN GH_TOKEN CODEX_API_KEY CC_TUI_PROJECT
-export LC_ALL=C.UTF-8 HOME="$T/home" PATH="$B:$PATH"
-export CC_TUI_CONFIG_DIR="$T/conf" CC_TUI_DATA_DIR="$T/data" CC_TUI_STATE_DIR="$T/state" \
-       CC_TUI_RUNTIME_DIR="$T/run"
-mkdir -m 700 "$T/home" "$T/conf"
+cd "$(dirname "$0")/../.." && . tests/lib/cli.sh || exit 1
+begin newkeys
 
-check() { # name, command...
-    name=$1; shift
-    n=$((n + 1))
-    if "$@" > "$T/said" 2>&1; then
-        echo "ok $n - $name"
-    else
-        bad=$((bad + 1))
-        echo "not ok $n - $name"
-        head -n 6 "$T/said" "$T/err" | sed 's/^/# /'
-    fi
-}
 is() { [ "$1" -eq "$2" ]; }
 err() { grep -q -- "$1" "$T/err"; }
 try() { # tool, more...
@@ -51,7 +22,7 @@ add() { # provider, last four, more...
     esac
     printf %s "$k" | cc-tui keys add "$p" "$@" > /dev/null 2> "$T/err"
 }
-forget() { rm -rf "$T/data" "$T/conf"; mkdir -m 700 "$T/conf"; }
+forget() { rm -rf "$T/d" "$T/c"; mkdir -m 700 "$T/c"; }
 
 cc-tui local start > /dev/null 2>&1
 for pair in claude:anthropic codex:openai opencode:openrouter pi:openrouter qwen:openai; do
@@ -71,7 +42,7 @@ for pair in claude:anthropic codex:openai opencode:openrouter pi:openrouter qwen
     check "$t, the project's in front of the user's: made" is $status 0
     check "$t, the project's in front of the user's: said" \
         err "$p \*\*\*\*ab12 (project key).*hides .*\*\*\*\*cd34 (user key)"
-    mkdir -m 700 "$T/keep" && mv "$T"/conf/* "$T/keep"
+    mkdir -m 700 "$T/keep" && mv "$T"/c/* "$T/keep"
     try "$t"
     check "$t, the key file is gone: status" is $status 4
     check "$t, the key file is gone: provider, level, last four" err "$p.*\*\*\*\*cd34 (user key)"
@@ -140,7 +111,7 @@ check "a pair, its second tool" err "needs the variable GEMINI_API_KEY"
 
 # a tool of the user's own, or another service behind one that is known
 forget
-cat > "$T/conf/tools.conf" <<END
+cat > "$T/c/tools.conf" <<END
 [tool qwen]
 needs = none
 needs_env = DASHSCOPE_API_KEY
@@ -176,5 +147,4 @@ check "another place wants none" is $status 0
 # nothing was made by all this
 cc-tui ls --local -a -q > "$T/out" 2>&1
 check "nothing was made" sh -c '! grep -q . "$1"' - "$T/out"
-echo "1..$n"
-[ $bad -eq 0 ]
+end

@@ -1,47 +1,10 @@
 #!/bin/sh
 # Designer and checker by the commands: the real program, the real local provider, demo
 # agents whose prompts say what each of their turns comes to. TAP.
-set -u
-cd "$(dirname "$0")/../.." || exit 1
-B=${B:-build/debug}
-c=$B/cc-tui
-n=0
-bad=0
-if [ ! -x "$c" ] || ! "$B/cc-tui-local" probe > /dev/null 2>&1; then
-    echo "ok 1 - pairs # SKIP no namespaces here"
-    echo 1..1
-    exit 0
-fi
-c=$(realpath "$c")
-T=$(mktemp -d /tmp/test-pair.XXXXXX)
-export HOME="$T/home" CC_TUI_CONFIG_DIR="$T/c" CC_TUI_DATA_DIR="$T/d" CC_TUI_STATE_DIR="$T/s"
-export CC_TUI_RUNTIME_DIR="$T/r" LC_ALL=C.UTF-8 TERM=xterm
-mkdir -p "$HOME" "$T/c"
-chmod 700 "$T/c"
-unset E2B_API_KEY E2B_API_URL E2B_DOMAIN E2B_SANDBOX_URL NO_COLOR CLICOLOR_FORCE
-trap '"$c" local stop --yes >/dev/null 2>&1; rm -rf "$T"' EXIT
-trap 'exit 1' INT TERM
-
-check() { # name, command...
-    name=$1; shift
-    n=$((n + 1))
-    if "$@"; then
-        echo "ok $n - $name"
-    else
-        bad=$((bad + 1))
-        echo "not ok $n - $name"
-        echo "# status $rc; $(grep -c '^-- this turn' "$T/out") turns, $(grep -c '^> @' "$T/out") messages"
-        sed 's/^/# out: /' "$T/out" | head -n 30
-        sed 's/^/# err: /' "$T/err" | head -n 12
-    fi
-}
-run() {
-    timeout 60 "$@" > "$T/out" 2> "$T/err" < /dev/null
-    rc=$?
-}
-is() { [ "$rc" -eq "$1" ]; }
+cd "$(dirname "$0")/../.." && . tests/lib/cli.sh || exit 1
+begin pair namespaces
+shown=30 limit=60
 out() { grep -qE -e "$1" "$T/out"; }
-err() { grep -qF -e "$1" "$T/err"; }
 both() { is "$1" && out "$2"; }
 # name, turns of the designer, of the checker, further words
 pair() {
@@ -202,5 +165,4 @@ run "$c" --local new --tool demo --name single
 run "$c" --local pair single --designer demo --checker demo --prompt x
 check "another agent's sandbox" err 'was not made for a pair'
 
-echo "1..$n"
-[ "$bad" -eq 0 ]
+end
