@@ -43,14 +43,10 @@ struct agent_call *agent_calls_at(struct agent_calls *c, const char *id)
 
 void agent_call_set(struct agent_call *t, const char *name, const char *parent)
 {
-    if (name) {
-        free(t->name);
-        t->name = xstrdup(name);
-    }
-    if (parent) {
-        free(t->parent);
-        t->parent = xstrdup(parent);
-    }
+    if (name)
+        str_set(&t->name, name);
+    if (parent)
+        str_set(&t->parent, parent);
 }
 
 void agent_call_emit(struct agent_dec *d, const struct agent_call *t, struct agent_event *ev)

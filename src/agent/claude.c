@@ -83,8 +83,7 @@ static struct claude_stream *stream_at(struct claude *c, const char *parent, con
     struct claude_stream *st = stream_of(c, parent);
 
     if (msg && !str_eq(st->msg, msg)) {
-        free(st->msg);
-        st->msg = xstrdup(msg);
+        str_set(&st->msg, msg);
         st->next = 0;
         st->open = st->closed = -1;
     }
@@ -220,10 +219,8 @@ static void on_assistant(struct claude *c, struct agent_dec *d, const struct cJS
     if (str_eq(json_str(m, "model", NULL), "<synthetic>")) {
         /* the CLI's own words about an error; the result repeats them */
         error = json_str(j, "error", NULL);
-        if (!parent && error) {
-            free(c->error);
-            c->error = xstrdup(error);
-        }
+        if (!parent && error)
+            str_set(&c->error, error);
         return;
     }
     if (!json_is_array(content))

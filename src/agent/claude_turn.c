@@ -261,8 +261,7 @@ void claude_result(struct claude *c, struct agent_dec *d, const struct cJSON *j)
 
     if (uuid && str_eq(uuid, c->last_result))
         return; /* said again */
-    free(c->last_result);
-    c->last_result = xstrdup(uuid);
+    str_set(&c->last_result, uuid);
     ev.outcome = outcome_of(c, j);
     if (ev.outcome == AGENT_OK && !c->spoke)
         speak_result(d, j);

@@ -226,8 +226,7 @@ static void on_error(struct codex *c, struct agent_dec *d, const struct cJSON *j
 
     begin_turn(c, d);
     if (!str_starts(text, "Reconnecting")) {
-        free(c->error);
-        c->error = xstrdup(text);
+        str_set(&c->error, text);
         return;
     }
     if (sscanf(text, "Reconnecting... %4d/%4d", &ev.retry_attempt, &ev.retry_max) != 2)
@@ -285,8 +284,7 @@ static void on_thread(struct codex *c, struct agent_dec *d, const struct cJSON *
 {
     struct agent_event ev = AGENT_EVENT(AGENT_SESSION);
 
-    free(c->thread);
-    c->thread = xstrdup(json_str(j, "thread_id", NULL));
+    str_set(&c->thread, json_str(j, "thread_id", NULL));
     ev.id = c->thread;
     agent_dec_emit(d, &ev);
     begin_turn(c, d);

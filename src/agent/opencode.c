@@ -43,8 +43,7 @@ static void on_session(struct opencode *o, struct agent_dec *d, const struct cJS
     if (!first && (!id || str_eq(id, o->session)))
         return;
     if (id) {
-        free(o->session);
-        o->session = xstrdup(id);
+        str_set(&o->session, id);
         ev.id = o->session;
         agent_dec_emit(d, &ev);
     } else {
@@ -106,10 +105,8 @@ void opencode_step_finish(struct opencode *o, struct agent_dec *d, const struct 
     struct agent_event ev = AGENT_EVENT(AGENT_USAGE);
     int64_t total = agent_line_count(tokens, "total"), thought;
 
-    if (!parent) {
-        free(o->reason);
-        o->reason = xstrdup(json_str(part, "reason", NULL));
-    }
+    if (!parent)
+        str_set(&o->reason, json_str(part, "reason", NULL));
     if (!agent_ids_add(&o->counted, json_str(part, "id", NULL)))
         return;
     ev.scope = AGENT_SCOPE_CALL;
@@ -140,10 +137,8 @@ void opencode_error(struct opencode *o, const struct cJSON *e)
     if (str_eq(name, "ProviderAuthError"))
         o->cls = AGENT_ERR_AUTH;
     o->aborted = str_eq(name, "MessageAbortedError");
-    if (str_eq(name, "MessageOutputLengthError")) {
-        free(o->reason);
-        o->reason = xstrdup("length");
-    }
+    if (str_eq(name, "MessageOutputLengthError"))
+        str_set(&o->reason, "length");
 }
 
 static void opencode_line(void *state, struct agent_dec *d, const char *s, size_t len)

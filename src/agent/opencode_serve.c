@@ -67,8 +67,7 @@ static void on_created(struct opencode *o, struct agent_dec *d, const struct cJS
 
     if (!id || json_str(info, "parentID", NULL))
         return;
-    free(o->session);
-    o->session = xstrdup(id);
+    str_set(&o->session, id);
     ev.id = o->session;
     ev.title = (char *)json_str(info, "version", NULL);
     agent_dec_emit(d, &ev);

@@ -76,8 +76,7 @@ static void read_section(struct state *st, char *s)
         return;
     }
     *end = 0;
-    free(st->section);
-    st->section = xstrdup(str_trim(s + 1));
+    str_set(&st->section, str_trim(s + 1));
     st->r->line(st->r->ctx, st->section, NULL, NULL, st->line);
 }
 

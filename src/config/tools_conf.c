@@ -25,12 +25,6 @@ struct load {
     struct conf_say out;
 };
 
-static void set_text(char **field, const char *value)
-{
-    free(*field);
-    *field = xstrdup(value);
-}
-
 static void set_words(struct load *l, char ***field, const char *value, int line)
 {
     struct err e = {0};
@@ -184,7 +178,7 @@ static bool plain_key(struct load *l, const char *key, const char *value, int li
             continue;
         forget_resume(l, key);
         if (map[i].text)
-            set_text(map[i].text, value);
+            str_set(map[i].text, value);
         else
             set_words(l, map[i].words, value, line);
         return true;

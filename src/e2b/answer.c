@@ -220,8 +220,7 @@ static bool next_route(struct e2b_call *k)
     if (++k->tried >= k->n_routes)
         return false;
     k->at = (k->at + 1) % k->n_routes;
-    free(k->path);
-    k->path = xstrdup(k->routes[k->at]);
+    str_set(&k->path, k->routes[k->at]);
     return true;
 }
 
@@ -269,8 +268,7 @@ static bool next_page(struct e2b_call *k, struct err *e)
                 rows[k->kind].task, k->pages);
         return false;
     }
-    free(k->token);
-    k->token = xstrdup(token);
+    str_set(&k->token, token);
     next_path(k);
     return true;
 }

@@ -290,8 +290,7 @@ uint64_t call_start(struct e2b_call *k)
         c->routes[k->family].at < k->n_routes)
         k->at = c->routes[k->family].at;
     if (k->n_routes) {
-        free(k->path);
-        k->path = xstrdup(k->routes[k->at]);
+        str_set(&k->path, k->routes[k->at]);
     }
     call_send(k);
     return id;

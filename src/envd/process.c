@@ -57,8 +57,7 @@ static void take_end(struct stream *s, const struct proc_event *ev)
     s->end.ended = true;
     s->end.exited = ev->exited;
     s->end.exit_code = ev->exit_code;
-    free(s->status);
-    s->status = xstrdup(ev->status);
+    str_set(&s->status, ev->status);
 }
 
 /* False when the stream must stop; then it may be gone already. */

@@ -86,10 +86,8 @@ static void row_now(void *ctx)
     if (!o->row_dirty || !r)
         return;
     o->row_dirty = false;
-    if (o->last_line && !str_eq(r->last_line, o->last_line)) {
-        free(r->last_line);
-        r->last_line = xstrdup(o->last_line);
-    }
+    if (o->last_line && !str_eq(r->last_line, o->last_line))
+        str_set(&r->last_line, o->last_line);
     if (r->agent != o->agent && r->state != SB_KILLED && o->agent != AG_UNKNOWN) {
         r->agent = o->agent;
         r->agent_since = jobs_now(s->j);
@@ -264,8 +262,7 @@ static void show_event(struct session *s, const struct agent_event *ev, const ch
     transcribe(ev, session_who(s), b);
     /* the echo takes the place of the message that waited under this id */
     if (key && b->n > n && b->v[n].kind == ITEM_USER) {
-        free(b->v[n].id);
-        b->v[n].id = xstrdup(key);
+        str_set(&b->v[n].id, key);
         session_show_echo(s, key);
     }
     if (b->n > n)
@@ -295,8 +292,7 @@ static void set_text(char **field, const char *text)
 {
     if (!text || str_eq(text, *field))
         return;
-    free(*field);
-    *field = xstrdup(text);
+    str_set(field, text);
 }
 
 void session_out_session(struct session *s, const struct agent_event *ev)

@@ -90,10 +90,8 @@ static void take_sums(const struct session *s, struct pair *p)
         const struct pair_side *sum = &s->pair->sums[i];
         struct pair_side *side = &p->side[i];
 
-        if (sum->session && !str_eq(sum->session, side->session)) {
-            free(side->session);
-            side->session = xstrdup(sum->session);
-        }
+        if (sum->session && !str_eq(sum->session, side->session))
+            str_set(&side->session, sum->session);
         if (!s->out.summed)
             continue;
         side->tokens_in = sum->tokens_in;
@@ -167,19 +165,11 @@ void session_pair_cost(struct session *s, const struct agent_event *end)
 
 /* --- the turn at hand ------------------------------------------------------------ */
 
-static void set(char **dst, const char *text)
-{
-    char *copy = xstrdup(text);
-
-    free(*dst);
-    *dst = copy;
-}
-
 static void begin(struct session_pair *sp, const struct agent_event *ev)
 {
-    set(&sp->message, ev->id);
-    set(&sp->session, NULL);
-    set(&sp->answer_id, NULL);
+    str_set(&sp->message, ev->id);
+    str_set(&sp->session, NULL);
+    str_set(&sp->answer_id, NULL);
     buf_clear(&sp->answer);
     sp->now = (struct pair_side){.cost_usd = (double)NAN};
 }
@@ -191,7 +181,7 @@ static void collect(struct session_pair *sp, const struct agent_event *ev)
         return;
     if (ev->mode == AGENT_REPLACE || !str_eq(ev->id, sp->answer_id)) {
         buf_clear(&sp->answer);
-        set(&sp->answer_id, ev->id);
+        str_set(&sp->answer_id, ev->id);
     }
     buf_add(&sp->answer, ev->text,
             strlen(ev->text) < ANSWER_BYTES - sp->answer.len ? strlen(ev->text)
@@ -226,12 +216,12 @@ static void end(struct session *s, const struct agent_event *ev)
     /* a turn of the pair's waits for the store, this one is of the user's own message */
     if (sp->busy && pair_is_key(sp->end.message) && !pair_is_key(ev->id))
         return;
-    set(&sp->end.message, ev->id);
+    str_set(&sp->end.message, ev->id);
     sp->end.outcome = ev->outcome;
     free(sp->end.text);
     sp->end.text = well ? clean_text_dup(buf_str(&sp->answer), sp->answer.len) : failure(s, ev);
     /* a session that failed in its first turn may not be there to go on with */
-    set(&sp->end.session, role >= 0 && ev->outcome != AGENT_FAILED ? sp->session : NULL);
+    str_set(&sp->end.session, role >= 0 && ev->outcome != AGENT_FAILED ? sp->session : NULL);
     sp->end.role = role;
     sp->end.stored = s->out.feeding_again;
     session_pair_go(s);
@@ -251,7 +241,7 @@ void session_pair_event(struct session *s, const struct agent_event *ev)
         break;
     case AGENT_SESSION:
         if (ev->id)
-            set(&sp->session, ev->id);
+            str_set(&sp->session, ev->id);
         break;
     case AGENT_TEXT:
         collect(sp, ev);
@@ -404,8 +394,8 @@ static struct pair *again(struct session *s, const struct pair *fresh)
 static void forget_sessions(struct session_pair *sp)
 {
     for (int i = 0; i < PAIR_ROLES; i++)
-        set(&sp->sums[i].session, NULL);
-    set(&sp->session, NULL);
+        str_set(&sp->sums[i].session, NULL);
+    str_set(&sp->session, NULL);
 }
 
 /* False: the event changes nothing. */
@@ -444,8 +434,8 @@ static void take_session(struct session_pair *sp)
                                              : !sp->end.stored;
 
     if (sp->end.session && ours)
-        set(&sp->sums[sp->end.role].session, sp->end.session);
-    set(&sp->end.session, NULL);
+        str_set(&sp->sums[sp->end.role].session, sp->end.session);
+    str_set(&sp->end.session, NULL);
 }
 
 static bool step_by_end(struct session *s)

@@ -267,8 +267,7 @@ bool session_probe_running(const struct session_probe *p)
 static void parse_line(struct session_probe *p, const char *l)
 {
     if (str_starts(l, "home ")) {
-        free(p->home);
-        p->home = xstrdup(l + 5);
+        str_set(&p->home, l + 5);
     } else if (str_eq(l, "found")) {
         p->found = true;
     } else if (str_eq(l, "started")) {
@@ -290,14 +289,11 @@ static void parse_line(struct session_probe *p, const char *l)
     } else if (str_starts(l, "starts ")) {
         p->starts = number(l + 7);
     } else if (str_starts(l, "error ")) {
-        free(p->error);
-        p->error = xstrdup(l + 6);
+        str_set(&p->error, l + 6);
     } else if (str_starts(l, "model ")) {
-        free(p->model);
-        p->model = xstrdup(l + 6);
+        str_set(&p->model, l + 6);
     } else if (str_starts(l, "sum ")) {
-        free(p->sum);
-        p->sum = xstrdup(l + 4);
+        str_set(&p->sum, l + 4);
     } else if (str_eq(l, "diskfull")) {
         p->diskfull = true;
     } else if (str_starts(l, "cut ")) {

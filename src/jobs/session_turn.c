@@ -126,8 +126,7 @@ static void use_state(struct session *s, size_t i, const struct message *m)
     struct waiter *w = &s->waiters.v[i];
     struct err e = {0};
 
-    free(w->text);
-    w->text = xstrdup(m->text);
+    str_set(&w->text, m->text);
     if (m->state == MSG_DELIVERED && !w->in_turn && w->message != s->due) {
         w->in_turn = true;
         if (s->out.caught_up && s->out.agent == AG_IDLE)
@@ -274,8 +273,7 @@ static void collect(struct session *s, const struct agent_event *ev)
     }
     if (ev->mode == AGENT_REPLACE || !str_eq(ev->id, s->answer_id)) {
         buf_clear(&s->answer);
-        free(s->answer_id);
-        s->answer_id = ev->id ? xstrdup(ev->id) : NULL;
+        str_set(&s->answer_id, ev->id);
     }
     if (s->answer.len <= ANSWER_BYTES)
         buf_adds(&s->answer, ev->text);

@@ -293,12 +293,9 @@ static void apply_broadcast(struct model *m, struct ev_broadcast *ev)
 static void apply_link(struct model *m, struct ev_link *ev)
 {
     m->link = ev->state;
-    free(m->link_text);
-    m->link_text = xstrdup(ev->text);
-    if (ev->account) {
-        free(m->account);
-        m->account = xstrdup(ev->account);
-    }
+    str_set(&m->link_text, ev->text);
+    if (ev->account)
+        str_set(&m->account, ev->account);
     m->local = ev->local;
     m->unsafe = ev->unsafe;
     m->clock = ev->clock;
@@ -357,10 +354,8 @@ static void apply_projects(struct model *m, struct ev_projects *ev)
     m->project_by_folder = ev->by_folder;
     ev->v = NULL;
     ev->n = 0;
-    if (ev->current < m->n_projects) {
-        free(m->project);
-        m->project = xstrdup(m->projects[ev->current].name);
-    }
+    if (ev->current < m->n_projects)
+        str_set(&m->project, m->projects[ev->current].name);
     m->projects_rev++;
     m->sandboxes_rev++; /* other ones may be in view */
 }

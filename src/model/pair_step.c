@@ -8,14 +8,6 @@
 
 #define REJECTED "The user looked at the work and rejects it."
 
-static void set_text(char **dst, const char *text)
-{
-    char *copy = xstrdup(text);
-
-    free(*dst);
-    *dst = copy;
-}
-
 /* The role at hand is given its turn. */
 static void next_turn(struct pair *p, struct pair_act *act)
 {
@@ -35,7 +27,7 @@ static void give(struct pair *p, enum pair_role role)
 static void settle(struct pair *p, enum pair_state st, const char *reason)
 {
     p->state = st;
-    set_text(&p->reason, reason);
+    str_set(&p->reason, reason);
 }
 
 /* --- the end of a turn ---------------------------------------------------------- */
@@ -55,16 +47,16 @@ static void judged(struct pair *p, const char *text)
     enum pair_verdict v = pair_verdict(text);
 
     if (v == PAIR_PASS) {
-        set_text(&p->review, text);
+        str_set(&p->review, text);
         settle(p, PAIR_PASSED, NULL);
     } else if (v == PAIR_NO_VERDICT && !p->asked) {
-        set_text(&p->review, text);
+        str_set(&p->review, text);
         p->asked = true;
         p->cut = false;
     } else {
         /* asked again it says the verdict alone: the points are in its first answer */
         if (!p->asked || !p->review)
-            set_text(&p->review, text);
+            str_set(&p->review, text);
         not_passed(p);
     }
 }
@@ -75,8 +67,8 @@ static void answered(struct pair *p, const char *text)
         judged(p, text);
         return;
     }
-    set_text(&p->report, text);
-    set_text(&p->review, NULL);
+    str_set(&p->report, text);
+    str_set(&p->review, NULL);
     give(p, PAIR_CHECKER);
 }
 
@@ -170,7 +162,7 @@ static int reject(struct pair *p, const struct pair_event *ev, struct pair_act *
     if (p->round >= PAIR_MAX_ROUNDS)
         return refuse(e, p, "there are no rounds left");
     act->end_turn = p->waiting ? p->turn : 0;
-    set_text(&p->review, ev->text && *ev->text ? ev->text : REJECTED);
+    str_set(&p->review, ev->text && *ev->text ? ev->text : REJECTED);
     give(p, PAIR_DESIGNER);
     p->round++;
     if (p->rounds < p->round)

@@ -17,8 +17,7 @@ static bool set_str(char **field, const char *value)
 {
     if (str_eq(*field, value))
         return false;
-    free(*field);
-    *field = xstrdup(value);
+    str_set(field, value);
     return true;
 }
 

@@ -7,6 +7,7 @@
 #include <cct/util/clock.h>
 #include <cct/util/fs.h>
 #include <cct/util/limits.h>
+#include <cct/util/str.h>
 #include <cct/util/thread.h>
 #include <cct/util/xalloc.h>
 #include <limits.h>
@@ -178,8 +179,7 @@ static void note_trouble(struct store *s, const struct st_reply *r)
 
     if (r->readonly)
         return;
-    free(s->trouble);
-    s->trouble = xstrdup(r->text);
+    str_set(&s->trouble, r->text);
     aside = s->trouble ? NULL : st_aside(s);
     if (aside)
         s->trouble = xasprintf("the database was damaged: the old file is kept as '%s'", aside);

@@ -1,5 +1,6 @@
 /* Plain C strings: comparing, copying, numbers, "did you mean". */
 #include <cct/util/str.h>
+#include <cct/util/xalloc.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +55,14 @@ bool str_copy(char *dst, size_t size, const char *src)
 static bool space(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+void str_set(char **dst, const char *src)
+{
+    char *copy = xstrdup(src);
+
+    free(*dst);
+    *dst = copy;
 }
 
 char *str_trim(char *s)

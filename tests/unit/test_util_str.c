@@ -34,6 +34,18 @@ static void test_compare_copy(void **state)
     assert_string_equal(str_trim(blank), "");
 }
 
+static void test_set(void **state)
+{
+    char *s = NULL;
+    (void)state;
+    str_set(&s, "abc");
+    assert_string_equal(s, "abc");
+    str_set(&s, s + 1); /* a part of what it replaces */
+    assert_string_equal(s, "bc");
+    str_set(&s, NULL);
+    assert_null(s);
+}
+
 static void test_numbers(void **state)
 {
     (void)state;
@@ -255,7 +267,8 @@ static void test_die(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_compare_copy), cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_compare_copy), cmocka_unit_test(test_set),
+        cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_seconds),      cmocka_unit_test(test_nearest),
         cmocka_unit_test(test_base64),       cmocka_unit_test(test_random),
         cmocka_unit_test(test_utf8),         cmocka_unit_test(test_utf8_round),

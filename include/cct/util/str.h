@@ -12,6 +12,9 @@ bool str_eq(const char *a, const char *b);        /* NULL equals only NULL */
 bool str_eq_nocase(const char *a, const char *b); /* ASCII case only */
 /* Copy with truncation; always terminates when size > 0. True if all fitted. */
 bool str_copy(char *dst, size_t size, const char *src);
+/* A copy of `src` (NULL: none) in the place of the string that *dst owns; src may be part of
+ * that. */
+void str_set(char **dst, const char *src);
 char *str_trim(char *s); /* in place; returns the first non-space */
 /* Whole-string numbers; false on junk, overflow or out of [min, max]. */
 bool str_to_i64(const char *s, int64_t min, int64_t max, int64_t *out);
