@@ -26,8 +26,6 @@ void agent_event_to_json(const struct agent_event *ev, struct buf *out);
 /* The reverse; 0 or ERR_INVALID. */
 int agent_event_from_json(struct agent_event *ev, const char *json, size_t len, struct err *e);
 const char *agent_kind_name(enum agent_kind k);
-const char *agent_outcome_name(enum agent_outcome o);
-const char *agent_tool_state_name(enum agent_tool_state s);
 
 /* --- adapters ------------------------------------------------------------- */
 

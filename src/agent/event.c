@@ -15,26 +15,14 @@ static const char *const kind_names[] = {
     "ask",     "notice",     "usage", "turn_end", "exit", "raw",
 };
 static const char *const mode_names[] = {"append", "replace"};
-static const char *const state_names[] = {"running", "ok", "failed", "denied", "unknown"};
 static const char *const level_names[] = {"info", "warn", "error"};
 static const char *const scope_names[] = {"call", "turn", "session_total"};
-static const char *const outcome_names[] = {"ok", "failed", "interrupted", "truncated"};
 static const char *const class_names[] = {"none",    "auth",  "rate",    "overload",
                                           "billing", "model", "network", "other"};
 
-#define NAME_OF(names, v) ((size_t)(v) < COUNT(names) ? (names)[v] : "?")
-
 const char *agent_kind_name(enum agent_kind k)
 {
-    return NAME_OF(kind_names, k);
-}
-const char *agent_outcome_name(enum agent_outcome o)
-{
-    return NAME_OF(outcome_names, o);
-}
-const char *agent_tool_state_name(enum agent_tool_state s)
-{
-    return NAME_OF(state_names, s);
+    return (size_t)k < COUNT(kind_names) ? kind_names[k] : "?";
 }
 
 #define K(kind) (1u << AGENT_##kind)
@@ -76,7 +64,7 @@ static const struct field {
     {K(ASK), "choices", F_STR, EV(choices), NULL, 0},
     {K(USAGE), "agent_session_id", F_STR, EV(id), NULL, 0},
     {K(USAGE), "model", F_STR, EV(name), NULL, 0},
-    {K(TOOL), "state", F_ENUM, EV(state), ENUM(state_names)},
+    {K(TOOL), "state", F_ENUM, EV(state), ENUM(agent_tool_state_words)},
     {K(TOOL), "output", F_STR, EV(output), NULL, 0},
     {K(TOOL) | K(TURN_END), "exit_code", F_INT, EV(exit_code), NULL, 0},
     {K(EXIT), "code", F_INT, EV(exit_code), NULL, 0},
@@ -92,7 +80,7 @@ static const struct field {
     {K(USAGE), "output", F_I64, EV(out_tokens), NULL, 0},
     {K(USAGE), "cost_usd", F_NUM, EV(cost_usd), NULL, 0},
     {K(USAGE), "scope", F_ENUM, EV(scope), ENUM(scope_names)},
-    {K(TURN_END), "outcome", F_ENUM, EV(outcome), ENUM(outcome_names)},
+    {K(TURN_END), "outcome", F_ENUM, EV(outcome), ENUM(agent_outcome_words)},
     {K(NOTICE) | K(TURN_END) | K(EXIT), "error_class", F_ENUM, EV(error_class),
      ENUM(class_names)},
     {K(NOTICE) | K(TURN_END), "http_status", F_INT, EV(http_status), NULL, 0},

@@ -65,14 +65,6 @@ void export_free(struct exporter *x)
 
 /* --- pieces ------------------------------------------------------------------------- */
 
-static void set(char **field, const char *value)
-{
-    char *copy = xstrdup(value);
-
-    free(*field);
-    *field = copy;
-}
-
 static void add_line(struct buf *out, const char *text)
 {
     char *line = clean_line_dup(text, 0);
@@ -104,7 +96,7 @@ static void speaks(struct exporter *x, const char *who, int64_t ms, struct buf *
         buf_addc(out, '\n');
         return;
     }
-    set(&x->speaker, who);
+    str_set(&x->speaker, who);
     if (ms > 0)
         clock_format_rfc3339(when, sizeof(when), ms);
     buf_adds(out, x->f == EXPORT_MARKDOWN ? "\n## " : "\n== ");
@@ -181,7 +173,6 @@ static const char *speaker_of(const struct exporter *x, const struct agent_event
 
 static void put_tool(struct exporter *x, const struct agent_event *ev, struct buf *out)
 {
-    static const char *const states[] = {"", "", "failed", "denied", "result unknown"};
     bool md = x->f == EXPORT_MARKDOWN;
 
     if (ev->state == AGENT_TOOL_RUNNING)
@@ -192,8 +183,9 @@ static void put_tool(struct exporter *x, const struct agent_event *ev, struct bu
     buf_adds(out, md ? "** " : " ");
     if (ev->title)
         add_line(out, ev->title);
-    if (ev->state <= AGENT_TOOL_UNKNOWN && *states[ev->state])
-        buf_addf(out, " (%s)", states[ev->state]);
+    if (ev->state != AGENT_TOOL_OK)
+        buf_addf(out, ev->state == AGENT_TOOL_UNKNOWN ? " (result %s)" : " (%s)",
+                 agent_tool_state_name(ev->state));
     if (ev->exit_code >= 0)
         buf_addf(out, " (exit %d)", ev->exit_code);
     buf_addc(out, '\n');
@@ -230,7 +222,7 @@ static void put_turn_end(struct exporter *x, const struct agent_event *ev, struc
 
     if (ev->outcome != AGENT_OK && ev->outcome <= AGENT_TRUNCATED)
         add_note(x, ends[ev->outcome], ev->text ? ev->text : "", out);
-    set(&x->speaker, NULL); /* the next turn begins with a heading */
+    str_set(&x->speaker, NULL); /* the next turn begins with a heading */
 }
 
 static void put_whole(struct exporter *x, const char *who, int64_t ms, const char *text,
@@ -278,8 +270,8 @@ static bool gather(struct exporter *x, const struct agent_event *ev, struct buf 
     }
     if (!str_eq(x->part_id, ev->id)) {
         put_part(x, out);
-        set(&x->part_id, ev->id);
-        set(&x->part_who, speaker_of(x, ev));
+        str_set(&x->part_id, ev->id);
+        str_set(&x->part_who, speaker_of(x, ev));
     }
     if (ev->mode == AGENT_REPLACE)
         buf_clear(&x->part);
@@ -304,23 +296,20 @@ static void opt_str(struct jw *w, const char *name, const char *s)
 
 static void json_fields(struct jw *w, const struct agent_event *ev)
 {
-    static const char *const states[] = {"running", "ok", "failed", "denied", "unknown"};
-    static const char *const outcomes[] = {"ok", "failed", "interrupted", "truncated"};
-
     opt_str(w, "text", ev->text);
     opt_str(w, "name", ev->name);
     opt_str(w, "title", ev->title);
     opt_str(w, "input", ev->input);
     opt_str(w, "output", ev->output);
     opt_str(w, "choices", ev->choices);
-    if (ev->kind == AGENT_TOOL && ev->state <= AGENT_TOOL_UNKNOWN)
-        jw_str(w, "state", states[ev->state]);
+    if (ev->kind == AGENT_TOOL)
+        jw_str(w, "state", agent_tool_state_name(ev->state));
     if (ev->exit_code >= 0)
         jw_i64(w, "exitCode", ev->exit_code);
     if (ev->kind == AGENT_EXIT && ev->signal)
         jw_i64(w, "signal", ev->signal);
-    if (ev->kind == AGENT_TURN_END && ev->outcome <= AGENT_TRUNCATED)
-        jw_str(w, "outcome", outcomes[ev->outcome]);
+    if (ev->kind == AGENT_TURN_END)
+        jw_str(w, "outcome", agent_outcome_name(ev->outcome));
     if (ev->kind == AGENT_USAGE) {
         jw_i64(w, "input", ev->in_tokens);
         jw_i64(w, "cacheRead", ev->cache_read);

@@ -23,6 +23,12 @@ enum agent_outcome { AGENT_OK, AGENT_FAILED, AGENT_INTERRUPTED, AGENT_TRUNCATED 
 enum agent_error_class { AGENT_ERR_NONE, AGENT_ERR_AUTH, AGENT_ERR_RATE, AGENT_ERR_OVERLOAD,
                          AGENT_ERR_BILLING, AGENT_ERR_MODEL, AGENT_ERR_NETWORK, AGENT_ERR_OTHER };
 
+/* The words of these, in stored events and in exports; "?" for what is none. */
+extern const char *const agent_tool_state_words[AGENT_TOOL_UNKNOWN + 1],
+    *const agent_outcome_words[AGENT_TRUNCATED + 1];
+const char *agent_tool_state_name(enum agent_tool_state s);
+const char *agent_outcome_name(enum agent_outcome o);
+
 /* What the kinds mean beyond their names:
  * - SESSION comes with every announcement of the CLI, once per turn with claude;
  *   the same id again is no new session.
