@@ -186,7 +186,7 @@ static int check_pair(struct app *a, const struct app_create *c, const char **fi
             words = pair_tool_command(t, c->pair->side[i].model, NULL, NULL, e);
         if (rc == 0 && !words)
             rc = e->code;
-        tool_words_free(words);
+        str_list_free(words);
         if (rc)
             return rc;
         /* what the other one says is told with them */

@@ -45,7 +45,7 @@ static void files_free(struct msg *m)
         msg_free(&f->creates.v[i]->m);
     ARR_RELEASE(&f->creates);
     keys_env_free(f->env);
-    tool_words_free(f->skills);
+    str_list_free(f->skills);
     buf_release(&f->tar);
     free(f->env_file);
     free(f->env_path);

@@ -362,8 +362,7 @@ int cli_projects_use(struct cli *c)
 
 static void put(char **field, const char *value)
 {
-    free(*field);
-    *field = *value ? xstrdup(value) : NULL;
+    str_set(field, *value ? value : NULL);
 }
 
 static int put_prompt(struct project *p, const char *value, struct err *e)
@@ -381,22 +380,15 @@ static int put_prompt(struct project *p, const char *value, struct err *e)
 static int put_skill(struct project *p, const char *value, struct err *e)
 {
     char *path = *value ? realpath(value, NULL) : NULL;
-    size_t n = 0;
 
     if (*value && !path)
         return err_sys(e, 0, "the skill '%.200s' cannot be found", value);
-    while (p->skills && p->skills[n])
-        n++;
-    for (size_t i = 0; !path && i < n; i++)
-        free(p->skills[i]);
-    if (!path) {
-        free(p->skills);
-        p->skills = NULL;
+    if (path) {
+        p->skills = str_list_add(p->skills, path);
         return 0;
     }
-    p->skills = xrealloc(p->skills, (n + 2) * sizeof(*p->skills));
-    p->skills[n] = path;
-    p->skills[n + 1] = NULL;
+    str_list_free(p->skills);
+    p->skills = NULL;
     return 0;
 }
 

@@ -33,32 +33,6 @@ const char *tool_provider_env(unsigned bit, size_t n)
 
 /* --- words ------------------------------------------------------------------------ */
 
-void tool_words_free(char **words)
-{
-    for (size_t i = 0; words && words[i]; i++)
-        free(words[i]);
-    free(words);
-}
-
-static size_t words_count(char *const *words)
-{
-    size_t n = 0;
-
-    while (words && words[n])
-        n++;
-    return n;
-}
-
-char **tool_words_add(char **words, char *word)
-{
-    size_t n = words_count(words);
-
-    words = xrealloc(words, (n + 2) * sizeof(*words));
-    words[n] = word;
-    words[n + 1] = NULL;
-    return words;
-}
-
 /* One word from *s on; false when a quote is open at the end. */
 static bool read_word(const char **s, struct buf *out)
 {
@@ -86,10 +60,10 @@ char **tool_words(const char *command, struct err *e)
         if (!read_word(&p, &b)) {
             err_set(e, ERR_INVALID, "the command \"%.80s\" has an open quote", command);
             buf_release(&b);
-            tool_words_free(words);
+            str_list_free(words);
             return NULL;
         }
-        words = tool_words_add(words, buf_detach(&b, NULL));
+        words = str_list_add(words, buf_detach(&b, NULL));
     }
     if (!words)
         err_set(e, ERR_INVALID, "the command is empty");
@@ -106,12 +80,12 @@ void tool_free(struct tool *t)
     free(t->label);
     free(t->adapter);
     free(t->template_id);
-    tool_words_free(t->argv);
-    tool_words_free(t->env);
-    tool_words_free(t->needs_env);
-    tool_words_free(t->ask_argv);
-    tool_words_free(t->resume);
-    tool_words_free(t->models);
+    str_list_free(t->argv);
+    str_list_free(t->env);
+    str_list_free(t->needs_env);
+    str_list_free(t->ask_argv);
+    str_list_free(t->resume);
+    str_list_free(t->models);
     free(t->model_flag);
     free(t->model);
     free(t->prompt_flag);
@@ -139,7 +113,7 @@ static struct tool *from_row(const struct tool_row *r)
     t->argv = tool_words(r->command, NULL);
     t->ask_argv = r->ask_command ? tool_words(r->ask_command, NULL) : NULL;
     for (size_t k = 0; k < sizeof(r->env) / sizeof(r->env[0]) && r->env[k]; k++)
-        t->env = tool_words_add(t->env, xstrdup(r->env[k]));
+        t->env = str_list_add(t->env, xstrdup(r->env[k]));
     t->needs = r->needs;
     t->needs_env = r->needs_env ? tool_words(r->needs_env, NULL) : NULL;
     t->resume = r->resume ? tool_words(r->resume, NULL) : NULL;
@@ -223,14 +197,14 @@ char *const *tool_needs_env(const struct tool *t, const char *model)
 
 static char **add(char **words, const char *word)
 {
-    return word ? tool_words_add(words, xstrdup(word)) : words;
+    return word ? str_list_add(words, xstrdup(word)) : words;
 }
 
 char **tool_command(const struct tool *t, const struct tool_choice *c)
 {
     char *const *from = c->ask && t->ask_argv ? t->ask_argv : t->argv;
     const char *model = c->model ? c->model : t->model;
-    size_t n = words_count(from);
+    size_t n = str_list_count(from);
     bool dash = n && str_eq(from[n - 1], "-"), resumes = c->resume_id && t->resume;
     const char *after = resumes && t->resume[1] ? t->resume[0] : NULL;
     char **words = xcalloc(1, sizeof(*words));

@@ -34,7 +34,7 @@ static void set_words(struct load *l, char ***field, const char *value, int line
         conf_say(&l->out, line, "%s", e.text);
         return;
     }
-    tool_words_free(*field);
+    str_list_free(*field);
     *field = words;
 }
 
@@ -73,7 +73,7 @@ static void set_needs(struct load *l, const char *value, int line)
             conf_say_unknown(&l->out, line, "provider", words[i], known, tool_n_providers + 1);
         needs |= bit;
     }
-    tool_words_free(words);
+    str_list_free(words);
     l->cur->needs = needs;
 }
 
@@ -124,9 +124,9 @@ static void set_needs_env(struct load *l, const char *value, int line)
 
     for (size_t i = 0; words && words[i]; i++)
         if (holds_key(l, words[i], line))
-            good = tool_words_add(good, xstrdup(words[i]));
-    tool_words_free(words);
-    tool_words_free(l->cur->needs_env);
+            good = str_list_add(good, xstrdup(words[i]));
+    str_list_free(words);
+    str_list_free(l->cur->needs_env);
     l->cur->needs_env = good;
 }
 
@@ -143,7 +143,7 @@ static void set_env(struct load *l, const char *name, const char *value, int lin
         l->cur->env[i] = xasprintf("%s=%s", name, value);
         return;
     }
-    l->cur->env = tool_words_add(l->cur->env, xasprintf("%s=%s", name, value));
+    l->cur->env = str_list_add(l->cur->env, xasprintf("%s=%s", name, value));
 }
 
 /* Another program resumes in another way. */
@@ -153,7 +153,7 @@ static void forget_resume(struct load *l, const char *key)
         l->resume_said = true;
     if (!str_eq(key, "command") || l->resume_said)
         return;
-    tool_words_free(l->cur->resume);
+    str_list_free(l->cur->resume);
     l->cur->resume = NULL;
 }
 
@@ -307,7 +307,7 @@ static bool tool_complete(struct load *l, struct tool *t)
     if (t->resume && t->resume[1] && t->resume[2]) {
         conf_say(&l->out, line_of(l, t), "tool \"%s\" does not resume: its resume has more than two "
                  "words", t->name);
-        tool_words_free(t->resume);
+        str_list_free(t->resume);
         t->resume = NULL;
     }
     if (!t->template_id)

@@ -42,6 +42,5 @@ extern const size_t tool_n_rows;
 
 struct tool *tool_new(const char *name);
 void tool_free(struct tool *t);
-char **tool_words_add(char **words, char *word); /* takes the word */
 
 #endif

@@ -37,7 +37,7 @@ static void template_clear(struct e2b_template *t)
 {
     free(t->template_id);
     free(t->build_id);
-    strings_free(t->names);
+    str_list_free(t->names);
     free(t->envd_version);
     free(t->status);
 }
@@ -160,7 +160,7 @@ int take_tag_added(struct e2b_call *k, const struct cJSON *j)
         return ERR_PROTO;
     for (char **t = tags; t && *t; t++)
         *ARR_PUSH(&k->got.tags) = (struct e2b_tag){xstrdup(*t), parse_str(j, "buildID"), 0};
-    strings_free(tags);
+    str_list_free(tags);
     return 0;
 }
 

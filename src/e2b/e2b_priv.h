@@ -140,8 +140,7 @@ int64_t parse_i64(const struct cJSON *j, const char *name, int64_t def); /* not 
 /* RFC 3339, or a number since 1970 in seconds up to nanoseconds, in digits too; nonsense
  * and what lies before 1970 give 0. */
 int64_t parse_time(const struct cJSON *j, const char *name);
-char **parse_strings(const struct cJSON *j, const char *name); /* ends with NULL; or NULL */
-void strings_free(char **v);
+char **parse_strings(const struct cJSON *j, const char *name); /* str_list_free(); or NULL */
 struct kv *parse_kv(const struct cJSON *j); /* of an object; or NULL */
 
 /* look.c */

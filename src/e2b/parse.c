@@ -84,13 +84,6 @@ char **parse_strings(const struct cJSON *j, const char *name)
     return out.v;
 }
 
-void strings_free(char **v)
-{
-    for (char **s = v; s && *s; s++)
-        free(*s);
-    free(v);
-}
-
 struct kv *parse_kv(const struct cJSON *j)
 {
     ARR(struct kv) list = ARR_INIT;

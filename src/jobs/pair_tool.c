@@ -99,7 +99,7 @@ char **pair_tool_command(const struct tool *t, const char *model, const char *se
     if (!one.resume)
         choice.resume_id = NULL; /* each turn is its first */
     words = tool_command(&one, &choice);
-    tool_words_free(one.argv);
+    str_list_free(one.argv);
     if (adapter)
         *adapter = f->reads ? f->reads : t->adapter;
     return words;

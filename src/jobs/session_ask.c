@@ -63,7 +63,7 @@ char *session_ask_words(const struct session_ask *a)
     for (int i = 0; labels && labels[i]; i++)
         if (i == a->choice)
             words = xstrdup(labels[i]);
-    question_choices_free(labels);
+    str_list_free(labels);
     return words ? words : xasprintf("choice %d", a->choice + 1);
 }
 

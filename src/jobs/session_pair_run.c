@@ -49,6 +49,6 @@ int session_pair_script(struct session *s, const struct message *m, const char *
         session_quote(out, words[i]);
     }
     buf_addc(out, '\n');
-    tool_words_free(words);
+    str_list_free(words);
     return 0;
 }

@@ -37,9 +37,7 @@ void project_release(struct project *p)
     free(p->id);
     free(p->name);
     free(p->prompt);
-    for (size_t i = 0; p->skills && p->skills[i]; i++)
-        free(p->skills[i]);
-    free(p->skills);
+    str_list_free(p->skills);
     project_choice_release(&p->defaults);
     for (size_t i = 0; i < p->n_vars; i++) {
         free(p->vars[i].name);
@@ -54,28 +52,13 @@ void project_release(struct project *p)
     memset(p, 0, sizeof(*p));
 }
 
-static char **list_copy(char *const *src)
-{
-    char **dst;
-    size_t n = 0;
-
-    while (src && src[n])
-        n++;
-    if (!src)
-        return NULL;
-    dst = xcalloc(n + 1, sizeof(*dst));
-    for (size_t i = 0; i < n; i++)
-        dst[i] = xstrdup(src[i]);
-    return dst;
-}
-
 void project_copy(struct project *dst, const struct project *src)
 {
     *dst = *src;
     dst->id = xstrdup(src->id);
     dst->name = xstrdup(src->name);
     dst->prompt = xstrdup(src->prompt);
-    dst->skills = list_copy(src->skills);
+    dst->skills = str_list_copy(src->skills);
     project_choice_copy(&dst->defaults, &src->defaults);
     dst->vars = src->n_vars ? xcalloc(src->n_vars, sizeof(*dst->vars)) : NULL;
     for (size_t i = 0; i < src->n_vars; i++) {

@@ -11,37 +11,24 @@
 
 enum { QUESTION_CELLS = 240, LABEL_CELLS = 200, CHOICES_MAX = 50, DETAIL_BYTES = 8000 };
 
-void question_choices_free(char **choices)
-{
-    for (size_t i = 0; choices && choices[i]; i++)
-        free(choices[i]);
-    free(choices);
-}
-
 void question_release(struct question *a)
 {
     free(a->id);
     free(a->question);
     free(a->detail);
-    question_choices_free(a->choices);
+    str_list_free(a->choices);
     free(a->answer);
     memset(a, 0, sizeof(*a));
 }
 
 void question_copy(struct question *dst, const struct question *src)
 {
-    size_t n = 0;
-
     *dst = *src;
     dst->id = xstrdup(src->id);
     dst->question = xstrdup(src->question);
     dst->detail = xstrdup(src->detail);
     dst->answer = xstrdup(src->answer);
-    while (src->choices && src->choices[n])
-        n++;
-    dst->choices = src->choices ? xcalloc(n + 1, sizeof(*dst->choices)) : NULL;
-    for (size_t i = 0; i < n; i++)
-        dst->choices[i] = xstrdup(src->choices[i]);
+    dst->choices = str_list_copy(src->choices);
 }
 
 /* --- words ------------------------------------------------------------------------ */

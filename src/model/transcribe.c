@@ -152,7 +152,7 @@ static void add_ask(const struct agent_event *e, const char *who, struct ev_item
     it->text_len = strlen(it->text);
     free(detail);
     free(line);
-    question_choices_free(choices);
+    str_list_free(choices);
 }
 
 void transcribe(const struct agent_event *e, const char *who, struct ev_items *out)
@@ -266,7 +266,7 @@ static char *ask_line(const struct agent_event *e)
     free(text);
     free(question);
     free(what);
-    question_choices_free(choices);
+    str_list_free(choices);
     return line;
 }
 

@@ -127,15 +127,13 @@ static char *settings_patch(const struct project *p)
 
 static char **read_skills(const struct cJSON *list)
 {
-    ARR(char *) v = ARR_INIT;
+    char **v = NULL;
 
     for (const struct cJSON *c = json_is_array(list) ? json_first(list) : NULL; c;
          c = json_next(c))
         if (json_is_string(c))
-            *ARR_PUSH(&v) = xstrdup(json_str_of(c));
-    if (v.n)
-        (void)ARR_PUSH(&v); /* the end */
-    return v.v;
+            v = str_list_add(v, xstrdup(json_str_of(c)));
+    return v;
 }
 
 /* A text that cannot be read counts as empty: nothing is refused for it. */

@@ -65,6 +65,42 @@ void str_set(char **dst, const char *src)
     *dst = copy;
 }
 
+size_t str_list_count(char *const *list)
+{
+    size_t n = 0;
+
+    while (list && list[n])
+        n++;
+    return n;
+}
+
+char **str_list_copy(char *const *list)
+{
+    size_t n = str_list_count(list);
+    char **copy = list ? xcalloc(n + 1, sizeof(*copy)) : NULL;
+
+    for (size_t i = 0; i < n; i++)
+        copy[i] = xstrdup(list[i]);
+    return copy;
+}
+
+char **str_list_add(char **list, char *take)
+{
+    size_t n = str_list_count(list);
+
+    list = xrealloc(list, (n + 2) * sizeof(*list));
+    list[n] = take;
+    list[n + 1] = NULL;
+    return list;
+}
+
+void str_list_free(char **list)
+{
+    for (size_t i = 0; list && list[i]; i++)
+        free(list[i]);
+    free(list);
+}
+
 char *str_trim(char *s)
 {
     while (space(*s))

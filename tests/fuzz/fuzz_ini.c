@@ -1,5 +1,6 @@
 /* Configuration text: every line is handed over once or complained about. */
 #include <cct/config/ini.h>
+#include <cct/util/str.h>
 #include <cct/config/tools.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -20,7 +21,7 @@ static void on_line(void *ctx, const char *section, const char *key, const char 
         abort();
     s->last = line;
     if (value)
-        tool_words_free(tool_words(value, NULL));
+        str_list_free(tool_words(value, NULL));
 }
 
 static void on_say(void *ctx, const char *message)

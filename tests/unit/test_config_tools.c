@@ -88,7 +88,7 @@ static void check_words(const char *command, const char *want)
     got = join(words);
     assert_string_equal(got, want);
     free(got);
-    tool_words_free(words);
+    str_list_free(words);
 }
 
 static void test_words(void **state)
@@ -146,7 +146,7 @@ static void check_command(const struct tool *t, struct tool_choice c, const char
 
     assert_string_equal(got, want);
     free(got);
-    tool_words_free(words);
+    str_list_free(words);
 }
 
 static void test_command(void **state)

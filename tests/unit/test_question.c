@@ -2,6 +2,7 @@
 #include "../lib/storebox.h"
 
 #include <cct/model/model.h>
+#include <cct/util/str.h>
 #include <cct/model/question.h>
 #include <cct/util/thread.h>
 #include <cct/util/xalloc.h>
@@ -63,7 +64,7 @@ static void test_choices(void **state)
     assert_string_equal(c[2], "");
     assert_null(c[3]);
     is(question_choices_line(c), "1) yes   2) no!   3) ");
-    question_choices_free(c);
+    str_list_free(c);
     assert_null(question_choices(NULL));
     is(question_choices_line(NULL), "");
 }

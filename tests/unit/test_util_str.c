@@ -46,6 +46,22 @@ static void test_set(void **state)
     assert_null(s);
 }
 
+static void test_lists(void **state)
+{
+    char **v = NULL, **copy;
+    (void)state;
+    assert_int_equal(str_list_count(NULL), 0);
+    assert_null(str_list_copy(NULL));
+    v = str_list_add(v, xstrdup("a"));
+    v = str_list_add(v, xstrdup("b"));
+    copy = str_list_copy(v);
+    str_list_free(v);
+    assert_int_equal(str_list_count(copy), 2);
+    assert_true(str_eq(copy[0], "a") && str_eq(copy[1], "b"));
+    str_list_free(copy);
+    str_list_free(NULL);
+}
+
 static void test_numbers(void **state)
 {
     (void)state;
@@ -268,6 +284,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_compare_copy), cmocka_unit_test(test_set),
+        cmocka_unit_test(test_lists),
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_seconds),      cmocka_unit_test(test_nearest),
         cmocka_unit_test(test_base64),       cmocka_unit_test(test_random),

@@ -90,7 +90,7 @@ unsigned tool_needs(const struct tool *t, const char *model);
  * a provider whose key alone counts. */
 char *const *tool_needs_env(const struct tool *t, const char *model);
 /* The words of a start. What is added stands before a last word "-" (the message comes on
- * stdin). tool_words_free(). */
+ * stdin). str_list_free(). */
 struct tool_choice {
     const char *model;       /* NULL: the tool's own */
     const char *prompt_path; /* file with the system prompt; used by tools with prompt_flag */
@@ -99,8 +99,7 @@ struct tool_choice {
 };
 char **tool_command(const struct tool *t, const struct tool_choice *c);
 /* Split a command line into words as a shell would, with quotes and backslashes but
- * nothing expanded. NULL-terminated array, tool_words_free(); NULL with *e. */
+ * nothing expanded. NULL-terminated array, str_list_free(); NULL with *e. */
 char **tool_words(const char *command, struct err *e);
-void tool_words_free(char **words);
 
 #endif

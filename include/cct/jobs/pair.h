@@ -7,7 +7,7 @@
 #include <cct/util/err.h>
 
 /* The words of one turn; `session`: of the CLI's own, to go on with. *adapter: reads what it
- * prints. tool_words_free(); NULL with *e when the tool cannot run so. */
+ * prints. str_list_free(); NULL with *e when the tool cannot run so. */
 char **pair_tool_command(const struct tool *t, const char *model, const char *session,
                          const char **adapter, struct err *e);
 

@@ -25,10 +25,9 @@ char *question_line(const char *tool, const char *title);
 /* The members of a JSON object as lines, but for what the question says already; questions
  * with their options as a list. NULL when nothing is left. */
 char *question_detail(const char *tool, const char *title, const char *input);
-/* Labels with an LF between them. */
+/* Labels with an LF between them; str_list_free(). */
 char **question_choices(const char *labels);
 /* "1) yes   2) no" */
 char *question_choices_line(char *const *choices);
-void question_choices_free(char **choices);
 
 #endif

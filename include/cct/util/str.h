@@ -15,6 +15,11 @@ bool str_copy(char *dst, size_t size, const char *src);
 /* A copy of `src` (NULL: none) in the place of the string that *dst owns; src may be part of
  * that. */
 void str_set(char **dst, const char *src);
+/* Lists of strings that end with NULL; NULL is an empty one. */
+size_t str_list_count(char *const *list);
+char **str_list_copy(char *const *list);       /* NULL of NULL */
+char **str_list_add(char **list, char *take);  /* the list as it stands now */
+void str_list_free(char **list);
 char *str_trim(char *s); /* in place; returns the first non-space */
 /* Whole-string numbers; false on junk, overflow or out of [min, max]. */
 bool str_to_i64(const char *s, int64_t min, int64_t max, int64_t *out);
