@@ -65,3 +65,10 @@ int box_text_rows(const char *text, int w)
 {
     return each_row(text, w, NULL, NULL);
 }
+
+size_t box_first_row(size_t top, size_t at, size_t rows)
+{
+    if (at < top)
+        return at;
+    return rows && at >= top + rows ? at - rows + 1 : top;
+}

@@ -103,10 +103,7 @@ static void draw_list(const struct ui *ui, struct cast *c, struct canvas *cv, st
     size_t *rows = xcalloc(c->to.n + 1, sizeof(*rows)), n = shown_rows(c, rows);
     if (c->cursor >= n)
         c->cursor = n ? n - 1 : 0;
-    if (c->cursor < c->top)
-        c->top = c->cursor;
-    if (c->cursor >= c->top + (size_t)r.h)
-        c->top = c->cursor - (size_t)r.h + 1;
+    c->top = box_first_row(c->top, c->cursor, r.h > 0 ? (size_t)r.h : 0);
     c->rows = r.h;
     for (int i = 0; i < r.h && c->top + (size_t)i < n; i++) {
         size_t k = c->top + (size_t)i;

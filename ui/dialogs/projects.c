@@ -77,10 +77,7 @@ static void projects_draw(struct ui *ui, void *state, struct canvas *c, struct r
 
     (void)now;
     p->page = in.h > 2 ? (size_t)in.h - 2 : 1;
-    if (p->at < p->top)
-        p->top = p->at;
-    if (p->at >= p->top + p->page)
-        p->top = p->at - p->page + 1;
+    p->top = box_first_row(p->top, p->at, p->page);
     for (size_t i = 0; i < p->page && p->top + i < n; i++)
         draw_row(ui, p, c, (struct rect){in.y + (int)i, in.x, 1, in.w}, p->top + i);
     int y = in.y + in.h - 1;

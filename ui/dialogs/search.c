@@ -128,10 +128,7 @@ static void search_draw(struct ui *ui, void *state, struct canvas *c, struct rec
     (void)now;
     inputline_draw(&s->words, c, (struct rect){in.y, x, 1, in.w - 2}, ROLE_INPUT, true);
     s->page = in.h > 3 ? (size_t)in.h - 3 : 1;
-    if (s->at < s->top)
-        s->top = s->at;
-    if (s->at >= s->top + s->page)
-        s->top = s->at - s->page + 1;
+    s->top = box_first_row(s->top, s->at, s->page);
     for (size_t i = 0; h && i < s->page && s->top + i < h->n; i++)
         draw_hit(c, (struct rect){in.y + 2 + (int)i, in.x, 1, in.w}, &h->v[s->top + i],
                  s->top + i == s->at);
@@ -186,7 +183,7 @@ static int search_key(struct ui *ui, void *state, key_code k, const char *paste,
         break;
     }
     if (k == K_PASTE)
-        inputline_insert(&s->words, paste, len);
+        ui_paste(ui, &s->words, paste, len);
     else if (!inputline_key(&s->words, k))
         return UI_HANDLED;
     s->at = s->top = 0;

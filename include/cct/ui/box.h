@@ -11,5 +11,8 @@ struct rect box_draw(struct canvas *c, struct rect screen, int h, int w, const c
 int box_text(struct canvas *c, struct rect r, enum theme_role role, const char *text);
 /* Rows that text takes at width w. */
 int box_text_rows(const char *text, int w);
+/* The first row of a list to show, of `rows` of them, so that the one at hand is in sight;
+ * `top` was the first so far and stays it where it can. */
+size_t box_first_row(size_t top, size_t at, size_t rows);
 
 #endif
