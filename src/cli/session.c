@@ -154,9 +154,10 @@ int cli_app_open(struct cli_app *a, const struct cli *c, struct err *e)
     return rc;
 }
 
-static bool keys_are_read(struct cli_app *a)
+/* Both, as each may come first. */
+static bool is_read(struct cli_app *a)
 {
-    return app_keys(a->app) != NULL;
+    return app_keys(a->app) != NULL && app_model(a->app)->loaded;
 }
 
 int cli_app_open_keys(struct cli_app *a, const struct cli *c, bool change, struct err *e)
@@ -164,7 +165,7 @@ int cli_app_open_keys(struct cli_app *a, const struct cli *c, bool change, struc
     int rc = begin(a, c, true, e);
 
     if (rc == 0)
-        rc = cli_app_until(a, keys_are_read, -1, e);
+        rc = cli_app_until(a, is_read, -1, e);
     if (rc == 0 && change)
         rc = app_go_online(a->app, e);
     if (rc == 0 && change && app_vault_by_passphrase(a->app))

@@ -286,6 +286,12 @@ run "$c" logs box2
 check "send: several: each has its own words" out "to-box2 {name}"
 run "$c" send box2 "$("$c" ls -q | grep -v "$id" | tail -n 1)" box2 -- 'run echo said-{name}'
 check "send: who is named twice gets it once" both is 0 lines err 1
+each_time() { # words of what it says, command...
+    words=$1
+    shift
+    for _ in 1 2 3 4 5; do "$@" 2>&1 | grep -q "$words" || return 1; done
+}
+check "projects ls counts what lives" each_time '"name":"default".*"sandboxes":3' "$c" projects ls --json
 run "$c" send box nobody -- x
 check "send: several, one unknown: 5, and nothing is sent" both is 5 err "nothing was sent"
 run "$c" send box fix the login
