@@ -60,6 +60,7 @@ void session_pair_release(struct session *s)
     free(sp->message);
     free(sp->session);
     free(sp->answer_id);
+    free(sp->model);
     buf_release(&sp->answer);
     free(sp->end.message);
     free(sp->end.session);
@@ -141,6 +142,17 @@ void session_pair_usage(struct session *s, const struct agent_event *ev, const s
     show(s);
 }
 
+/* As its CLI says it, else as it was started. */
+const char *session_pair_model(const struct session *s, const char *role)
+{
+    const struct session_pair *sp = s->pair;
+    int r = pair_role_parse(role);
+    const struct pair_side *side = sp->p && r >= 0 ? &sp->p->side[r] : NULL;
+    const struct tool *t = side ? tools_find(s->j->o.tools, side->tool) : NULL;
+
+    return sp->model ? sp->model : side && side->model ? side->model : t ? t->model : NULL;
+}
+
 /* What a turn came to, as a line of the transcript behind its end. */
 void session_pair_cost(struct session *s, const struct agent_event *end)
 {
@@ -170,6 +182,7 @@ static void begin(struct session_pair *sp, const struct agent_event *ev)
     str_set(&sp->message, ev->id);
     str_set(&sp->session, NULL);
     str_set(&sp->answer_id, NULL);
+    str_set(&sp->model, NULL);
     buf_clear(&sp->answer);
     sp->now = (struct pair_side){.cost_usd = (double)NAN};
 }
@@ -242,6 +255,8 @@ void session_pair_event(struct session *s, const struct agent_event *ev)
     case AGENT_SESSION:
         if (ev->id)
             str_set(&sp->session, ev->id);
+        if (ev->name)
+            str_set(&sp->model, ev->name);
         break;
     case AGENT_TEXT:
         collect(sp, ev);

@@ -13,9 +13,11 @@ static const char *model_of(const struct session *s, const struct agent_event *e
 {
     const char *model = s->out.model ? s->out.model : s->fo.p.model;
 
-    if (!model && s->tool)
-        model = s->tool->model;
-    return ev->name ? ev->name : model;
+    if (ev->name)
+        return ev->name;
+    if (s->pair)
+        return session_pair_model(s, ev->role);
+    return !model && s->tool ? s->tool->model : model;
 }
 
 void session_price(struct session *s, struct agent_event *ev)

@@ -325,8 +325,9 @@ struct session_pair {
     struct pair_act act;  /* of the step under way */
     bool wished;          /* which the user asked for */
     ARR(struct pair_wish) wishes;
-    /* the turn at hand, as decoded: its message, its CLI's session, its words so far */
-    char *message, *session, *answer_id;
+    /* the turn at hand, as decoded: its message, its CLI's session and model, its words so
+     * far */
+    char *message, *session, *answer_id, *model;
     struct buf answer;
     struct { /* the last one that ended; message NULL: none since we came */
         char *message, *text;
@@ -611,6 +612,8 @@ void session_pair_event(struct session *s, const struct agent_event *ev);
 /* What a usage event adds to what its role has used. */
 void session_pair_usage(struct session *s, const struct agent_event *ev, const struct usage *g);
 void session_pair_cost(struct session *s, const struct agent_event *end);
+/* The model of the turn at hand, which is of that role; borrowed, NULL: not known. */
+const char *session_pair_model(const struct session *s, const char *role);
 void session_pair_unsum(struct session *s);
 void session_pair_go(struct session *s); /* something changed: look what is to be done */
 

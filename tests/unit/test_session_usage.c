@@ -3,6 +3,7 @@
 #include "../../src/jobs/session_priv.h"
 #include "../lib/jobsbed.h"
 
+#include <cct/config/models.h>
 #include <cct/model/ledger.h>
 #include <cct/util/log.h>
 #include <cct/util/str.h>
@@ -267,6 +268,52 @@ static void cost_of_a_process(void **state)
     jobsbed_free(w.b);
 }
 
+/* --- a pair: the price of each is that of its own model ------------------------------- */
+
+#define TURN_OF(role, adapter, n)                                                     \
+    "{\"cc_tui\":\"turn\",\"role\":\"" role "\",\"adapter\":\"" adapter "\",\"message\":\"m" n \
+    "\",\"by\":\"pair\",\"text\":\"x\"}\n"
+
+static void do_look(void *ctx)
+{
+    struct work *w = ctx;
+    struct session *s = session_of(&w->b->j, w->row);
+
+    w->code = session_pair_ready(s);
+}
+
+static bool pair_is_read(void *ctx)
+{
+    struct work *w = ctx;
+
+    jobsbed_run(w->b, do_look, w);
+    return w->code != 0;
+}
+
+static void models_of_a_pair(void **state)
+{
+    struct work w = bed("pair");
+    struct models *models = models_new();
+    struct pair p = {.sandbox = w.row, .uid = "u1", .state = PAIR_STOPPED, .rounds = 1,
+                     .side = {{.tool = (char *)"claude"},
+                              {.tool = (char *)"codex", .model = (char *)"gpt-6.2-sol"}}};
+    (void)state;
+
+    w.b->j.o.models = models;
+    store_pair_put(w.b->j.o.store, &p, NULL, 0, (struct st_to){NULL, 0});
+    open_run(&w, 1);
+    assert_true(jobsbed_wait(w.b, pair_is_read, &w, WAIT_MS));
+    feed(&w, TURN_OF("designer", "claude", "1")
+             "{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"s1\",\"model\":"
+             "\"claude-opus-4-5\"}\n{\"type\":\"result\",\"subtype\":\"success\","
+             "\"usage\":{\"input_tokens\":10,\"output_tokens\":2}}\n", 0);
+    check(&w, 10, 2, 10 * 5e-6 + 2 * 25e-6);
+    feed(&w, TURN_OF("checker", "codex", "2") THREAD("t1") TURN DONE("1000", "0", "100"), 0);
+    check(&w, 1010, 102, 10 * 5e-6 + 2 * 25e-6 + 1000 * 2e-6 + 100 * 10e-6);
+    jobsbed_free(w.b);
+    models_free(models);
+}
+
 /* --- ends of runs that lie among the stored bytes -------------------------------------- */
 
 #define STEP(id) \
@@ -348,6 +395,7 @@ int main(void)
         cmocka_unit_test(totals_of_a_thread),
         cmocka_unit_test(another_reader),
         cmocka_unit_test(cost_of_a_process),
+        cmocka_unit_test(models_of_a_pair),
         cmocka_unit_test(an_end_in_between),
         cmocka_unit_test(no_key_in_errors),
     };
