@@ -179,12 +179,13 @@ static void on_echo_list(void *ctx, struct st_reply *r)
 
     for (size_t i = 0; i < s->echoes.n; i++) {
         for (size_t k = 0; k < r->n_messages; k++) {
-            const struct message *m = &r->messages[k];
+            struct message *m = &r->messages[k];
 
             if ((m->state != MSG_SENT && m->state != MSG_UNCONFIRMED) ||
                 !session_same_text(m->text, s->echoes.v[i]))
                 continue;
             session_relay_delivered(s, m->id);
+            m->state = MSG_DELIVERED; /* the same words once more are another one's */
             found = true;
             break;
         }

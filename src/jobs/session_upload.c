@@ -77,8 +77,11 @@ static void on_written(void *ctx, const struct envd_result *r)
 static void upload(struct session *s, const char *name, const void *data, size_t len)
 {
     struct provision *p = s->prov;
-    struct file *f = &p->files[p->n_files++];
+    struct file *f = &p->files[p->n_files];
     char *path = xasprintf("%s/.up-%s", s->dir, name);
+
+    if (p->n_files++ == PROVISION_FILES)
+        BUG("more than %d files for a session", PROVISION_FILES);
 
     p->left++;
     *f = (struct file){s, name, 0};

@@ -359,6 +359,61 @@ static void an_end_in_between(void **state)
     jobsbed_free(w.b);
 }
 
+/* --- echoes of an instance that is gone ------------------------------------------------- */
+
+#define TEXT "go on"
+
+static struct st_reply *answer_of(struct mq *mq)
+{
+    assert_true(mq_wait(mq, WAIT_MS));
+    return (struct st_reply *)mq_take(mq);
+}
+
+static void do_echoes(void *ctx)
+{
+    struct work *w = ctx;
+
+    for (int i = 0; i < 2; i++)
+        session_turn_old_echo(session_of(&w->b->j, w->row), TEXT);
+}
+
+static bool are_delivered(void *ctx)
+{
+    struct work *w = ctx;
+    struct mq *mq = mq_new(1 << 20);
+    struct st_reply *r;
+    size_t n = 0;
+
+    store_messages(w->b->j.o.store, w->row, 10, (struct st_to){mq, 1});
+    r = answer_of(mq);
+    for (size_t i = 0; i < r->n_messages; i++)
+        n += r->messages[i].state == MSG_DELIVERED;
+    msg_free(&r->m);
+    mq_free(mq);
+    return n == 2;
+}
+
+/* Two messages of the same words, two echoes: each has its own. */
+static void the_same_words_twice(void **state)
+{
+    struct work w = bed("claude");
+    struct mq *mq = mq_new(1 << 20);
+    (void)state;
+
+    open_run(&w, 1);
+    for (int i = 0; i < 2; i++) {
+        store_message_add(w.b->j.o.store, w.row, TEXT, (struct st_to){mq, 1});
+        struct st_reply *r = answer_of(mq);
+        store_message_state(w.b->j.o.store, r->msg.id, MSG_QUEUED, MSG_SENT, NULL,
+                            (struct st_to){NULL, 0});
+        msg_free(&r->m);
+    }
+    jobsbed_run(w.b, do_echoes, &w);
+    assert_true(jobsbed_wait(w.b, are_delivered, &w, WAIT_MS));
+    mq_free(mq);
+    jobsbed_free(w.b);
+}
+
 /* --- errors that quote a key ------------------------------------------------------------- */
 
 static void do_last_line(void *ctx)
@@ -397,6 +452,7 @@ int main(void)
         cmocka_unit_test(cost_of_a_process),
         cmocka_unit_test(models_of_a_pair),
         cmocka_unit_test(an_end_in_between),
+        cmocka_unit_test(the_same_words_twice),
         cmocka_unit_test(no_key_in_errors),
     };
 
