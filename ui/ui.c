@@ -116,6 +116,19 @@ void ui_paste(struct ui *ui, struct inputline *l, const char *paste, size_t len)
                   l->max);
 }
 
+bool ui_line_key(struct ui *ui, struct inputline *l, key_code k, const char *paste, size_t len)
+{
+    if (k == K_PASTE)
+        ui_paste(ui, l, paste, len);
+    else if (l->multiline && (k == '\n' || k == (K_ENTER | KEYC_ALT)))
+        inputline_insert(l, "\n", 1);
+    else if (l->folds && k == (KEYC_ALT | 'p'))
+        inputline_unfold(l);
+    else
+        return inputline_key(l, k);
+    return true;
+}
+
 enum key_scope ui_scope(struct ui *ui, enum pane_id p)
 {
     const struct pane *pane = &ui->panes[p];

@@ -274,6 +274,17 @@ static int refused(const struct cli *c)
     return cli_has(c, CLI_READONLY) ? cli_usage("'projects' changes nothing with --readonly") : 0;
 }
 
+/* False with the exit status, which was said. */
+static bool open_to_change(struct cli_app *a, struct cli *c, const char *project, int *status)
+{
+    struct err e = {0};
+
+    *status = refused(c);
+    if (*status == 0 && open_at(a, c, project, true, &e) != 0)
+        *status = cli_fail(&e);
+    return *status == 0;
+}
+
 static int finish(struct cli_app *a, const struct cli *c, uint64_t req, const char *done)
 {
     struct err e = {0};
@@ -290,24 +301,20 @@ static int finish(struct cli_app *a, const struct cli *c, uint64_t req, const ch
 int cli_projects_add(struct cli *c)
 {
     struct cli_app a;
-    struct err e = {0};
+    int status;
 
-    if (refused(c))
-        return CLI_USAGE;
-    if (open_at(&a, c, NULL, true, &e) != 0)
-        return cli_fail(&e);
+    if (!open_to_change(&a, c, NULL, &status))
+        return status;
     return finish(&a, c, app_project_add(a.app, c->args[0]), "made");
 }
 
 int cli_projects_rename(struct cli *c)
 {
     struct cli_app a;
-    struct err e = {0};
+    int status;
 
-    if (refused(c))
-        return CLI_USAGE;
-    if (open_at(&a, c, NULL, true, &e) != 0)
-        return cli_fail(&e);
+    if (!open_to_change(&a, c, NULL, &status))
+        return status;
     return finish(&a, c, app_project_rename(a.app, c->args[0], c->args[1]),
                   "renamed; its keys, variables, presets and sandboxes go along");
 }
@@ -323,12 +330,10 @@ static const struct project *named(const struct model *m, const char *name)
 int cli_projects_rm(struct cli *c)
 {
     struct cli_app a;
-    struct err e = {0};
+    int status;
 
-    if (refused(c))
-        return CLI_USAGE;
-    if (open_at(&a, c, NULL, true, &e) != 0)
-        return cli_fail(&e);
+    if (!open_to_change(&a, c, NULL, &status))
+        return status;
     const struct project *p = named(app_model(a.app), c->args[0]);
     size_t keys = p ? keys_of(app_keys(a.app), p->id) : 0;
     char *q = xasprintf("remove the project %s with %zu key%s, %zu variable%s and its presets?",
@@ -347,12 +352,10 @@ int cli_projects_rm(struct cli *c)
 int cli_projects_use(struct cli *c)
 {
     struct cli_app a;
-    struct err e = {0};
+    int status;
 
-    if (refused(c))
-        return CLI_USAGE;
-    if (open_at(&a, c, NULL, true, &e) != 0)
-        return cli_fail(&e);
+    if (!open_to_change(&a, c, NULL, &status))
+        return status;
     return finish(&a, c, app_project_switch(a.app, c->args[0]),
                   "current from now on where nothing else is said (--project, CC_TUI_PROJECT, "
                   "a .cc-tui)");
@@ -446,12 +449,10 @@ int cli_projects_set(struct cli *c)
     struct project p;
     struct cli_app a;
     struct err e = {0};
-    int rc = 0;
+    int rc = 0, status;
 
-    if (refused(c))
-        return CLI_USAGE;
-    if (open_at(&a, c, c->args[0], true, &e) != 0)
-        return cli_fail(&e);
+    if (!open_to_change(&a, c, c->args[0], &status))
+        return status;
     project_copy(&p, model_project(app_model(a.app)));
     for (int i = 1; i < c->n_args && rc == 0; i++)
         rc = put_setting(&p, c->args[i], &e);
@@ -488,10 +489,8 @@ int cli_projects_env(struct cli *c)
     struct err e = {0};
     int status = CLI_OK;
 
-    if (refused(c))
-        return CLI_USAGE;
-    if (open_at(&a, c, c->args[0], true, &e) != 0)
-        return cli_fail(&e);
+    if (!open_to_change(&a, c, c->args[0], &status))
+        return status;
     for (int i = 1; i < c->n_args && status == CLI_OK; i++)
         if (one_variable(&a, c, c->args[i], &e) != 0)
             status = cli_app_fail(&a, &e);

@@ -185,16 +185,6 @@ void session_out_unshown(struct session *s)
     s->out.items = NULL;
 }
 
-static void item_drop(struct item *it)
-{
-    free(it->id);
-    free(it->who);
-    free(it->title);
-    free(it->text);
-    free(it->runs);
-    free(it->input);
-}
-
 /* Of what was held back during the load, keep what it has not brought. */
 void session_out_shown(struct session *s)
 {
@@ -209,7 +199,7 @@ void session_out_shown(struct session *s)
 
         if (k->any && !local &&
             (it->offset < k->offset || (it->offset == k->offset && it->index <= k->index))) {
-            item_drop(it);
+            item_release(it);
             continue;
         }
         b->v[n] = *it;
@@ -242,7 +232,7 @@ static void post_soon(struct session *s)
 void session_out_put(struct session *s, struct item *it)
 {
     if (!s->sh.on) {
-        item_drop(it);
+        item_release(it);
         return;
     }
     *ev_items_add(batch(s), ITEM_PUT) = *it;

@@ -4,7 +4,6 @@
 
 #include <cct/model/model.h>
 
-void item_release(struct item *it);
 /* Apply the operations of one EV_ITEMS; takes the items' memory over (the event keeps
  * empty ones). */
 void transcript_apply(struct transcript *t, struct ev_items *ev);

@@ -63,10 +63,7 @@ static int ask_key(struct ui *ui, void *state, key_code k, const char *paste, si
         return UI_HANDLED;
     }
     a->error[0] = 0;
-    if (k == K_PASTE)
-        ui_paste(ui, &a->line, paste, len);
-    else
-        inputline_key(&a->line, k);
+    ui_line_key(ui, &a->line, k, paste, len);
     return UI_HANDLED;
 }
 

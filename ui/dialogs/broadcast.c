@@ -214,14 +214,7 @@ static int cast_key(struct ui *ui, void *state, key_code k, const char *paste, s
         c->now = !c->now;
     if (c->at != CAST_TEXT)
         return UI_HANDLED;
-    if (k == K_PASTE)
-        ui_paste(ui, &c->text, paste, len);
-    else if (k == '\n' || k == (K_ENTER | KEYC_ALT))
-        inputline_insert(&c->text, "\n", 1);
-    else if (k == (KEYC_ALT | 'p'))
-        inputline_unfold(&c->text);
-    else
-        inputline_key(&c->text, k);
+    ui_line_key(ui, &c->text, k, paste, len);
     return UI_HANDLED;
 }
 

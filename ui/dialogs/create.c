@@ -294,13 +294,7 @@ static int form_key(struct ui *ui, void *state, key_code k, const char *paste, s
             choose(ui, f, 1);
         return UI_HANDLED;
     }
-    struct inputline *l = &f->lines[f->at];
-    if (k == K_PASTE)
-        ui_paste(ui, l, paste, len);
-    else if ((k == '\n' || k == (K_ENTER | KEYC_ALT)) && l->multiline)
-        inputline_insert(l, "\n", 1);
-    else
-        inputline_key(l, k);
+    ui_line_key(ui, &f->lines[f->at], k, paste, len);
     if (f->at == F_PRESET)
         f->preset_said[0] = 0;
     if (*f->error)

@@ -288,19 +288,13 @@ static int form_action(struct ui *ui, void *state, enum action a)
 static int form_key(struct ui *ui, void *state, key_code k, const char *paste, size_t len)
 {
     struct form *f = state;
-    struct inputline *l = &f->lines[f->at];
 
     if (!is_text(f->at)) {
         if (k == ' ' && is_choice(f->at))
             choose(ui, f, 1);
         return UI_HANDLED;
     }
-    if (k == K_PASTE)
-        ui_paste(ui, l, paste, len);
-    else if ((k == '\n' || k == (K_ENTER | KEYC_ALT)) && l->multiline)
-        inputline_insert(l, "\n", 1);
-    else
-        inputline_key(l, k);
+    ui_line_key(ui, &f->lines[f->at], k, paste, len);
     return UI_HANDLED;
 }
 

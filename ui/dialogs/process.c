@@ -190,10 +190,8 @@ static int adopt_key(struct ui *ui, void *state, key_code k, const char *paste, 
     a->error[0] = 0;
     if (k == K_TAB)
         a->with = a->p.pid && !a->with;
-    else if (k == K_PASTE)
-        ui_paste(ui, &a->name, paste, len);
     else
-        inputline_key(&a->name, k);
+        ui_line_key(ui, &a->name, k, paste, len);
     return UI_HANDLED;
 }
 

@@ -134,10 +134,8 @@ static int line_key(struct ui *ui, struct projects *p, key_code k, const char *p
         p->mode = PROJECTS_LIST;
     else if (k == K_ENTER)
         return name_given(ui, p);
-    else if (k == K_PASTE)
-        ui_paste(ui, &p->line, paste, len);
     else
-        inputline_key(&p->line, k);
+        ui_line_key(ui, &p->line, k, paste, len);
     return UI_HANDLED;
 }
 

@@ -182,9 +182,7 @@ static int search_key(struct ui *ui, void *state, key_code k, const char *paste,
     default:
         break;
     }
-    if (k == K_PASTE)
-        ui_paste(ui, &s->words, paste, len);
-    else if (!inputline_key(&s->words, k))
+    if (!ui_line_key(ui, &s->words, k, paste, len))
         return UI_HANDLED;
     s->at = s->top = 0;
     ask(ui, s);

@@ -168,6 +168,7 @@ struct item {
     uint32_t last_index;
     uint32_t rev;      /* grows when this item changes: wrap caches use it */
 };
+void item_release(struct item *it); /* empty afterwards */
 /* Items of one session, oldest first; bounded: the oldest go when the text of
  * all exceeds the limit (they stay in the store). */
 struct transcript {

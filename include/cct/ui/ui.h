@@ -136,6 +136,9 @@ bool ui_moved(struct ui *ui);
 bool ui_key_meant(struct ui *ui);
 /* A paste into a field: as a whole, or not at all, which is said. */
 void ui_paste(struct ui *ui, struct inputline *l, const char *paste, size_t len);
+/* A key in a field: a paste, a new line where it has several, showing what was pasted where
+ * that is folded, else an editing key. False when the key is none of its own. */
+bool ui_line_key(struct ui *ui, struct inputline *l, key_code k, const char *paste, size_t len);
 /* An action that counts everywhere; k: the key that asks for it, 0 = none. */
 int ui_global(struct ui *ui, enum action a, key_code k);
 /* Any action, from wherever the keys go: the focus' pane takes it, or the one it is of. */
