@@ -219,14 +219,36 @@ static void check_keys(struct config *cfg)
     keymap_free(k);
 }
 
+/* Channels of each event; a line that makes no sense is told, and its default counts. */
+static void read_notify(struct config *cfg, int channels[NOTE_EVENTS_COUNT])
+{
+    const struct options *o = &cfg->o;
+    const struct {
+        const char *name, *words, *def;
+    } rows[NOTE_EVENTS_COUNT] = {
+        {"asks", o->notify_asks, "bell osc"}, {"finished", o->notify_finished, "mark"},
+        {"error", o->notify_error, "bell osc"}, {"ending", o->notify_ending, "mark"},
+        {"build", o->notify_build, "mark"}, {"budget", o->notify_budget, "mark"}};
+    for (int i = 0; i < NOTE_EVENTS_COUNT; i++) {
+        struct err e = {0};
+        channels[i] = note_channels(rows[i].words, &e);
+        if (channels[i] >= 0)
+            continue;
+        config_note(cfg, "notify.%s: %s; '%s' counts", rows[i].name, e.text, rows[i].def);
+        channels[i] = note_channels(rows[i].def, NULL);
+    }
+}
+
 static void check_screen(struct config *cfg, const char *config_dir)
 {
     struct theme theme;
     struct err e = {0};
+    int channels[NOTE_EVENTS_COUNT];
 
     if (theme_load(&theme, cfg->o.theme, config_dir, &e) != 0)
         config_note(cfg, "%s", e.text);
     check_keys(cfg);
+    read_notify(cfg, channels);
 }
 
 static const struct cli_host host = {keys_table, check_screen, term_probe_colors};
@@ -237,12 +259,14 @@ static int run_screen(const struct cli *c, const char *config_dir)
     const struct options *o = &cfg->o;
     const char *no_color = getenv("NO_COLOR");
     struct theme theme;
+    int channels[NOTE_EVENTS_COUNT];
     struct app_opts ao;
     struct err e = {0};
 
     if (theme_load(&theme, o->theme, config_dir, &e) != 0)
         config_note(cfg, "%s", e.text);
     check_keys(cfg);
+    read_notify(cfg, channels);
     text_ambiguous_wide(o->ambiguous_wide);
     block_signals();
     cli_app_opts(c, &ao);
@@ -285,6 +309,10 @@ static int run_screen(const struct cli *c, const char *config_dir)
         .n_keys = cfg->n_keys,
         .copy_command = o->copy_command,
         .copy_channel = o->copy_channel,
+        .notify = channels,
+        .notify_osc = o->notify_osc,
+        .notify_hook = o->notify_hook,
+        .title = o->title,
         .note = cfg->n_notes ? note : NULL,
     };
     char *state = fs_place(FS_STATE, NULL), *drafts = state ? fs_join(state, "drafts.json") : NULL;

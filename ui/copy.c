@@ -12,6 +12,7 @@ void ui_out_release(struct ui_out *out)
 {
     free(out->label);
     buf_release(&out->text);
+    free(out->note);
 }
 
 bool ui_out_take(struct ui *ui, struct ui_out *out)

@@ -9,11 +9,12 @@
 #include <cct/util/log.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum channel { BY_COMMAND, BY_TMUX, BY_OSC52, BY_FILE, CHANNELS };
-enum { COPY_TIMEOUT_MS = 5000 };
+enum { COPY_TIMEOUT_MS = 5000, HOOK_TIMEOUT_MS = 30000 };
 
 /* A copy that waits for the answer of a program, or for a file. */
 struct copy {
@@ -25,7 +26,10 @@ struct copy {
 struct courier {
     struct errands *errands;
     struct around around;
-    const char *command, *channel, *state_dir;
+    const char *command, *channel, *state_dir, *hook;
+    enum osc_note osc;
+    bool titles;
+    char title[200];
     ARR(struct copy) copies;
     uint64_t last_id;
 };
@@ -38,6 +42,9 @@ struct courier *courier_new(const struct ui_opts *o, const struct around *a)
     c->command = o->copy_command ? o->copy_command : "";
     c->channel = o->copy_channel ? o->copy_channel : "auto";
     c->state_dir = o->state_dir;
+    c->hook = o->notify_hook ? o->notify_hook : "";
+    c->osc = around_note(a, o->notify_osc ? o->notify_osc : "auto");
+    c->titles = o->title && a->title;
     return c;
 }
 
@@ -179,15 +186,88 @@ static void copy_answer(struct courier *c, struct ui *ui, size_t i, const struct
     ARR_REMOVE(&c->copies, i);
 }
 
+/* --- notifications ---------------------------------------------------------------------------- */
+
+/* The hook gets all of it in its environment, where nothing is taken for a command. */
+static void run_hook(struct courier *c, const struct ui_out *out)
+{
+    const struct note *n = out->note;
+    char count[24];
+    struct errand *e = errand_new(ERRAND_RUN, 0);
+    errand_shell(e, c->hook);
+    snprintf(count, sizeof(count), "%zu", n->count);
+    errand_setenv(e, "CC_TUI_EVENT", note_event_name(n->event));
+    errand_setenv(e, "CC_TUI_TITLE", n->title);
+    errand_setenv(e, "CC_TUI_COUNT", count);
+    errand_setenv(e, "CC_TUI_SANDBOX", out->label);
+    errand_setenv(e, "CC_TUI_NAME", n->name);
+    errand_setenv(e, "CC_TUI_OLD", n->before);
+    errand_setenv(e, "CC_TUI_NEW", n->now);
+    errand_setenv(e, "CC_TUI_LAST_LINE", n->body);
+    e->timeout_ms = HOOK_TIMEOUT_MS;
+    errands_post(c->errands, e);
+}
+
+static void notify(struct courier *c, const struct ui_out *out)
+{
+    struct buf seq = BUF_INIT;
+    bool osc = out->channels & NOTE_OSC;
+    if (osc)
+        around_notify(&c->around, c->osc, &seq, note_event_name(out->note->event),
+                      out->note->title, out->note->body);
+    /* tmux may keep the rest to itself, but it watches bells */
+    if (out->channels & NOTE_BELL || (osc && (c->around.tmux || !seq.len)))
+        buf_addc(&seq, '\007');
+    if (seq.len)
+        term_send(seq.p, seq.len);
+    buf_release(&seq);
+    if (out->channels & NOTE_HOOK && *c->hook)
+        run_hook(c, out);
+}
+
+static void hook_answer(const struct errand_done *d)
+{
+    char *text = clean_line_dup(d->output.len ? d->output.p : "", 300);
+    if (d->err.code)
+        log_warn("the hook of notifications: %s%s%s", d->err.text, *text ? ": " : "", text);
+    else if (*text)
+        log_info("the hook of notifications says: %s", text);
+    free(text);
+}
+
+void courier_title(struct courier *c, const struct ui *ui)
+{
+    char title[sizeof(c->title)];
+    struct buf seq = BUF_INIT;
+    if (!c->titles)
+        return;
+    ui_title(ui, title, sizeof(title));
+    if (str_eq(title, c->title))
+        return;
+    if (!c->title[0])
+        term_keep_title();
+    str_copy(c->title, sizeof(c->title), title);
+    around_title(&seq, title);
+    term_send(seq.p, seq.len);
+    buf_release(&seq);
+}
+
 void courier_turn(struct courier *c, struct ui *ui)
 {
     struct errand_done *d;
     struct ui_out out;
     while (ui_out_take(ui, &out)) {
-        begin_copy(c, ui, &out);
-        ui->said = true;
+        if (out.kind == UI_OUT_NOTE) {
+            notify(c, &out);
+            ui_out_release(&out);
+        } else {
+            begin_copy(c, ui, &out);
+            ui->said = true;
+        }
     }
     while ((d = errands_take(c->errands)) != NULL) {
+        if (!d->id)
+            hook_answer(d);
         for (size_t i = 0; i < c->copies.n; i++)
             if (c->copies.v[i].id == d->id) {
                 copy_answer(c, ui, i, d);

@@ -93,6 +93,7 @@ static void read_keys(struct loop *l)
             break;
         }
         l->ui->now = clock_wall_ms();
+        l->ui->key_at = clock_mono_ms();
         l->ui->crowded = !term_key_alone();
         int r = ui_key(l->ui, k, paste, len);
         if (r != UI_IGNORED)
@@ -124,6 +125,7 @@ static void paint(struct loop *l, int64_t now)
         l->status = 129;
     }
     l->dirty = l->keyed = false;
+    courier_title(l->courier, l->ui);
     if (l->ui->model->loaded) /* the picture without the stored rows holds up nothing */
         l->last_frame = now;
 }
@@ -151,6 +153,9 @@ static int wait_ms(struct loop *l, int64_t now)
         ms = min_wait(ms, l->last_frame + frame_ms(l) - now);
     if (term_backed_up())
         ms = min_wait(ms, RETRY_WRITE_MS);
+    int64_t note = ui_notes_wait(l->ui, now);
+    if (note >= 0)
+        ms = min_wait(ms, note);
     int64_t wall = clock_wall_ms(), next = ui_next_change(l->ui, wall);
     if (next)
         ms = min_wait(ms, next - wall + 1);
@@ -181,6 +186,8 @@ static void turn(struct loop *l)
     read_keys(l); /* also when poll ran out: a lone Esc is decided by time */
     if (p[1].revents && app_drain(l->ui->app, DRAIN_MS))
         l->dirty |= ui_update(l->ui);
+    if (!l->stop)
+        l->dirty |= ui_notes(l->ui, clock_mono_ms());
     if (p[3].revents || l->ui->outbox.n)
         courier_turn(l->courier, l->ui);
     l->dirty |= l->ui->said;

@@ -29,6 +29,7 @@ static const char reset_modes[] = "\033[?1000l\033[?1002l\033[?1003l\033[?1006l\
 /* A program that crashed here before may have left the mouse on. */
 static const char set_modes[] = "\033[?1000l\033[?1002l\033[?1003l\033[?1006l"
                                 "\033[?2004h\033[?1004h\033[?2026$p";
+static const char keep_title[] = "\033[22;0;0t", give_title[] = "\033[23;0;0t";
 static const char sync_begin[] = "\033[?2026h", sync_end[] = "\033[?2026l";
 
 static struct {
@@ -45,6 +46,7 @@ static struct {
     struct canvas shown;   /* what curses has been told */
     struct buf frame;      /* bytes not yet written */
     bool gone;
+    bool titled;           /* the title that there was is kept by the terminal */
     struct key_decoder *keys;
     int64_t read_at;       /* mono ms of the last bytes from the line */
     int heap;              /* keys since they came, and one for what came just before them */
@@ -92,6 +94,9 @@ static void restore_now(void)
         tcflush(T.tty, TCOFLUSH); /* nobody reads: what waits must not hold us */
         write_all(reset_modes, sizeof(reset_modes) - 1);
     }
+    if (T.tty >= 0 && T.titled)
+        write_all(give_title, sizeof(give_title) - 1);
+    T.titled = false;
     if (T.saved_ok)
         tcsetattr(STDIN_FILENO, TCSANOW, &T.saved);
 }
@@ -456,6 +461,12 @@ void term_send(const char *bytes, size_t len)
         return;
     buf_add(&T.frame, bytes, len);
     write_frame();
+}
+
+void term_keep_title(void)
+{
+    term_send(keep_title, sizeof(keep_title) - 1);
+    T.titled = true;
 }
 
 bool term_flush(const struct canvas *c)

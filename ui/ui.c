@@ -34,6 +34,7 @@ void ui_init(struct ui *ui, struct app *app, const struct ui_opts *o)
         ui_status(ui, 1, "%s", o->note);
     drafts_init(ui);
     inputline_init(&ui->command, false, 4096);
+    ui->notify = notify_new();
     canvas_init(&ui->canvas);
     ui->canvas.ascii = o->ascii;
     for (int i = 0; i < PANE_COUNT; i++) {
@@ -56,6 +57,9 @@ void ui_release(struct ui *ui)
         ui_out_release(&out);
     ARR_RELEASE(&ui->outbox);
     buf_release(&ui->copy_text);
+    notify_free(ui->notify);
+    ARR_RELEASE(&ui->looks);
+    ARR_RELEASE(&ui->news);
     drafts_release(ui);
     inputline_release(&ui->command);
     canvas_release(&ui->canvas);
@@ -226,6 +230,7 @@ int ui_key(struct ui *ui, key_code k, const char *paste, size_t len)
     if (k == K_FOCUS_IN || k == K_FOCUS_OUT) {
         app_active(ui->app, k == K_FOCUS_IN);
         ui->away = k == K_FOCUS_OUT;
+        ui->focus_told = true;
         processes_settle(ui);
         return UI_IGNORED;
     }
@@ -292,6 +297,7 @@ void ui_observe(void *ctx, const struct msg *ev)
         if (ui->overlays[i].ops->observe)
             ui->overlays[i].ops->observe(ui, ui->overlays[i].state, ev);
     pane_input_observe(ui, ev);
+    ui_notes_observe(ui, ev);
     if (ev->type == EV_DONE && ev->req_id == ui->int_req && ui->int_req) {
         const struct sandbox *s = model_sandbox(ui->model, d->sandbox);
         ui->int_req = 0;

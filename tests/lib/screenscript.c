@@ -19,6 +19,8 @@
 
 void script_post(struct script *s, void *ev)
 {
+    if (s->ui_open)
+        ui_notes_observe(&s->ui, ev);
     model_apply(s->app->model, ev);
     msg_free(ev);
 }
@@ -577,10 +579,22 @@ static void take_out(struct script *s)
     while (ui_out_take(&s->ui, &out)) {
         struct buf b = BUF_INIT;
         buf_add_json(&b, out.text.p, out.text.len);
-        buf_addf(&s->app->calls, "copy %s: %s\n", out.label, buf_str(&b));
+        if (out.kind == UI_OUT_NOTE)
+            buf_addf(&s->app->calls, "note %d %s: %s\n", out.channels, out.note->title,
+                     out.note->body);
+        else
+            buf_addf(&s->app->calls, "copy %s: %s\n", out.label, buf_str(&b));
         buf_release(&b);
         ui_out_release(&out);
     }
+}
+
+/* notes MS: what is to be told by then */
+static void notes_line(struct script *s, const char *ms)
+{
+    ui_update(&s->ui);
+    ui_notes(&s->ui, strtoll(ms, NULL, 10));
+    take_out(s);
 }
 
 /* keys j "typed text" Enter <pasted text>; `shown`: the screen is drawn after each */
@@ -754,6 +768,8 @@ static bool feed_line(struct script *s, const char *w, char *rest, const char *w
         message_line(s, rest);
     else if (!strcmp(w, "done"))
         done_line(s, rest);
+    else if (!strcmp(w, "notes"))
+        notes_line(s, rest);
     else if (!strcmp(w, "ended"))
         ended_line(s, rest);
     else if (!strcmp(w, "receipts"))
@@ -804,6 +820,11 @@ void script_run(struct script *s, const char *lines)
     }
 }
 
+static const int every_channel[NOTE_EVENTS_COUNT] = {
+    [NOTE_ASKS] = NOTE_MARK | NOTE_BELL,    [NOTE_FINISHED] = NOTE_MARK | NOTE_OSC,
+    [NOTE_ERROR] = NOTE_MARK | NOTE_HOOK,   [NOTE_ENDING] = NOTE_MARK,
+    [NOTE_BUILD] = NOTE_MARK | NOTE_BELL,   [NOTE_BUDGET] = NOTE_MARK | NOTE_BELL};
+
 void script_init(struct script *s)
 {
     memset(s, 0, sizeof(*s));
@@ -815,6 +836,7 @@ void script_init(struct script *s)
     s->w = 80;
     s->offset = 1000;
     s->opts.time_stamps = s->opts.wrap = true;
+    s->opts.notify = every_channel;
     clock_parse_rfc3339("2026-08-22T14:35:00Z", &s->now);
 }
 

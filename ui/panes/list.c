@@ -139,6 +139,8 @@ static void list_draw(struct ui *ui, void *state, struct canvas *c, struct rect 
         list_draw_row(ui, c, y, r, s, now);
         if (marks_has(ui, id))
             canvas_text(c, y, r.x, 1, ROLE_MARKED, "+");
+        else if (ui_has_news(ui, id))
+            canvas_text(c, y, r.x, 1, ROLE_NOTICE, "#");
         if (id == ui->selected) {
             canvas_text(c, y, r.x + 1, 1, ROLE_TITLE, ">");
             if (focused && !l->filtering)

@@ -23,12 +23,29 @@
       "characters of ambiguous width take two cells")                                          \
     X(shell_leave, "screen", "shell_detach_key", STR, "^]", "", "",                            \
       "key that leaves a shell in a sandbox and lets it run: ^ and a letter, or none")          \
+    X(title, "screen", "title", BOOL, "on", "", "", "the window's title tells who asks you")   \
     X(warn_left, "screen", "warn_left", SPAN, "5m", "0", "86400",                             \
       "time left that is marked in the list")                                                  \
     X(copy_command, "copy", "command", STR, "", "", "",                                        \
       "command that gets what is copied on its standard input, such as wl-copy")               \
     X(copy_channel, "copy", "channel", ENUM, "auto", "auto tmux osc52 file", "",               \
       "way to the clipboard where there is no command")                                        \
+    X(notify_asks, "notify", "asks", STR, "bell osc", "", "",                                  \
+      "an agent asks you: some of none, mark (in the list), bell, osc, hook")                  \
+    X(notify_finished, "notify", "finished", STR, "mark", "", "",                              \
+      "an agent has finished its turn")                                                        \
+    X(notify_error, "notify", "error", STR, "bell osc", "", "",                                \
+      "a sandbox or its agent failed")                                                         \
+    X(notify_ending, "notify", "ending", STR, "mark", "", "",                                  \
+      "a sandbox has only screen.warn_left of its time left")                                  \
+    X(notify_build, "notify", "build", STR, "mark", "", "",                                    \
+      "a template's build has ended")                                                          \
+    X(notify_budget, "notify", "budget", STR, "mark", "", "",                                  \
+      "a budget is nearly or all used up")                                                     \
+    X(notify_osc, "notify", "osc", ENUM, "auto", "auto none 9 777 99", "",                     \
+      "how the terminal is told of a notification")                                            \
+    X(notify_hook, "notify", "hook", STR, "", "", "",                                          \
+      "command for the channel hook; CC_TUI_EVENT and others tell it what there is")           \
     X(timeout, "sandbox", "timeout", SPAN, "15m", "15", "86400", "timeout of a new sandbox")   \
     X(at_end, "sandbox", "at_end", ENUM, "kill", "kill pause", "",                             \
       "what happens when the time is up")                                                      \

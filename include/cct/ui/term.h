@@ -27,6 +27,8 @@ void term_redraw(void);  /* the next flush sends everything */
 /* Bytes for the terminal itself, behind what waits: whole sequences that leave cursor and
  * cells as they are. */
 void term_send(const char *bytes, size_t len);
+/* The window has a title: the terminal keeps it, and has it again at the end. */
+void term_keep_title(void);
 /* Frames wait in the kernel because the line is slow (the last frame is not out yet). */
 bool term_backed_up(void);
 

@@ -3,6 +3,7 @@
 #define CCT_UI_UI_H
 
 #include <cct/config/options.h>
+#include <cct/ui/notify.h>
 #include <cct/ui/pane.h>
 #include <cct/ui/term.h>
 #include <cct/util/arr.h>
@@ -25,14 +26,19 @@ struct ui_opts {
     const char *drafts;           /* file of what was typed and not sent, or NULL */
     const char *state_dir;        /* for a copy that finds no clipboard; or NULL */
     const char *copy_command, *copy_channel; /* NULL = none, "auto" */
+    const int *notify;            /* channels of each enum note_event; NULL = none */
+    const char *notify_osc, *notify_hook; /* NULL = "auto", none */
+    bool title;                   /* the window's title is ours */
     const char *note;             /* said in the first status line, or NULL */
 };
 /* What is to be done outside of the screen, by whoever runs it (ui/courier.c). */
-enum ui_out_kind { UI_OUT_COPY };
+enum ui_out_kind { UI_OUT_COPY, UI_OUT_NOTE };
 struct ui_out {
     enum ui_out_kind kind;
-    char *label;       /* COPY: what it is, "3 lines" */
-    struct buf text;
+    char *label;       /* COPY: what it is, "3 lines"; NOTE: E2B's id, or "" */
+    struct buf text;   /* COPY */
+    struct note *note; /* NOTE */
+    int channels;      /* of it but the mark */
 };
 struct overlay {
     const struct overlay_ops *ops;
@@ -85,6 +91,12 @@ struct ui {
     uint64_t export_req;  /* whose end is told: a transcript is being written */
     bool said;            /* the status line changed without a key */
     ARR(struct ui_out) outbox; /* oldest first */
+    struct notify *notify;
+    ARR(uint64_t) looks;  /* sandboxes that changed since they were looked at */
+    ARR(uint64_t) news;   /* ... of which something was told, and that were not gone to since */
+    int64_t looked_at, notes_from, key_at; /* steady ms: of notes.c; the last key */
+    bool focus_told;      /* the terminal tells whether it has the focus */
+    bool attended;
     uint64_t copy_req;    /* transcript that is being read, to be copied; 0 = none */
     struct buf copy_text; /* of it, so far */
 };
@@ -151,6 +163,14 @@ void ui_status(struct ui *ui, int level, const char *fmt, ...)
 void ui_copy(struct ui *ui, const char *what, const char *text, size_t len);
 int ui_copy_of(struct ui *ui, enum action a, const struct sandbox *s); /* its id or address */
 void ui_copy_observe(struct ui *ui, const struct ev_done *d);
+/* Notifications (notes.c). What the outbox gets is told by whoever takes it; true: the picture
+ * changed. now: steady ms. */
+void ui_notes_observe(struct ui *ui, const struct msg *ev);
+bool ui_notes(struct ui *ui, int64_t now);
+int64_t ui_notes_wait(const struct ui *ui, int64_t now); /* ms, -1 = nothing waits */
+void ui_note(struct ui *ui, enum note_event e, const char *name, const char *text, int64_t now);
+bool ui_has_news(const struct ui *ui, uint64_t sandbox);
+void ui_title(const struct ui *ui, char *dst, size_t size);
 /* The oldest of the outbox, false: it is empty. Whoever takes it frees it. */
 bool ui_out_take(struct ui *ui, struct ui_out *out);
 void ui_out_release(struct ui_out *out);

@@ -1,0 +1,279 @@
+/* Decisions about notifications. Each row has at most one thing that waits to be told: the
+ * newest. */
+#include <cct/ui/notify.h>
+
+#include <cct/util/arr.h>
+#include <cct/util/map.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { HOLD_MS = 1000, SANDBOX_MS = 60000, EVENT_MS = 5000 };
+
+static const struct {
+    const char *name, *one, *several;
+} events[NOTE_EVENTS_COUNT] = {
+#define NOTE_ROW(id, name, def, one, several) {name, one, several},
+    NOTE_EVENTS(NOTE_ROW)
+#undef NOTE_ROW
+};
+
+struct watched {
+    uint64_t id;
+    enum sb_state state;
+    enum sb_agent agent;
+    bool ending, known;
+    bool waits;
+    enum note_event event;
+    int64_t due, told;      /* told 0 = never */
+    const char *before, *now;
+    char name[130], last[400];
+};
+struct notify {
+    struct map *rows;       /* sandbox id -> struct watched */
+    ARR(struct watched *) waiting; /* in the order in which they came */
+    ARR(struct watched *) others;  /* of no row; owned here */
+    int64_t told[NOTE_EVENTS_COUNT];
+};
+
+const char *note_event_name(enum note_event e)
+{
+    return (unsigned)e < NOTE_EVENTS_COUNT ? events[e].name : "?";
+}
+
+int note_channels(const char *words, struct err *e)
+{
+    static const struct {
+        const char *word;
+        int bit;
+    } table[] = {{"none", 0}, {"mark", NOTE_MARK}, {"bell", NOTE_BELL}, {"osc", NOTE_OSC},
+                 {"hook", NOTE_HOOK}};
+    int bits = 0;
+    char *copy = xstrdup(words), *save = NULL;
+    for (char *w = strtok_r(copy, " ,\t", &save); w; w = strtok_r(NULL, " ,\t", &save)) {
+        size_t i = 0;
+        while (i < 5 && !str_eq(w, table[i].word))
+            i++;
+        if (i == 5) {
+            bits = -1;
+            err_set(e, ERR_INVALID, "'%.40s' is no way to be notified: some of none, mark, bell, "
+                    "osc, hook", w);
+            break;
+        }
+        bits |= table[i].bit;
+    }
+    free(copy);
+    return bits;
+}
+
+struct notify *notify_new(void)
+{
+    struct notify *n = xcalloc(1, sizeof(*n));
+    n->rows = map_new();
+    return n;
+}
+
+void notify_free(struct notify *n)
+{
+    if (!n)
+        return;
+    map_free(n->rows, free);
+    for (size_t i = 0; i < n->others.n; i++)
+        free(n->others.v[i]);
+    ARR_RELEASE(&n->others);
+    ARR_RELEASE(&n->waiting);
+    free(n);
+}
+
+/* --- what rows look like ------------------------------------------------------------------- */
+
+static void unwait(struct notify *n, struct watched *w)
+{
+    for (size_t i = 0; w->waits && i < n->waiting.n; i++)
+        if (n->waiting.v[i] == w) {
+            ARR_REMOVE(&n->waiting, i);
+            break;
+        }
+    w->waits = false;
+}
+
+static void let_wait(struct notify *n, struct watched *w, enum note_event e, int64_t now)
+{
+    unwait(n, w);
+    w->waits = true;
+    w->event = e;
+    w->due = now + HOLD_MS;
+    if (w->told && w->told + SANDBOX_MS > w->due)
+        w->due = w->told + SANDBOX_MS;
+    *ARR_PUSH(&n->waiting) = w;
+}
+
+static bool quiet(enum sb_agent a)
+{
+    return a == AG_IDLE || a == AG_EXITED;
+}
+
+static bool busy(enum sb_agent a)
+{
+    return a == AG_WORKING || a == AG_ASKS;
+}
+
+/* Which event the change is, or none (NOTE_EVENTS_COUNT). */
+static enum note_event event_of(const struct watched *w, const struct sandbox *s, bool ending)
+{
+    bool up = s->state == SB_RUNNING;
+    if (s->state == SB_ERROR && w->state != SB_ERROR)
+        return NOTE_ERROR;
+    if (up && s->agent == AG_ASKS && w->agent != AG_ASKS)
+        return NOTE_ASKS;
+    if (up && quiet(s->agent) && busy(w->agent))
+        return NOTE_FINISHED;
+    return up && ending && !w->ending ? NOTE_ENDING : NOTE_EVENTS_COUNT;
+}
+
+/* What waits is no longer so. */
+static bool over(const struct watched *w, const struct sandbox *s, bool ending)
+{
+    switch (w->event) {
+    case NOTE_ASKS:
+        return s->agent != AG_ASKS || s->state != SB_RUNNING;
+    case NOTE_FINISHED:
+        return !quiet(s->agent) || s->state != SB_RUNNING;
+    case NOTE_ERROR:
+        return s->state != SB_ERROR;
+    default:
+        return !ending || s->state != SB_RUNNING;
+    }
+}
+
+static const char *word_of(enum sb_state state, enum sb_agent agent)
+{
+    return state == SB_RUNNING && agent != AG_NONE ? sb_agent_name(agent) : sb_state_name(state);
+}
+
+void notify_look(struct notify *n, const struct sandbox *s, bool ending, int64_t now)
+{
+    struct watched *w = map_get_id(n->rows, s->id);
+    if (!w) {
+        w = xcalloc(1, sizeof(*w));
+        w->id = s->id;
+        map_put_id(n->rows, s->id, w);
+    }
+    enum note_event e = w->known ? event_of(w, s, ending) : NOTE_EVENTS_COUNT;
+    if (w->waits && over(w, s, ending))
+        unwait(n, w);
+    if (e != NOTE_EVENTS_COUNT) {
+        w->before = word_of(w->state, w->agent);
+        w->now = e == NOTE_ENDING ? "about to end" : word_of(s->state, s->agent);
+        let_wait(n, w, e, now);
+    }
+    if (w->waits) {
+        str_copy(w->name, sizeof(w->name), s->name ? s->name : "a sandbox");
+        str_copy(w->last, sizeof(w->last),
+                 s->state == SB_ERROR && s->reason ? s->reason : s->last_line ? s->last_line : "");
+    }
+    w->known = true;
+    w->state = s->state;
+    w->agent = s->agent;
+    w->ending = ending;
+}
+
+void notify_event(struct notify *n, enum note_event e, const char *name, const char *text,
+                  int64_t now)
+{
+    struct watched *w = xcalloc(1, sizeof(*w));
+    str_copy(w->name, sizeof(w->name), name);
+    str_copy(w->last, sizeof(w->last), text);
+    w->before = w->now = "";
+    *ARR_PUSH(&n->others) = w;
+    let_wait(n, w, e, now);
+}
+
+/* --- telling ---------------------------------------------------------------------------------- */
+
+static int64_t due_at(const struct notify *n, const struct watched *w)
+{
+    int64_t again = n->told[w->event] ? n->told[w->event] + EVENT_MS : 0;
+    return w->due > again ? w->due : again;
+}
+
+static void drop_other(struct notify *n, struct watched *w)
+{
+    for (size_t i = 0; !w->id && i < n->others.n; i++)
+        if (n->others.v[i] == w) {
+            ARR_REMOVE(&n->others, i);
+            free(w);
+            return;
+        }
+}
+
+static void append(char *dst, size_t size, const char *s)
+{
+    size_t len = strlen(dst);
+    str_copy(dst + len, size - len, s);
+}
+
+static void add_to(struct note *out, const struct watched *w)
+{
+    if (out->count++ == 0) {
+        out->event = w->event;
+        out->sandbox = w->id;
+        out->before = w->before;
+        out->now = w->now;
+        str_copy(out->name, sizeof(out->name), w->name);
+        str_copy(out->body, sizeof(out->body), w->last);
+        snprintf(out->title, sizeof(out->title), "%s %s", w->name, events[w->event].one);
+    } else if (out->count == 2) {
+        str_copy(out->body, sizeof(out->body), out->name);
+        out->sandbox = 0;
+    }
+    if (out->count <= 16)
+        out->ids[out->count - 1] = w->id;
+    if (out->count > 1) {
+        append(out->body, sizeof(out->body), ", ");
+        append(out->body, sizeof(out->body), w->name);
+    }
+}
+
+bool notify_next(struct notify *n, int64_t now, bool (*seen)(void *ctx, uint64_t sandbox),
+                 void *ctx, struct note *out)
+{
+    memset(out, 0, sizeof(*out));
+    for (size_t i = 0; i < n->waiting.n;) {
+        struct watched *w = n->waiting.v[i];
+        if (due_at(n, w) > now || (out->count && w->event != out->event)) {
+            i++;
+            continue;
+        }
+        ARR_REMOVE(&n->waiting, i);
+        w->waits = false;
+        if (!w->id || !seen(ctx, w->id)) {
+            add_to(out, w);
+            w->told = now ? now : 1;
+        }
+        drop_other(n, w);
+    }
+    if (!out->count)
+        return false;
+    n->told[out->event] = now ? now : 1;
+    if (out->count > 1) {
+        snprintf(out->title, sizeof(out->title), "%zu %s", out->count,
+                 events[out->event].several);
+        out->before = out->now = "";
+        out->name[0] = 0;
+    }
+    return true;
+}
+
+int64_t notify_wait(const struct notify *n, int64_t now)
+{
+    int64_t next = -1;
+    for (size_t i = 0; i < n->waiting.n; i++) {
+        int64_t ms = due_at(n, n->waiting.v[i]) - now;
+        ms = ms < 0 ? 0 : ms;
+        next = next < 0 || ms < next ? ms : next;
+    }
+    return next;
+}
