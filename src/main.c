@@ -6,6 +6,7 @@
 #include <cct/model/project.h>
 #include <cct/secrets/secret.h>
 #include <cct/text/width.h>
+#include <cct/ui/around.h>
 #include <cct/ui/ui.h>
 #include <cct/util/fs.h>
 #include <cct/util/log.h>
@@ -257,13 +258,16 @@ static int run_screen(const struct cli *c, const char *config_dir)
 {
     struct config *cfg = c->config;
     const struct options *o = &cfg->o;
-    const char *no_color = getenv("NO_COLOR");
     struct theme theme;
     int channels[NOTE_EVENTS_COUNT];
     struct app_opts ao;
     struct err e = {0};
 
-    if (theme_load(&theme, o->theme, config_dir, &e) != 0)
+    struct around around;
+    around_read(&around, getenv);
+    bool by_terminal = str_eq(o->theme, "auto");
+    const char *name = !by_terminal ? o->theme : around.background == 1 ? "light" : "dark";
+    if (theme_load(&theme, name, config_dir, &e) != 0)
         config_note(cfg, "%s", e.text);
     check_keys(cfg);
     read_notify(cfg, channels);
@@ -293,9 +297,14 @@ static int run_screen(const struct cli *c, const char *config_dir)
                  cfg->n_notes);
     struct ui_opts uo = {
         .ascii = o->ascii,
-        .no_color = cli_has(c, CLI_NO_COLOR) || (no_color && *no_color),
+        .color = {.word = o->color,
+                  .no_color_flag = cli_has(c, CLI_NO_COLOR),
+                  .truecolor = around.truecolor,
+                  .no_color = getenv("NO_COLOR")},
         .readonly = ao.readonly,
         .theme = &theme,
+        .theme_auto = by_terminal,
+        .config_dir = config_dir,
         .max_fps = o->fps,
         .warn_left_ms = o->warn_left * INT64_C(1000),
         .time_stamps = o->times,

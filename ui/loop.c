@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 enum { FIRST_ROWS_MS = 8, DRAIN_MS = 8, FPS_LOCAL = 30, FPS_SSH = 10, RETRY_WRITE_MS = 20,
-       KEYS_PER_TURN = 256, RESIZE_MS = 50, KEY_FRAME_MS = 4 };
+       KEYS_PER_TURN = 256, RESIZE_MS = 50, KEY_FRAME_MS = 4, ANSWER_MS = 100 };
 
 struct loop {
     struct ui *ui;
@@ -28,6 +28,7 @@ struct loop {
     bool keyed;         /* ... by a key */
     bool stop;
     int status;
+    int64_t asked_background; /* mono ms; 0 = no answer is awaited */
     int64_t resize_at;  /* a burst of sizes is drawn once; 0 = none */
     uint64_t wakes;
 };
@@ -162,6 +163,19 @@ static int wait_ms(struct loop *l, int64_t now)
     return ms;
 }
 
+/* The answer counts when it comes at once: later the picture stays as it is. */
+static void take_background(struct loop *l, int64_t now)
+{
+    bool slow = getenv("SSH_CONNECTION") != NULL;
+    int bg = term_background();
+    if (!l->asked_background || (bg < 0 && now - l->asked_background <= ANSWER_MS))
+        return;
+    if (bg == 1 && now - l->asked_background <= (slow ? 10 : 1) * ANSWER_MS)
+        ui_set_theme(l->ui, "light");
+    l->ui->status[0] = 0;
+    l->asked_background = 0;
+}
+
 static void turn(struct loop *l)
 {
     struct pollfd p[4] = {{.fd = STDIN_FILENO, .events = POLLIN},
@@ -184,14 +198,17 @@ static void turn(struct loop *l)
         return;
     }
     read_keys(l); /* also when poll ran out: a lone Esc is decided by time */
+    take_background(l, clock_mono_ms());
     if (p[1].revents && app_drain(l->ui->app, DRAIN_MS))
         l->dirty |= ui_update(l->ui);
     if (!l->stop)
         l->dirty |= ui_notes(l->ui, clock_mono_ms());
     if (p[3].revents || l->ui->outbox.n)
         courier_turn(l->courier, l->ui);
-    l->dirty |= l->ui->said;
-    l->ui->said = false;
+    if (l->ui->theme_changed)
+        term_theme(&l->ui->theme);
+    l->dirty |= l->ui->said || l->ui->theme_changed;
+    l->ui->said = l->ui->theme_changed = false;
     if (clock_wall_ms() / 60000 != minute || ui_status_ages(l->ui, clock_wall_ms()))
         l->dirty = true;
     int64_t now = clock_mono_ms();
@@ -255,7 +272,9 @@ int ui_run(struct app *app, const struct ui_opts *o)
     struct err e = {0};
     const char *note;
     struct ui_opts opts = *o;
-    struct term_opts to = {.ascii = o->ascii, .no_color = o->no_color, .theme = o->theme};
+    struct around around;
+    around_read(&around, getenv);
+    struct term_opts to = {.ascii = o->ascii, .color = o->color, .theme = o->theme};
     l.sigfd = open_signals();
     if (term_open(&to, &note, &e)) {
         fprintf(stderr, "cc-tui: %s\n", e.text);
@@ -265,8 +284,6 @@ int ui_run(struct app *app, const struct ui_opts *o)
     opts.ascii |= !term_is_utf8();
     int fps = o->max_fps ? o->max_fps : getenv("SSH_CONNECTION") ? FPS_SSH : FPS_LOCAL;
     l.frame_ms = (1000 + fps - 1) / fps;
-    struct around around;
-    around_read(&around, getenv);
     l.courier = courier_new(&opts, &around);
     ui_init(&ui, app, &opts);
     if (note)
@@ -275,6 +292,10 @@ int ui_run(struct app *app, const struct ui_opts *o)
     resize(&l);
     await_rows(&ui);
     paint(&l, clock_mono_ms());
+    if (o->theme_auto && around.background < 0 && !around.plain) {
+        term_ask_background();
+        l.asked_background = clock_mono_ms();
+    }
     if (app_go_online(app, &e))
         ui_status(&ui, 2, "%s", e.text);
     l.dirty = true;

@@ -43,8 +43,13 @@ static struct {
     struct termios saved;
     bool saved_ok;
     const struct theme *theme;
+    struct theme mono;
+    enum theme_color level;
+    bool direct;           /* colour numbers are RGB, but for the first ones */
+    struct color_slots *slots;
     struct canvas shown;   /* what curses has been told */
     struct buf frame;      /* bytes not yet written */
+    struct buf raw;        /* of curses, before colours are spelled out */
     bool gone;
     bool titled;           /* the title that there was is kept by the terminal */
     struct key_decoder *keys;
@@ -188,6 +193,29 @@ static int open_screen(const char **note, struct err *e)
     return 0;
 }
 
+static bool has_flag(const char *name)
+{
+    char cap[8];
+    snprintf(cap, sizeof(cap), "%s", name);
+    return tigetflag(cap) > 0;
+}
+
+static void open_colors(const struct theme_wish *wish)
+{
+    enum { DIRECT = 1 << 15 };
+    bool some = has_colors();
+    if (some) {
+        start_color();
+        use_default_colors();
+    }
+    bool rgb = wish->truecolor || has_flag("RGB") || has_flag("Tc");
+    T.level = theme_color_level(wish, some ? COLORS : 0, rgb);
+    T.color = T.level != THEME_MONO;
+    T.direct = T.color && COLORS >= DIRECT;
+    if (T.level == THEME_RGB && !T.direct && COLORS >= 256)
+        T.slots = color_slots_new();
+}
+
 int term_open(const struct term_opts *o, const char **note, struct err *e)
 {
     *note = NULL;
@@ -207,12 +235,8 @@ int term_open(const struct term_opts *o, const char **note, struct err *e)
     leaveok(stdscr, FALSE);
     T.utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
     T.ascii = o->ascii || !T.utf8;
-    T.color = !o->no_color && has_colors();
-    if (T.color) {
-        start_color();
-        use_default_colors();
-    }
-    T.theme = o->theme;
+    open_colors(&o->color);
+    term_theme(o->theme);
     bool slow = getenv("SSH_CONNECTION") != NULL;
     T.keys = key_decoder_new(slow ? 100 : 25);
     learn_keys();
@@ -241,10 +265,14 @@ static void capture_end(bool marks)
         return;
     if (marks)
         buf_add(&T.frame, sync_begin, sizeof(sync_begin) - 1);
-    char *room = buf_reserve(&T.frame, (size_t)n);
+    struct buf *to = T.slots ? &T.raw : &T.frame;
+    char *room = buf_reserve(to, (size_t)n);
     ssize_t got = room ? pread(T.mem, room, (size_t)n, 0) : 0;
     if (got > 0)
-        T.frame.len += (size_t)got;
+        to->len += (size_t)got;
+    if (T.slots && T.raw.len)
+        color_slots_spell(T.slots, T.raw.p, T.raw.len, &T.frame);
+    buf_clear(&T.raw);
     if (marks)
         buf_add(&T.frame, sync_end, sizeof(sync_end) - 1);
 }
@@ -283,6 +311,9 @@ void term_close(void)
         close(T.mem);
     canvas_release(&T.shown);
     buf_release(&T.frame);
+    buf_release(&T.raw);
+    color_slots_free(T.slots);
+    T.slots = NULL;
     key_decoder_free(T.keys);
     T.screen = NULL;
     T.outf = NULL;
@@ -334,16 +365,28 @@ void term_redraw(void)
 
 /* --- drawing ---------------------------------------------------------------------- */
 
+static int low_color(int n)
+{
+    if (n < COLORS)
+        return n;
+    return n % 8 ? n % 8 : -1; /* 8 colours: bright black would be black on black */
+}
+
 static int curses_color(uint32_t c)
 {
     if (c == TEXT_COLOR_DEFAULT || !T.color)
         return -1;
+    if (T.direct && T.level == THEME_RGB && c >= 8)
+        return (int)theme_rgb(c);
+    if (T.level == THEME_16)
+        return low_color(theme_to_16(c));
+    int slot = T.slots && c >= 16 ? color_slot(T.slots, c) : -1;
+    if (slot >= 0)
+        return slot;
     int n = c & TEXT_COLOR_RGB ? (COLORS >= 256 ? theme_to_256(c) : theme_to_16(c))
             : (int)c < COLORS  ? (int)c
                                : theme_to_16(c);
-    if (n < COLORS)
-        return n;
-    return n % 8 ? n % 8 : -1; /* 8 colours: bright black would be black on black */
+    return low_color(n);
 }
 
 static attr_t curses_attrs(uint16_t flags)
@@ -556,9 +599,23 @@ bool term_is_utf8(void)
     return T.utf8 && !T.ascii;
 }
 
-int term_colors(void)
+void term_theme(const struct theme *t)
 {
-    return T.color ? COLORS : 0;
+    T.theme = t;
+    if (T.level == THEME_MONO && theme_load(&T.mono, "mono", NULL, NULL) == 0)
+        T.theme = &T.mono;
+    T.full = true;
+}
+
+void term_ask_background(void)
+{
+    static const char query[] = "\033]11;?\033\\";
+    term_send(query, sizeof(query) - 1);
+}
+
+int term_background(void)
+{
+    return key_decoder_background(T.keys);
 }
 
 void term_stats(struct term_stats *s)

@@ -8,6 +8,7 @@
 #include <cct/util/limits.h>
 #include <cct/util/utf8.h>
 #include <cct/util/xalloc.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,6 +36,7 @@ struct key_decoder {
     size_t n_params;
     int esc_delay_ms;
     int sync;
+    int background;    /* 0 dark, 1 light, -1 not told */
     struct {
         char seq[16];
         key_code key;
@@ -46,6 +48,7 @@ struct key_decoder *key_decoder_new(int esc_delay_ms)
 {
     struct key_decoder *d = xcalloc(1, sizeof(*d));
     d->esc_delay_ms = esc_delay_ms;
+    d->background = -1;
     buf_init(&d->paste, 4 * LIM_MESSAGE_BYTES);
     return d;
 }
@@ -350,6 +353,27 @@ static key_code front_ss3(struct key_decoder *d, size_t *used, bool timed_out, i
     return K_UNKNOWN;
 }
 
+/* The answer to OSC 11: rgb:RRRR/GGGG/BBBB, each of one to four digits. */
+static void take_background(struct key_decoder *d, const char *s, size_t len)
+{
+    char text[48];
+    unsigned v[3];
+    int n[4];
+    size_t most = len < sizeof(text) - 1 ? len : sizeof(text) - 1;
+    memcpy(text, s, most);
+    text[most] = 0;
+    if (sscanf(text, "\033]11;rgb:%n%4x%n/%4x%n/%4x%n", &n[0], &v[0], &n[1], &v[1], &n[2], &v[2],
+               &n[3]) != 3)
+        return;
+    double lit = 0;
+    static const double weight[3] = {0.299, 0.587, 0.114};
+    for (int i = 0; i < 3; i++) {
+        int digits = n[i + 1] - n[i] - (i > 0);
+        lit += weight[i] * v[i] / ((1 << 4 * digits) - 1);
+    }
+    d->background = lit > 0.5;
+}
+
 static key_code front_string(struct key_decoder *d, size_t *used, bool timed_out,
                              int64_t now_ms)
 {
@@ -363,6 +387,8 @@ static key_code front_string(struct key_decoder *d, size_t *used, bool timed_out
     }
     if (!n)
         start_tail(d, TAIL_STRING, MAX_STRING_TAIL, now_ms);
+    if (n)
+        take_background(d, d->in.p, n);
     *used = n ? n : d->in.len;
     return K_UNKNOWN;
 }
@@ -545,6 +571,11 @@ int key_decoder_wait(const struct key_decoder *d, int64_t now_ms)
     int64_t left = d->pasting ? d->fed_at + PASTE_SILENCE_MS - now_ms
                               : d->esc_at + d->esc_delay_ms - now_ms;
     return left > 0 ? (int)left : 0;
+}
+
+int key_decoder_background(const struct key_decoder *d)
+{
+    return d->background;
 }
 
 int key_decoder_sync(const struct key_decoder *d)

@@ -5,6 +5,7 @@
 #include <cct/util/fs.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,13 +19,44 @@ static const unsigned char file_light[] = {
 static const unsigned char file_mono[] = {
 #include "mono.theme.h"
 };
+static const unsigned char file_contrast_dark[] = {
+#include "contrast-dark.theme.h"
+};
+static const unsigned char file_contrast_light[] = {
+#include "contrast-light.theme.h"
+};
+static const unsigned char file_dawn[] = {
+#include "dawn.theme.h"
+};
+static const unsigned char file_dusk[] = {
+#include "dusk.theme.h"
+};
+static const unsigned char file_forest[] = {
+#include "forest.theme.h"
+};
+static const unsigned char file_night[] = {
+#include "night.theme.h"
+};
+static const unsigned char file_ocean[] = {
+#include "ocean.theme.h"
+};
+#define SHIPPED(word, file) {word, file, sizeof(file)}
 static const struct {
     const char *name;
     const unsigned char *text;
     size_t len;
-} shipped[] = {{"dark", file_dark, sizeof(file_dark)},
-               {"light", file_light, sizeof(file_light)},
-               {"mono", file_mono, sizeof(file_mono)}};
+} shipped[] = {
+    SHIPPED("dark", file_dark),
+    SHIPPED("light", file_light),
+    SHIPPED("mono", file_mono),
+    SHIPPED("contrast-dark", file_contrast_dark),
+    SHIPPED("contrast-light", file_contrast_light),
+    SHIPPED("dawn", file_dawn),
+    SHIPPED("dusk", file_dusk),
+    SHIPPED("forest", file_forest),
+    SHIPPED("night", file_night),
+    SHIPPED("ocean", file_ocean),
+};
 
 static const struct {
     const char *name, *def;
@@ -180,6 +212,20 @@ int theme_parse(struct theme *t, const char *text, size_t len, const char *file,
     return rc;
 }
 
+/* A theme with a ground of its own has it everywhere. */
+static void spread_background(struct theme *t)
+{
+    uint32_t bg = t->roles[ROLE_TEXT].bg;
+    for (int i = 0; i < ROLE_COUNT; i++)
+        if (t->roles[i].bg == TEXT_COLOR_DEFAULT)
+            t->roles[i].bg = bg;
+}
+
+const char *theme_shipped(size_t i)
+{
+    return i < sizeof(shipped) / sizeof(shipped[0]) ? shipped[i].name : NULL;
+}
+
 static int load_file(struct theme *t, const char *dir, const char *name, struct err *e)
 {
     char *path = xasprintf("%s/%s.theme", dir, name);
@@ -188,6 +234,7 @@ static int load_file(struct theme *t, const char *dir, const char *name, struct 
     int rc = ERR_NOTFOUND;
     if (text)
         rc = theme_parse(t, text, len, path, e);
+    spread_background(t);
     free(text);
     free(path);
     return rc;
@@ -196,6 +243,8 @@ static int load_file(struct theme *t, const char *dir, const char *name, struct 
 int theme_load(struct theme *t, const char *name, const char *dir, struct err *e)
 {
     theme_builtin(t);
+    if (str_eq(name, "auto")) /* what the terminal is like is not known here */
+        name = "dark";
     if (strchr(name, '/') || !*name || strlen(name) > 31)
         return err_set(e, ERR_INVALID, "theme '%.40s': not a theme's name", name);
     struct err fe = {0};
@@ -213,10 +262,13 @@ int theme_load(struct theme *t, const char *name, const char *dir, struct err *e
     for (size_t i = 0; i < sizeof(shipped) / sizeof(shipped[0]); i++)
         if (strcmp(shipped[i].name, name) == 0) {
             str_copy(t->name, sizeof(t->name), name);
-            return theme_parse(t, (const char *)shipped[i].text, shipped[i].len, name, e);
+            int rc = theme_parse(t, (const char *)shipped[i].text, shipped[i].len, name, e);
+            spread_background(t);
+            return rc;
         }
     return err_set(e, ERR_NOTFOUND,
-                   "theme '%.31s' not found: use dark, light, mono or a NAME.theme file in the "
+                   "theme '%.31s' not found: use auto, dark, light, mono, contrast-dark, "
+                   "contrast-light, dawn, dusk, forest, night, ocean or a NAME.theme file in the "
                    "themes folder of the config directory",
                    name);
 }
@@ -235,6 +287,47 @@ static uint32_t rgb_of_256(int i)
     }
     uint32_t grey = (uint32_t)(8 + 10 * (i - XTERM_GREY));
     return grey << 16 | grey << 8 | grey;
+}
+
+uint32_t theme_rgb(uint32_t color)
+{
+    return color & TEXT_COLOR_RGB ? color & 0xFFFFFF : rgb_of_256((int)(color & 255));
+}
+
+static double luminance(uint32_t rgb)
+{
+    static const double weight[3] = {0.2126, 0.7152, 0.0722};
+    double l = 0;
+    for (int i = 0; i < 3; i++) {
+        double c = (rgb >> (16 - 8 * i) & 255) / 255.0;
+        l += weight[i] * (c <= 0.03928 ? c / 12.92 : pow((c + 0.055) / 1.055, 2.4));
+    }
+    return l;
+}
+
+double theme_contrast(uint32_t a, uint32_t b)
+{
+    double x = luminance(a), y = luminance(b);
+    return x > y ? (x + 0.05) / (y + 0.05) : (y + 0.05) / (x + 0.05);
+}
+
+enum theme_color theme_color_level(const struct theme_wish *w, int terminal_colors, bool rgb)
+{
+    enum theme_color can = terminal_colors >= 256 ? (rgb ? THEME_RGB : THEME_256)
+                           : terminal_colors >= 8 ? THEME_16
+                                                  : THEME_MONO;
+    if (can == THEME_MONO) /* no sequence for it is known */
+        return THEME_MONO;
+    if (str_eq(w->word, "never"))
+        return THEME_MONO;
+    if (str_eq(w->word, "16"))
+        return THEME_16;
+    if (str_eq(w->word, "256") || str_eq(w->word, "rgb")) {
+        enum theme_color wish = str_eq(w->word, "rgb") ? THEME_RGB : THEME_256;
+        return terminal_colors >= 256 ? wish : can;
+    }
+    bool off = w->no_color_flag || (w->no_color && *w->no_color);
+    return off ? THEME_MONO : can;
 }
 
 static int nearest(uint32_t rgb, int from, int to)

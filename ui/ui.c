@@ -97,6 +97,21 @@ void ui_status(struct ui *ui, int level, const char *fmt, ...)
     ui->status_since = 0;
 }
 
+void ui_set_theme(struct ui *ui, const char *name)
+{
+    struct theme t;
+    struct err e = {0};
+    int rc = theme_load(&t, name, ui->opts.config_dir, &e);
+    if (rc)
+        ui_status(ui, 1, "%s", e.text);
+    else
+        ui_status(ui, 0, "theme %s", name);
+    if (rc == ERR_NOTFOUND || !*t.name)
+        return;
+    ui->theme = t;
+    ui->theme_changed = true;
+}
+
 void ui_overlay_push(struct ui *ui, const struct overlay_ops *ops, void *state)
 {
     if (ui->n_overlays == UI_MAX_OVERLAYS)

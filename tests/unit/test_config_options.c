@@ -58,7 +58,7 @@ static void test_defaults(void **state)
     (void)state;
     config_load(&c, NULL, NULL);
     assert_int_equal(c.n_notes, 0);
-    assert_string_equal(c.o.theme, "dark");
+    assert_string_equal(c.o.theme, "auto");
     assert_int_equal(c.o.timeout, 900);
     assert_true(c.o.max_store == INT64_C(2) << 30);
     assert_true(c.o.wrap);
@@ -138,7 +138,7 @@ static void test_file_mistakes(void **state)
                      "[keys]\nkill = x F9\n");
     config_load(&c, user, NULL);
     check_notes(&c, user, want, sizeof(want) / sizeof(want[0]));
-    assert_string_equal(c.o.theme, "dark");
+    assert_string_equal(c.o.theme, "auto");
     assert_int_equal(c.o.fps, 0);
     assert_int_equal(c.o.timeout, 900);
     assert_int_equal(c.o.poll, 5);
@@ -225,7 +225,7 @@ static void test_file_kinds(void **state)
     config_load(&c, link, NULL);
     assert_int_equal(c.n_notes, 1);
     assert_non_null(strstr(c.notes[0], "others can write to it"));
-    assert_string_equal(c.o.theme, "dark");
+    assert_string_equal(c.o.theme, "auto");
     config_release(&c);
 
     unlink(link);

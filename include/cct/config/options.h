@@ -14,7 +14,11 @@
  * TYPE: INT BOOL STR ENUM SPAN (seconds: 90, 15m, 1h30m) SIZE (bytes: 64K, 1M, 2G) USD
  * (2.50) */
 #define OPTIONS(X)                                                                             \
-    X(theme, "screen", "theme", STR, "dark", "", "", "theme: dark, light, mono or a file")     \
+    X(theme, "screen", "theme", STR, "auto", "", "",                                           \
+      "theme: auto (dark or light by the terminal), dark, light, mono, contrast-dark, "        \
+      "contrast-light, dawn, dusk, forest, night, ocean or a file")                            \
+    X(color, "screen", "color", ENUM, "auto", "auto never 16 256 rgb", "",                     \
+      "colours: auto = as the terminal has them, none with NO_COLOR")                          \
     X(ascii, "screen", "ascii", BOOL, "off", "", "", "no character beyond ASCII")              \
     X(wrap, "screen", "wrap", BOOL, "on", "", "", "wrap long lines of the output")             \
     X(times, "screen", "time_stamps", BOOL, "on", "", "", "time stamps in the output")         \

@@ -7,7 +7,8 @@
 #include <cct/util/err.h>
 
 struct term_opts {
-    bool ascii, no_color;
+    bool ascii;
+    struct theme_wish color;
     const struct theme *theme; /* borrowed, must live */
 };
 /* Take stdin and stdout over. ERR_UNSUPPORTED with a sentence: not a terminal, TERM unset
@@ -42,7 +43,13 @@ void term_mark_ahead(void);
 /* ms until a lone ESC counts as the Esc key; -1 when none is pending. */
 int term_key_wait(void);
 bool term_is_utf8(void);
-int term_colors(void);
+/* Another theme, from the next flush on; borrowed, must live. Without colours every theme is
+ * shown by weight, underline and reverse, as "mono" has them. */
+void term_theme(const struct theme *t);
+/* Ask for the background's colour; nothing waits for the answer. */
+void term_ask_background(void);
+/* 0 dark, 1 light, -1 no answer yet. */
+int term_background(void);
 /* Colours by the description of $TERM alone; negative: there is none. For a terminal
  * that is not opened by us. */
 int term_probe_colors(struct err *e);
@@ -71,5 +78,16 @@ int key_decoder_wait(const struct key_decoder *d, int64_t now_ms);
 bool key_decoder_empty(const struct key_decoder *d); /* no byte waits */
 /* 0 no answer yet, 1 the terminal knows mode 2026, -1 it does not. */
 int key_decoder_sync(const struct key_decoder *d);
+int key_decoder_background(const struct key_decoder *d); /* as term_background() */
+
+/* --- 24-bit colours by 256 numbers, by themselves so that they can be tested ------- */
+struct color_slots;
+struct color_slots *color_slots_new(void);
+void color_slots_free(struct color_slots *s);
+/* The number from 16 to 255 that stands for an RGB or a palette's number >= 16, always the
+ * same one; -1: all are taken. */
+int color_slot(struct color_slots *s, uint32_t color);
+/* What was written with these numbers, with the colours that they stand for. */
+void color_slots_spell(const struct color_slots *s, const char *text, size_t len, struct buf *out);
 
 #endif

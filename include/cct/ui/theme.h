@@ -1,5 +1,5 @@
 /* Colour roles and themes. A theme file has `role = fg [bg] [attrs]` lines; what it
- * leaves out is inherited from the built-in theme; 24-bit degrades to 256, 16, mono.
+ * leaves out is inherited from the built-in theme; 24-bit degrades to 256, 16, 8, mono.
  * State is never colour alone: a glyph and a word stand beside it. */
 #ifndef CCT_UI_THEME_H
 #define CCT_UI_THEME_H
@@ -59,15 +59,32 @@ struct theme {
     char name[32];
     struct theme_style roles[ROLE_COUNT];
 };
-/* Built-in ones: "dark" (the default; 16 palette colours, the terminal's own
- * background), "light", "mono". */
+/* "dark": 16 palette colours and the terminal's own background. */
 void theme_builtin(struct theme *t);
-/* By name: built in, else NAME.theme in `dir`, else the installed folder. Problems
+/* Name of the i-th theme that is built in, NULL past the end. */
+const char *theme_shipped(size_t i);
+/* By name: NAME.theme in the folder "themes" of `dir`, else built in; "auto" is
+ * dark. A role without a background has the text's. Problems
  * (unknown role, bad colour) are told with file:line; the rest of the file counts. */
 int theme_load(struct theme *t, const char *name, const char *dir, struct err *e);
 int theme_parse(struct theme *t, const char *text, size_t len, const char *file, struct err *e);
 const char *theme_role_name(enum theme_role r);
 char theme_role_letter(enum theme_role r);
+/* RGB of a colour that is not the terminal's default; of the 16 first ones it is a guess. */
+uint32_t theme_rgb(uint32_t color);
+/* (L1 + 0.05) / (L2 + 0.05) of relative luminances, from 1 to 21. */
+double theme_contrast(uint32_t rgb_a, uint32_t rgb_b);
+
+/* How many colours are used: by the configuration's word, else --no-color, else NO_COLOR, else
+ * what the terminal has. More than that cannot be forced: no sequences for it are known. */
+enum theme_color { THEME_MONO, THEME_16, THEME_256, THEME_RGB };
+struct theme_wish {
+    const char *word;            /* "auto" "never" "16" "256" "rgb"; NULL = auto */
+    bool no_color_flag;
+    bool truecolor;              /* COLORTERM says so */
+    const char *no_color;        /* NO_COLOR; NULL = not set */
+};
+enum theme_color theme_color_level(const struct theme_wish *w, int terminal_colors, bool rgb);
 /* Nearest of 256 or 16 palette colours to an RGB. */
 int theme_to_256(uint32_t rgb);
 int theme_to_16(uint32_t color);

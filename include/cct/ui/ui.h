@@ -11,8 +11,11 @@
 enum ui_mode { UI_NAV, UI_INPUT };
 
 struct ui_opts {
-    bool ascii, no_color, readonly;
+    bool ascii, readonly;
+    struct theme_wish color;
     const struct theme *theme;
+    bool theme_auto;      /* light or dark by the terminal's background */
+    const char *config_dir; /* with the folder "themes"; or NULL */
     int max_fps;          /* 0 = 30, or 10 over SSH */
     int64_t warn_left_ms; /* time left that is marked; 0 = 5 min */
     bool time_stamps, wrap;
@@ -90,6 +93,8 @@ struct ui {
     bool redraw, suspend; /* asked for by a key; the loop does it */
     uint64_t export_req;  /* whose end is told: a transcript is being written */
     bool said;            /* the status line changed without a key */
+    struct theme theme;   /* once another than the first one was chosen */
+    bool theme_changed;   /* the loop shows it */
     ARR(struct ui_out) outbox; /* oldest first */
     struct notify *notify;
     ARR(uint64_t) looks;  /* sandboxes that changed since they were looked at */
@@ -146,6 +151,8 @@ bool ui_moved(struct ui *ui);
 /* May this key destroy something? The picture that asks is on the screen, and the key was
  * not typed ahead of it or in a heap with others, which is said. */
 bool ui_key_meant(struct ui *ui);
+/* Another theme from now on, by its name; what is wrong with it is said. */
+void ui_set_theme(struct ui *ui, const char *name);
 /* A paste into a field: as a whole, or not at all, which is said. */
 void ui_paste(struct ui *ui, struct inputline *l, const char *paste, size_t len);
 /* A key in a field: a paste, a new line where it has several, showing what was pasted where
