@@ -1,4 +1,5 @@
-/* Copies on their way out: by the first channel that works, which is said in full. */
+/* What goes out of the screen: copies by the first channel that works, which is said in full;
+ * notifications; texts to an editor. */
 #include <cct/ui/courier.h>
 
 #include <cct/text/clean.h>
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum channel { BY_COMMAND, BY_TMUX, BY_OSC52, BY_FILE, CHANNELS };
 enum { COPY_TIMEOUT_MS = 5000, HOOK_TIMEOUT_MS = 30000 };
@@ -31,7 +33,7 @@ struct courier {
     bool titles;
     char title[200];
     ARR(struct copy) copies;
-    uint64_t last_id;
+    uint64_t last_id, edit_id; /* edit_id 0 = no editor is open */
 };
 
 struct courier *courier_new(const struct ui_opts *o, const struct around *a)
@@ -186,6 +188,54 @@ static void copy_answer(struct courier *c, struct ui *ui, size_t i, const struct
     ARR_REMOVE(&c->copies, i);
 }
 
+/* --- an editor -------------------------------------------------------------------------------- */
+
+bool courier_edits(const struct courier *c)
+{
+    return c->edit_id != 0;
+}
+
+static const char *editor(void)
+{
+    const char *visual = getenv("VISUAL"), *ed = getenv("EDITOR");
+    return visual && *visual ? visual : ed && *ed ? ed : "vi";
+}
+
+static void begin_edit(struct courier *c, struct ui *ui, const struct ui_out *out)
+{
+    struct errand *e = errand_new(ERRAND_EDIT, ++c->last_id);
+    struct err err = {0};
+    char *dir = fs_place(FS_RUNTIME, &err);
+    char *why = NULL;
+    if (!dir)
+        why = xstrdup(err.text);
+    else if (!errand_words(e, editor()))
+        why = xasprintf("'%.60s' is no editor: set VISUAL or EDITOR", editor());
+    if (why) {
+        ui_edited(ui, NULL, 0, why);
+        msg_free(&e->m);
+    } else {
+        e->path = xasprintf("%s/edit-%ld-%llu.md", dir, (long)getpid(),
+                            (unsigned long long)e->id);
+        buf_add(&e->input, out->text.p ? out->text.p : "", out->text.len);
+        c->edit_id = e->id;
+        term_lend();
+        errands_post(c->errands, e);
+    }
+    free(dir);
+    free(why);
+}
+
+static void edit_answer(struct courier *c, struct ui *ui, const struct errand_done *d)
+{
+    c->edit_id = 0;
+    c->title[0] = 0; /* it may be another one by now */
+    term_take();
+    char *why = d->err.code ? xasprintf("nothing is changed: %s", d->err.text) : NULL;
+    ui_edited(ui, why ? NULL : d->output.p ? d->output.p : "", d->output.len, why);
+    free(why);
+}
+
 /* --- notifications ---------------------------------------------------------------------------- */
 
 /* The hook gets all of it in its environment, where nothing is taken for a command. */
@@ -260,6 +310,9 @@ void courier_turn(struct courier *c, struct ui *ui)
         if (out.kind == UI_OUT_NOTE) {
             notify(c, &out);
             ui_out_release(&out);
+        } else if (out.kind == UI_OUT_EDIT) {
+            begin_edit(c, ui, &out);
+            ui_out_release(&out);
         } else {
             begin_copy(c, ui, &out);
             ui->said = true;
@@ -268,6 +321,8 @@ void courier_turn(struct courier *c, struct ui *ui)
     while ((d = errands_take(c->errands)) != NULL) {
         if (!d->id)
             hook_answer(d);
+        else if (d->id == c->edit_id)
+            edit_answer(c, ui, d);
         for (size_t i = 0; i < c->copies.n; i++)
             if (c->copies.v[i].id == d->id) {
                 copy_answer(c, ui, i, d);

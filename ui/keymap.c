@@ -139,7 +139,7 @@ void key_format(key_code k, char *dst, size_t size)
     snprintf(dst, size, "%s%s", k & KEYC_ALT ? "Alt-" : "", base);
 }
 
-/* "gg" is a sequence; "^D", "F9", "Down" and single characters are keys. */
+/* "gg" and "^X^E" are sequences; "^D", "F9", "Down" and single characters are keys. */
 static bool parse_binding(const char *word, struct binding *b)
 {
     b->second = 0;
@@ -149,6 +149,12 @@ static bool parse_binding(const char *word, struct binding *b)
     if (strlen(word) == 2) {
         b->first = parse_char(word, 1);
         b->second = parse_char(word + 1, 1);
+        return b->first && b->second;
+    }
+    if (strlen(word) == 4 && word[0] == '^' && word[2] == '^') {
+        const char one[] = {'^', word[1], 0};
+        b->first = key_parse(one);
+        b->second = key_parse(word + 2);
         return b->first && b->second;
     }
     return false;

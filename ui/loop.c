@@ -56,7 +56,17 @@ static void read_signals(struct loop *l)
                 l->resize_at = clock_mono_ms();
             break;
         case SIGTSTP:
-            l->ui->suspend = true;
+            if (courier_edits(l->courier)) /* the editor's: it stops, and so do we */
+                raise(SIGSTOP);
+            else
+                l->ui->suspend = true;
+            break;
+        case SIGINT:
+        case SIGQUIT: /* a key for the editor, which the terminal makes a signal */
+            if (courier_edits(l->courier))
+                break;
+            l->stop = true;
+            l->status = 128 + (int)si.ssi_signo;
             break;
         case SIGCONT:
             term_redraw();
@@ -150,7 +160,7 @@ static int wait_ms(struct loop *l, int64_t now)
     int ms = term_key_wait();
     if (l->resize_at)
         ms = min_wait(ms, l->resize_at + RESIZE_MS - now);
-    if (l->dirty)
+    if (l->dirty && !courier_edits(l->courier))
         ms = min_wait(ms, l->last_frame + frame_ms(l) - now);
     if (term_backed_up())
         ms = min_wait(ms, RETRY_WRITE_MS);
@@ -178,7 +188,8 @@ static void take_background(struct loop *l, int64_t now)
 
 static void turn(struct loop *l)
 {
-    struct pollfd p[4] = {{.fd = STDIN_FILENO, .events = POLLIN},
+    bool edits = courier_edits(l->courier);
+    struct pollfd p[4] = {{.fd = edits ? -1 : STDIN_FILENO, .events = POLLIN},
                           {.fd = app_fd(l->ui->app), .events = POLLIN},
                           {.fd = l->sigfd, .events = POLLIN},
                           {.fd = courier_fd(l->courier), .events = POLLIN}};
@@ -197,7 +208,8 @@ static void turn(struct loop *l)
         l->status = 129;
         return;
     }
-    read_keys(l); /* also when poll ran out: a lone Esc is decided by time */
+    if (!edits)
+        read_keys(l); /* also when poll ran out: a lone Esc is decided by time */
     take_background(l, clock_mono_ms());
     if (p[1].revents && app_drain(l->ui->app, DRAIN_MS))
         l->dirty |= ui_update(l->ui);
@@ -214,7 +226,7 @@ static void turn(struct loop *l)
     int64_t now = clock_mono_ms();
     if (l->resize_at && now - l->resize_at >= RESIZE_MS)
         resize(l);
-    if (l->dirty && !l->stop && now - l->last_frame >= frame_ms(l) && !term_backed_up())
+    if (l->dirty && !l->stop && !courier_edits(l->courier) && now - l->last_frame >= frame_ms(l) && !term_backed_up())
         paint(l, now);
 }
 

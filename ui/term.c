@@ -51,6 +51,8 @@ static struct {
     struct buf frame;      /* bytes not yet written */
     struct buf raw;        /* of curses, before colours are spelled out */
     bool gone;
+    bool returned;         /* the next frame is the first one after an absence */
+    bool lent;             /* another program has the terminal */
     bool titled;           /* the title that there was is kept by the terminal */
     struct key_decoder *keys;
     int64_t read_at;       /* mono ms of the last bytes from the line */
@@ -254,6 +256,20 @@ static bool capture_begin(void)
     return dup2(T.mem, T.out) >= 0;
 }
 
+/* When it comes back curses resets the palette, which it never changed: somebody else may
+ * have. */
+static void drop_palette_reset(struct buf *b)
+{
+    static char name[] = "oc";
+    const char *oc = tigetstr(name);
+    size_t n = oc && oc != (const char *)-1 ? strlen(oc) : 0;
+    char *hit;
+    while (n && b->len && (hit = memmem(b->p, b->len, oc, n)) != NULL) {
+        memmove(hit, hit + n, b->len - (size_t)(hit - b->p) - n);
+        buf_truncate(b, b->len - n);
+    }
+}
+
 /* What curses wrote since, onto the frame, inside the marks where the terminal knows them. */
 static void capture_end(bool marks)
 {
@@ -265,13 +281,17 @@ static void capture_end(bool marks)
         return;
     if (marks)
         buf_add(&T.frame, sync_begin, sizeof(sync_begin) - 1);
-    struct buf *to = T.slots ? &T.raw : &T.frame;
-    char *room = buf_reserve(to, (size_t)n);
+    char *room = buf_reserve(&T.raw, (size_t)n);
     ssize_t got = room ? pread(T.mem, room, (size_t)n, 0) : 0;
     if (got > 0)
-        to->len += (size_t)got;
+        T.raw.len += (size_t)got;
+    if (T.returned)
+        drop_palette_reset(&T.raw);
     if (T.slots && T.raw.len)
         color_slots_spell(T.slots, T.raw.p, T.raw.len, &T.frame);
+    else if (T.raw.len)
+        buf_add(&T.frame, T.raw.p, T.raw.len);
+    T.returned = false;
     buf_clear(&T.raw);
     if (marks)
         buf_add(&T.frame, sync_end, sizeof(sync_end) - 1);
@@ -296,7 +316,8 @@ void term_close(void)
 {
     if (T.open) {
         T.open = false;
-        leave_screen();
+        if (!T.lent)
+            leave_screen();
         die_set_hook(NULL);
     }
     if (T.screen)
@@ -321,6 +342,15 @@ void term_close(void)
     T.out = T.tty = T.mem = -1;
 }
 
+static void come_back(void)
+{
+    enter_modes();
+    reset_prog_mode();
+    T.returned = true;
+    term_resized();
+    term_redraw();
+}
+
 void term_suspend(void)
 {
     leave_screen();
@@ -332,10 +362,20 @@ void term_suspend(void)
     pthread_sigmask(SIG_UNBLOCK, &set, &old);
     kill(0, SIGTSTP);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    enter_modes();
-    reset_prog_mode();
-    term_resized();
-    term_redraw();
+    come_back();
+}
+
+void term_lend(void)
+{
+    leave_screen();
+    T.lent = true;
+}
+
+void term_take(void)
+{
+    T.lent = false;
+    tcflush(STDIN_FILENO, TCIFLUSH); /* was typed for the other one */
+    come_back();
 }
 
 void term_size(int *h, int *w)
@@ -500,7 +540,7 @@ bool term_backed_up(void)
 
 void term_send(const char *bytes, size_t len)
 {
-    if (T.gone || !T.open)
+    if (T.gone || !T.open || T.lent)
         return;
     buf_add(&T.frame, bytes, len);
     write_frame();
@@ -516,6 +556,8 @@ bool term_flush(const struct canvas *c)
 {
     if (T.gone || !T.open)
         return false;
+    if (T.lent)
+        return true;
     if (term_backed_up())
         return !T.gone;
     int64_t t0 = clock_mono_ms();

@@ -572,6 +572,37 @@ static void test_copy(void **state)
     copies_by("TERM=linux", "could not be copied", 0);
 }
 
+/* An editor has the terminal, text goes there and back; nothing of it stays behind. */
+static void test_editor(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/screen-edit-XXXXXX";
+    assert_non_null(mkdtemp(dir));
+    char *run = xasprintf("CC_TUI_RUNTIME_DIR=%s", dir);
+    const char *const env[] = {run,
+                               "VISUAL=sh -c 'stty -a | grep -q \" icanon\" && echo IT READS; "
+                               "read x; printf \"%s and $x\n\" \"$(cat \"$1\")\" > \"$1\"' edit",
+                               NULL};
+    struct ptyrig r;
+    start_env(&r, 24, 80, rows, env);
+    must_show(&r, "ASKS YOU");
+    rig_type(&r, "ifirst\030\005");
+    must_show(&r, "IT READS");
+    assert_false(r.judge.alt || r.judge.paste || r.judge.focus);
+    rig_type(&r, "more\r");
+    must_show(&r, "first and more");
+    must_show(&r, "ASKS YOU");
+    assert_true(r.judge.alt && r.judge.paste && r.judge.focus);
+    rig_type(&r, "\003\003");
+    rig_wait_quiet(&r, 50, SOON);
+    rig_type(&r, "q");
+    must_end(&r, AT_ONCE);
+    rig_stop(&r);
+    if (rmdir(dir) != 0) /* its file is gone */
+        fail_msg("%s is not empty", dir);
+    free(run);
+}
+
 static int spawn_self(int argc, char **argv)
 {
     if (argc < 3 || strcmp(argv[1], "--screen") != 0)
@@ -611,6 +642,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_hostile_output),
         cmocka_unit_test(test_writes_and_silence),
         cmocka_unit_test(test_copy),
+        cmocka_unit_test(test_editor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -579,7 +579,9 @@ static void take_out(struct script *s)
     while (ui_out_take(&s->ui, &out)) {
         struct buf b = BUF_INIT;
         buf_add_json(&b, out.text.p, out.text.len);
-        if (out.kind == UI_OUT_NOTE)
+        if (out.kind == UI_OUT_EDIT)
+            buf_addf(&s->app->calls, "edit %s\n", buf_str(&b));
+        else if (out.kind == UI_OUT_NOTE)
             buf_addf(&s->app->calls, "note %d %s: %s\n", out.channels, out.note->title,
                      out.note->body);
         else
@@ -587,6 +589,18 @@ static void take_out(struct script *s)
         buf_release(&b);
         ui_out_release(&out);
     }
+}
+
+/* edited [TEXT]: the editor is done; or failed */
+static void edited_line(struct script *s, char *text)
+{
+    size_t n = 0;
+    for (char *p = text; *p; p++) {
+        bool lf = p[0] == '\\' && p[1] == 'n';
+        text[n++] = lf ? '\n' : *p;
+        p += lf;
+    }
+    ui_edited(&s->ui, n ? text : NULL, n, "nothing is changed: 'vi' failed with status 1");
 }
 
 /* notes MS: what is to be told by then */
@@ -768,6 +782,8 @@ static bool feed_line(struct script *s, const char *w, char *rest, const char *w
         message_line(s, rest);
     else if (!strcmp(w, "done"))
         done_line(s, rest);
+    else if (!strcmp(w, "edited"))
+        edited_line(s, rest);
     else if (!strcmp(w, "notes"))
         notes_line(s, rest);
     else if (!strcmp(w, "ended"))

@@ -51,6 +51,7 @@ void script_release(struct script *s);
  *   keys j "typed" Enter <pasted>     drawn after each;   ahead K y   typed ahead: not drawn
  *   done TEXT (a request failed)    ended [TEXT] (the last one asked for; or failed so)
  *   receipts SANDBOX MESSAGE|! NAME [WHY] | ... (of the broadcast asked for last)
+ *   edited [TEXT with \n for LF] (by an editor; none: it failed)
  *   notes MS (steady time: what is to be told by then)
  *   confirm always|count|never */
 void script_line(struct script *s, const char *line, const char *where);

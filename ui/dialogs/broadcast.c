@@ -171,6 +171,8 @@ static int cast_action(struct ui *ui, void *state, enum action a)
         return UI_HANDLED;
     case ACT_SUBMIT:
         return submit(ui, c);
+    case ACT_EDIT_FIELD:
+        return ui_edit(ui, &c->text, c);
     case ACT_FORM_CANCEL:
         drafts_broadcast(ui, inputline_text(&c->text));
         return UI_CLOSE;

@@ -272,6 +272,10 @@ static int form_action(struct ui *ui, void *state, enum action a)
         return UI_HANDLED;
     case ACT_SUBMIT:
         return submit(ui, f);
+    case ACT_EDIT_FIELD: /* in another field it is the prompt that is meant */
+        f->at = form_is_text(f->at) && f->lines[f->at].multiline ? f->at : F_PROMPT;
+        f->waits = false;
+        return ui_edit(ui, &f->lines[f->at], f);
     case ACT_PRESET_SAVE:
         form_save_preset(ui, f);
         return UI_HANDLED;

@@ -272,6 +272,9 @@ static int form_action(struct ui *ui, void *state, enum action a)
         return UI_HANDLED;
     case ACT_SUBMIT:
         return submit(ui, f);
+    case ACT_EDIT_FIELD:
+        f->at = F_TASK;
+        return ui_edit(ui, &f->lines[F_TASK], f);
     case ACT_FORM_CANCEL:
         return UI_CLOSE;
     case ACT_CHOICE_PREV:

@@ -269,6 +269,8 @@ static int input_action(struct ui *ui, void *state, enum action a)
         if (!inputline_unfold(l))
             ui_status(ui, 0, "no paste is folded here");
         return UI_HANDLED | UI_REDRAW | UI_LAYOUT;
+    case ACT_EDIT_MESSAGE:
+        return ui_edit(ui, l, NULL);
     case ACT_NEWLINE:
         inputline_insert(l, "\n", 1);
         return UI_HANDLED | UI_REDRAW | UI_LAYOUT;

@@ -1,5 +1,5 @@
 /* Carries out what the screen wants done outside of it: copies to a clipboard, notifications,
- * programs. The
+ * texts to an editor. The
  * screen's own thread; nothing here waits. */
 #ifndef CCT_UI_COURIER_H
 #define CCT_UI_COURIER_H
@@ -11,6 +11,8 @@ struct courier;
 struct courier *courier_new(const struct ui_opts *o, const struct around *a);
 void courier_free(struct courier *c);
 int courier_fd(const struct courier *c); /* readable when an answer waits */
+/* An editor has the terminal: no key is read, nothing is drawn. */
+bool courier_edits(const struct courier *c);
 /* The window's title as it should be now. */
 void courier_title(struct courier *c, const struct ui *ui);
 /* Take the outbox, and answers; what came of it goes to the status line. */

@@ -37,7 +37,7 @@ const char *scope_head(enum key_scope s);
 bool scope_counts(enum key_scope s, enum key_scope other);
 
 /* X(ID, "config-name", SCOPE, "default keys", "short hint", "help text").
- * Keys are written as in the config: j, Down, ^D, Alt-a, Enter, Esc, F1, Space, gg. */
+ * Keys are written as in the config: j, Down, ^D, Alt-a, Enter, Esc, F1, Space, gg, ^X^E. */
 #define ACTIONS(X)                                                                             \
     X(DOWN, "down", SCOPE_NAV, "j Down", "", "next row or line")                               \
     X(UP, "up", SCOPE_NAV, "k Up", "", "previous row or line")                                 \
@@ -144,6 +144,7 @@ bool scope_counts(enum key_scope s, enum key_scope other);
     X(COMPLETE, "complete", SCOPE_INPUT, "Tab", "",                                            \
       "complete @file; its text goes with the message")                                        \
     X(UNFOLD_PASTE, "unfold-paste", SCOPE_INPUT, "Alt-p", "", "show what was pasted")          \
+    X(EDIT_MESSAGE, "edit-message", SCOPE_INPUT, "^X^E", "", "write on in $VISUAL or $EDITOR") \
     X(NEWLINE, "newline", SCOPE_INPUT, "^J Alt-Enter", "newline", "new line")                  \
     X(LEAVE, "leave", SCOPE_INPUT, "Esc", "leave", "leave, draft kept")                        \
     X(CLEAR, "clear", SCOPE_INPUT, "^C", "", "clear the input")                                \
@@ -161,6 +162,7 @@ bool scope_counts(enum key_scope s, enum key_scope other);
     X(FIELD_NEXT, "field-next", SCOPE_FORM, "Tab Enter Down", "next", "next field")            \
     X(FIELD_PREV, "field-prev", SCOPE_FORM, "BackTab Up", "", "previous field")                \
     X(SUBMIT, "submit", SCOPE_FORM, "Alt-s", "create", "do it, from any field")                \
+    X(EDIT_FIELD, "edit-field", SCOPE_FORM, "^X^E", "", "write on in $VISUAL or $EDITOR")      \
     X(FORM_CANCEL, "form-cancel", SCOPE_FORM, "Esc ^C", "cancel", "cancel")                    \
     X(PRESET_SAVE, "preset-save", SCOPE_FORM, "Alt-w", "", "keep the choices as a preset")      \
     X(CHOICE_PREV, "choice-prev", SCOPE_FORM, "Left", "", "previous choice")                   \

@@ -18,6 +18,10 @@ struct term_opts {
 int term_open(const struct term_opts *o, const char **note, struct err *e);
 void term_close(void);   /* restore every mode; safe twice */
 void term_suspend(void); /* ^Z: restore, stop the process group, come back, redraw */
+/* Give the terminal to a program, as it was before term_open(), and take it back. Between
+ * the two nothing is read and nothing is written. */
+void term_lend(void);
+void term_take(void);
 void term_size(int *h, int *w);
 /* Ask the kernel for the size again (after SIGWINCH). */
 void term_resized(void);

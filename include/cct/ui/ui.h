@@ -35,11 +35,11 @@ struct ui_opts {
     const char *note;             /* said in the first status line, or NULL */
 };
 /* What is to be done outside of the screen, by whoever runs it (ui/courier.c). */
-enum ui_out_kind { UI_OUT_COPY, UI_OUT_NOTE };
+enum ui_out_kind { UI_OUT_COPY, UI_OUT_NOTE, UI_OUT_EDIT };
 struct ui_out {
     enum ui_out_kind kind;
     char *label;       /* COPY: what it is, "3 lines"; NOTE: E2B's id, or "" */
-    struct buf text;   /* COPY */
+    struct buf text;   /* COPY; EDIT: to begin with */
     struct note *note; /* NOTE */
     int channels;      /* of it but the mark */
 };
@@ -96,6 +96,10 @@ struct ui {
     struct theme theme;   /* once another than the first one was chosen */
     bool theme_changed;   /* the loop shows it */
     ARR(struct ui_out) outbox; /* oldest first */
+    struct {
+        struct inputline *line; /* an editor has its text; NULL = none */
+        const void *overlay;    /* whose line it is, NULL = the input's */
+    } edit;
     struct notify *notify;
     ARR(uint64_t) looks;  /* sandboxes that changed since they were looked at */
     ARR(uint64_t) news;   /* ... of which something was told, and that were not gone to since */
@@ -170,6 +174,10 @@ void ui_status(struct ui *ui, int level, const char *fmt, ...)
 void ui_copy(struct ui *ui, const char *what, const char *text, size_t len);
 int ui_copy_of(struct ui *ui, enum action a, const struct sandbox *s); /* its id or address */
 void ui_copy_observe(struct ui *ui, const struct ev_done *d);
+/* Its text into an editor that gets the terminal; overlay: state of the dialog whose it is. */
+int ui_edit(struct ui *ui, struct inputline *l, const void *overlay);
+/* What came of it: the text, or NULL and why. */
+void ui_edited(struct ui *ui, const char *text, size_t len, const char *why);
 /* Notifications (notes.c). What the outbox gets is told by whoever takes it; true: the picture
  * changed. now: steady ms. */
 void ui_notes_observe(struct ui *ui, const struct msg *ev);
