@@ -129,6 +129,8 @@ static int apply_flags(const struct cli *c, struct config *cfg, struct err *e)
             rc = config_set(cfg, names[i].option, c->value[names[i].flag], OPT_FLAG, e);
     if (rc == 0 && cli_has(c, CLI_ASCII))
         rc = config_set(cfg, "screen.ascii", "on", OPT_FLAG, e);
+    if (rc == 0 && (cli_has(c, CLI_MOUSE) || cli_has(c, CLI_NO_MOUSE)))
+        rc = config_set(cfg, "screen.mouse", cli_has(c, CLI_NO_MOUSE) ? "off" : "on", OPT_FLAG, e);
     return rc;
 }
 
@@ -322,6 +324,7 @@ static int run_screen(const struct cli *c, const char *config_dir)
         .notify_osc = o->notify_osc,
         .notify_hook = o->notify_hook,
         .title = o->title,
+        .mouse = o->mouse,
         .note = cfg->n_notes ? note : NULL,
     };
     char *state = fs_place(FS_STATE, NULL), *drafts = state ? fs_join(state, "drafts.json") : NULL;

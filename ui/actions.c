@@ -248,6 +248,8 @@ int ui_global(struct ui *ui, enum action a, key_code k)
         return back(ui, k);
     case ACT_QUIT:
         return quit(ui);
+    case ACT_MOUSE:
+        return ui_toggle_mouse(ui);
     case ACT_REDRAW:
         ui->redraw = true;
         break;

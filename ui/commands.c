@@ -53,6 +53,10 @@ bool command_choice(struct ui *ui, enum command c, size_t i, char *dst, size_t s
         if (i < m->n_projects)
             snprintf(dst, size, "project %s", m->projects[i].name);
         return i < m->n_projects;
+    case COMMAND_THEME:
+        if (theme_shipped(i))
+            snprintf(dst, size, "theme %s", theme_shipped(i));
+        return theme_shipped(i) != NULL;
     case COMMAND_SAY:
         s = listener(m, i);
         if (s)
@@ -140,6 +144,9 @@ static void run(struct ui *ui, enum command c, const char *args)
     case COMMAND_ALL_PROJECTS:
         app_project_view(ui->app, true);
         ui_status(ui, 0, "sandboxes of all projects are shown");
+        break;
+    case COMMAND_THEME:
+        ui_set_theme(ui, args);
         break;
     case COMMAND_SAY:
         say(ui, args);

@@ -26,6 +26,7 @@ struct loop {
     int frame_ms;
     bool dirty;         /* something visible may differ */
     bool keyed;         /* ... by a key */
+    bool mouse;         /* the terminal was told to report it */
     bool stop;
     int status;
     int64_t asked_background; /* mono ms; 0 = no answer is awaited */
@@ -89,6 +90,13 @@ static void resize(struct loop *l)
     l->dirty = true;
 }
 
+static void set_mouse(struct loop *l)
+{
+    if (l->mouse != l->ui->mouse_on)
+        term_mouse_on(l->ui->mouse_on);
+    l->mouse = l->ui->mouse_on;
+}
+
 static void read_keys(struct loop *l)
 {
     const char *paste;
@@ -106,12 +114,15 @@ static void read_keys(struct loop *l)
         l->ui->now = clock_wall_ms();
         l->ui->key_at = clock_mono_ms();
         l->ui->crowded = !term_key_alone();
+        if (k == K_MOUSE)
+            term_mouse(&l->ui->mouse);
         int r = ui_key(l->ui, k, paste, len);
         if (r != UI_IGNORED)
             l->dirty = l->keyed = true;
         if (r & UI_QUIT)
             l->stop = true;
     }
+    set_mouse(l);
     if (l->ui->redraw) {
         l->ui->redraw = false;
         term_redraw();
@@ -296,6 +307,7 @@ int ui_run(struct app *app, const struct ui_opts *o)
     opts.ascii |= !term_is_utf8();
     int fps = o->max_fps ? o->max_fps : getenv("SSH_CONNECTION") ? FPS_SSH : FPS_LOCAL;
     l.frame_ms = (1000 + fps - 1) / fps;
+    opts.no_mouse |= around.mosh;
     l.courier = courier_new(&opts, &around);
     ui_init(&ui, app, &opts);
     if (note)

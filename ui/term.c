@@ -29,6 +29,7 @@ static const char reset_modes[] = "\033[?1000l\033[?1002l\033[?1003l\033[?1006l\
 /* A program that crashed here before may have left the mouse on. */
 static const char set_modes[] = "\033[?1000l\033[?1002l\033[?1003l\033[?1006l"
                                 "\033[?2004h\033[?1004h\033[?2026$p";
+static const char mouse_on[] = "\033[?1002h\033[?1006h", mouse_off[] = "\033[?1002l\033[?1006l";
 static const char keep_title[] = "\033[22;0;0t", give_title[] = "\033[23;0;0t";
 static const char sync_begin[] = "\033[?2026h", sync_end[] = "\033[?2026l";
 
@@ -51,6 +52,7 @@ static struct {
     struct buf frame;      /* bytes not yet written */
     struct buf raw;        /* of curses, before colours are spelled out */
     bool gone;
+    bool mouse;            /* it is reported */
     bool returned;         /* the next frame is the first one after an absence */
     bool lent;             /* another program has the terminal */
     bool titled;           /* the title that there was is kept by the terminal */
@@ -110,7 +112,10 @@ static void restore_now(void)
 
 static void enter_modes(void)
 {
-    if (!write_all(set_modes, sizeof(set_modes) - 1) && errno != EAGAIN)
+    bool ok = write_all(set_modes, sizeof(set_modes) - 1);
+    if (ok && T.mouse)
+        ok = write_all(mouse_on, sizeof(mouse_on) - 1);
+    if (!ok && errno != EAGAIN)
         T.gone = true;
 }
 
@@ -583,6 +588,21 @@ static bool input_waits(void)
 {
     struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
     return poll(&p, 1, 0) > 0;
+}
+
+void term_mouse(struct mouse *m)
+{
+    key_decoder_mouse(T.keys, m);
+}
+
+void term_mouse_on(bool on)
+{
+    T.mouse = on;
+    key_decoder_mouse_on(T.keys, on);
+    if (on)
+        term_send(mouse_on, sizeof(mouse_on) - 1);
+    else
+        term_send(mouse_off, sizeof(mouse_off) - 1);
 }
 
 void term_mark_ahead(void)

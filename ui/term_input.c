@@ -36,6 +36,8 @@ struct key_decoder {
     size_t n_params;
     int esc_delay_ms;
     int sync;
+    bool mouse_on;
+    struct mouse mouse;
     int background;    /* 0 dark, 1 light, -1 not told */
     struct {
         char seq[16];
@@ -210,6 +212,28 @@ static void read_params(const char *s, size_t len, int v[3])
     }
 }
 
+/* CSI < buttons ; x ; y and M, or m where a button was let go. Bits of the buttons: 1 2 which
+ * one, 4 8 16 modifiers, 32 moved, 64 the wheel. */
+static key_code decode_mouse(struct key_decoder *d, const char *params, size_t n, char last)
+{
+    int v[3];
+    read_params(params, n, v);
+    int b = v[0];
+    bool wheel = b & 64;
+    if (!d->mouse_on || v[1] < 1 || v[2] < 1 || b >= 128 || (b & 0x1C))
+        return K_UNKNOWN; /* with a modifier it is not for us */
+    if ((b & 3) == 3 || (wheel && (b & 3) > 1))
+        return K_UNKNOWN; /* moved without a button; sideways */
+    d->mouse = (struct mouse){.kind = wheel        ? (b & 1 ? MOUSE_WHEEL_DOWN : MOUSE_WHEEL_UP)
+                                      : last == 'm' ? MOUSE_RELEASE
+                                      : b & 32      ? MOUSE_DRAG
+                                                    : MOUSE_PRESS,
+                              .button = wheel ? 0 : b & 3,
+                              .y = v[2] - 1,
+                              .x = v[1] - 1};
+    return K_MOUSE;
+}
+
 /* A whole CSI: ESC [ params intermediates final. `end` is the final's index. */
 static key_code decode_csi(struct key_decoder *d, const char *s, size_t end)
 {
@@ -222,6 +246,8 @@ static key_code decode_csi(struct key_decoder *d, const char *s, size_t end)
             d->sync = v[1] == 1 || v[1] == 2 ? 1 : -1;
         return K_UNKNOWN;
     }
+    if (n > 1 && params[0] == '<' && (s[end] == 'M' || s[end] == 'm'))
+        return decode_mouse(d, params + 1, n - 1, s[end]);
     if (n > 0 && (params[0] < '0' || params[0] > ';'))
         return K_UNKNOWN; /* an answer or a mouse report */
     read_params(params, n, v);
@@ -571,6 +597,16 @@ int key_decoder_wait(const struct key_decoder *d, int64_t now_ms)
     int64_t left = d->pasting ? d->fed_at + PASTE_SILENCE_MS - now_ms
                               : d->esc_at + d->esc_delay_ms - now_ms;
     return left > 0 ? (int)left : 0;
+}
+
+void key_decoder_mouse_on(struct key_decoder *d, bool on)
+{
+    d->mouse_on = on;
+}
+
+void key_decoder_mouse(const struct key_decoder *d, struct mouse *m)
+{
+    *m = d->mouse;
 }
 
 int key_decoder_background(const struct key_decoder *d)

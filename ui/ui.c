@@ -35,6 +35,8 @@ void ui_init(struct ui *ui, struct app *app, const struct ui_opts *o)
     drafts_init(ui);
     inputline_init(&ui->command, false, 4096);
     ui->notify = notify_new();
+    ui->mouse_on = o->mouse && !o->no_mouse;
+    ui->pressed.pane = PANE_COUNT;
     canvas_init(&ui->canvas);
     ui->canvas.ascii = o->ascii;
     for (int i = 0; i < PANE_COUNT; i++) {
@@ -248,6 +250,15 @@ int ui_key(struct ui *ui, key_code k, const char *paste, size_t len)
         ui->focus_told = true;
         processes_settle(ui);
         return UI_IGNORED;
+    }
+    if (k == K_MOUSE) {
+        int did = ui_mouse(ui);
+        if (did != UI_IGNORED)
+            app_touch(ui->app);
+        if (did & UI_LAYOUT)
+            relayout(ui);
+        settle(ui);
+        return did;
     }
     ui->status[0] = 0;
     ui->awaits_new = false;

@@ -36,6 +36,8 @@ int cli_exit_of(int err_code);
     X(SET, "set", 0, "SECTION.NAME=VALUE", "set an option for this run; may be repeated")      \
     X(THEME, "theme", 0, "NAME", "theme of the screen")                                        \
     X(NO_COLOR, "no-color", 0, "", "no colours")                                               \
+    X(MOUSE, "mouse", 0, "", "take the mouse from the begin")                                  \
+    X(NO_MOUSE, "no-mouse", 0, "", "leave the mouse to the terminal")                          \
     X(ASCII, "ascii", 0, "", "no character beyond ASCII in what we draw")                      \
     X(KILL_ALL_CONFIRM, "kill-all-confirm", 0, "always|count|never",                           \
       "how the screen asks before a kill-all")                                                 \

@@ -603,6 +603,34 @@ static void test_editor(void **state)
     free(run);
 }
 
+/* On request alone; after an absence it is on again, at the end it is off. */
+static void test_mouse(void **state)
+{
+    (void)state;
+    struct ptyrig r;
+    start(&r, 24, 80);
+    r.judge.may_mouse = true;
+    assert_false(r.judge.mouse);
+    rig_type(&r, "\033[<0;10;4M"); /* not asked for: nothing */
+    rig_wait_quiet(&r, 100, SOON);
+    assert_true(rig_wait_row(&r, 2, " > ?", true, SOON));
+    rig_type(&r, "\033m");
+    must_show(&r, "mouse on");
+    assert_true(r.judge.mouse);
+    rig_type(&r, "\033[<0;10;4M\033[<0;10;4m");
+    assert_true(rig_wait_row(&r, 3, " > *", true, SOON));
+    rig_type(&r, "\033[<64;10;4M\033[<35;9;9M\033[<4;9;3M\033[<0;999;999M\033[<0;0;0M");
+    assert_true(rig_wait_row(&r, 2, " > ?", true, SOON));
+    rig_type(&r, "\033m");
+    must_show(&r, "mouse off");
+    assert_false(r.judge.mouse);
+    rig_type(&r, "\033m");
+    must_show(&r, "mouse on");
+    rig_type(&r, "q");
+    must_end(&r, AT_ONCE);
+    rig_stop(&r);
+}
+
 static int spawn_self(int argc, char **argv)
 {
     if (argc < 3 || strcmp(argv[1], "--screen") != 0)
@@ -642,6 +670,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_hostile_output),
         cmocka_unit_test(test_writes_and_silence),
         cmocka_unit_test(test_copy),
+        cmocka_unit_test(test_mouse),
         cmocka_unit_test(test_editor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

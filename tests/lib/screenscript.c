@@ -591,6 +591,26 @@ static void take_out(struct script *s)
     }
 }
 
+/* mouse press|drag|release|up|down Y X ... */
+static void mouse_line(struct script *s, char *line, const char *file)
+{
+    static const char *const kinds[] = {"press", "release", "drag", "up", "down"};
+    script_draw(s);
+    while (*(line += strspn(line, " "))) {
+        const char *w = word(&line);
+        size_t k = 0;
+        while (k < 5 && strcmp(kinds[k], w))
+            k++;
+        if (k == 5)
+            bad(file, w);
+        s->ui.mouse = (struct mouse){.kind = (enum mouse_kind)k};
+        s->ui.mouse.y = (int)strtol(word(&line), NULL, 10);
+        s->ui.mouse.x = (int)strtol(word(&line), NULL, 10);
+        a_key(s, K_MOUSE, true);
+    }
+    take_out(s);
+}
+
 /* edited [TEXT]: the editor is done; or failed */
 static void edited_line(struct script *s, char *text)
 {
@@ -782,6 +802,8 @@ static bool feed_line(struct script *s, const char *w, char *rest, const char *w
         message_line(s, rest);
     else if (!strcmp(w, "done"))
         done_line(s, rest);
+    else if (!strcmp(w, "mouse"))
+        mouse_line(s, rest, where);
     else if (!strcmp(w, "edited"))
         edited_line(s, rest);
     else if (!strcmp(w, "notes"))

@@ -51,6 +51,7 @@ void script_release(struct script *s);
  *   keys j "typed" Enter <pasted>     drawn after each;   ahead K y   typed ahead: not drawn
  *   done TEXT (a request failed)    ended [TEXT] (the last one asked for; or failed so)
  *   receipts SANDBOX MESSAGE|! NAME [WHY] | ... (of the broadcast asked for last)
+ *   mouse press|drag|release|up|down Y X ... (left button, wheel; drawn after each)
  *   edited [TEXT with \n for LF] (by an editor; none: it failed)
  *   notes MS (steady time: what is to be told by then)
  *   confirm always|count|never */

@@ -299,6 +299,21 @@ static int list_action(struct ui *ui, void *state, enum action a)
     }
 }
 
+static int list_mouse(struct ui *ui, void *state, const struct mouse *m, bool again)
+{
+    struct list *l = state;
+    if (m->kind != MOUSE_PRESS || l->filtering)
+        return UI_IGNORED;
+    collect(ui, l);
+    size_t at = l->top + (size_t)(m->y - 1); /* the first row is the columns' names */
+    if (m->y < 1 || m->y > l->page || at >= l->rows.n)
+        return UI_IGNORED;
+    bool here = ui->selected == l->rows.v[at];
+    move_to(ui, l, (int64_t)at);
+    return again && here ? on_row(ui, ACT_OPEN, model_sandbox(ui->model, ui->selected))
+                         : UI_HANDLED | UI_REDRAW;
+}
+
 /* Keys of the filter field; no command fires while it has the focus. */
 static int list_key(struct ui *ui, void *state, key_code k, const char *paste, size_t len)
 {
@@ -371,6 +386,7 @@ const struct pane_ops pane_list = {
     .draw = list_draw,
     .action = list_action,
     .key = list_key,
+    .mouse = list_mouse,
     .typing = list_typing,
     .title = list_title,
     .note = list_note,

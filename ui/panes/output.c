@@ -132,6 +132,7 @@ static void output_draw(struct ui *ui, void *state, struct canvas *c, struct rec
     body.y += steps;
     body.h -= steps;
     o->h = body.h;
+    o->y = steps;
     o->w = r.w;
     if (v)
         view_set_style(v, o);
@@ -451,6 +452,33 @@ static bool output_update(struct ui *ui, void *state)
     return changed;
 }
 
+/* A click sets the cursor, twice folds, a drag selects lines and waits for the key that copies
+ * them. */
+static int output_mouse(struct ui *ui, void *state, const struct mouse *m, bool again)
+{
+    struct output *o = state;
+    struct view *v = output_view(ui, o);
+    const struct transcript *t = ui->selected ? model_transcript(ui->model, ui->selected) : NULL;
+    bool press = m->kind == MOUSE_PRESS, drag = m->kind == MOUSE_DRAG;
+    if (!v || !t || !t->n || v->raw || o->searching || processes_wanted(ui, v))
+        return UI_IGNORED;
+    int y = m->y - o->y;
+    if ((!press && !drag) || y < 0 || y >= o->h)
+        return UI_IGNORED;
+    view_set_style(v, o);
+    view_end_follow(v, t);
+    struct pos p = view_move(v, t, v->top, y);
+    if (press)
+        v->selecting = false;
+    else if (!v->selecting)
+        v->anchor = view_clamp(v, t, v->cur);
+    v->selecting = drag;
+    v->cur = p;
+    if (again)
+        fold_here(v, t);
+    return UI_HANDLED | UI_REDRAW;
+}
+
 static const char *output_typing(void *state)
 {
     const struct output *o = state;
@@ -534,6 +562,7 @@ const struct pane_ops pane_output = {
     .draw = output_draw,
     .action = output_action,
     .key = output_key,
+    .mouse = output_mouse,
     .typing = output_typing,
     .title = output_title,
     .note = output_note,

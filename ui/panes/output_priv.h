@@ -75,7 +75,7 @@ struct output {
     struct inputline search;
     char *pattern;
     struct rows scratch;
-    int h, w;
+    int y, h, w;              /* of the text in the pane, as drawn last */
     uint64_t seen;
     char title[128], note[256];
 };

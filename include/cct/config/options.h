@@ -27,6 +27,7 @@
       "characters of ambiguous width take two cells")                                          \
     X(shell_leave, "screen", "shell_detach_key", STR, "^]", "", "",                            \
       "key that leaves a shell in a sandbox and lets it run: ^ and a letter, or none")          \
+    X(mouse, "screen", "mouse", BOOL, "off", "", "", "mouse from the begin (Alt-m: on, off)")  \
     X(title, "screen", "title", BOOL, "on", "", "", "the window's title tells who asks you")   \
     X(warn_left, "screen", "warn_left", SPAN, "5m", "0", "86400",                             \
       "time left that is marked in the list")                                                  \

@@ -10,6 +10,7 @@
       "pause every sandbox whose agent is idle for longer than TIME (5m)")                     \
     X(PROJECT, "project", "NAME", false, "switch to the project")                              \
     X(ALL_PROJECTS, "all projects", "", false, "show the sandboxes of all projects")           \
+    X(THEME, "theme", "NAME", false, "colours: one of the themes, or a file of yours")         \
     X(SAY, "@", "NAME TEXT", true, "send TEXT to the sandbox NAME")
 
 enum command {

@@ -70,6 +70,7 @@ bool scope_counts(enum key_scope s, enum key_scope other);
     X(BACK, "back", SCOPE_NAV, "Esc ^C", "", "close, clear the filter, back; never quits")     \
     X(QUIT, "quit", SCOPE_NAV, "q", "quit", "back one level; at the top quits")                \
     X(UNDO, "undo", SCOPE_NAV, "u", "", "call off a pending kill or message")                  \
+    X(MOUSE, "mouse", SCOPE_NAV, "Alt-m", "", "mouse on or off (Shift-drag is the terminal's)")\
     X(REDRAW, "redraw", SCOPE_NAV, "^L", "", "draw the screen anew")                           \
     X(REFRESH, "refresh", SCOPE_NAV, "^R F5", "refresh", "ask the service for the list now")     \
     X(SUSPEND, "suspend", SCOPE_NAV, "^Z", "", "suspend to the shell")                         \
@@ -184,7 +185,17 @@ enum { K_UP = KEYC_SPECIAL, K_DOWN, K_LEFT, K_RIGHT, K_HOME, K_END, K_PGUP, K_PG
        K_INSERT, K_BACKTAB, K_ENTER, K_TAB, K_ESC, K_BACKSPACE, K_F1, K_F12 = K_F1 + 11,
        K_PASTE, /* bracketed paste: text comes beside it */
        K_PASTE_LONG, /* one that is too long for anything here */
-       K_RESIZE, K_FOCUS_IN, K_FOCUS_OUT, K_HANGUP, K_UNKNOWN };
+       K_RESIZE, K_FOCUS_IN, K_FOCUS_OUT,
+       K_MOUSE, /* struct mouse comes beside it */
+       K_HANGUP, K_UNKNOWN };
+
+/* What the mouse did, at a cell of the screen. */
+enum mouse_kind { MOUSE_PRESS, MOUSE_RELEASE, MOUSE_DRAG, MOUSE_WHEEL_UP, MOUSE_WHEEL_DOWN };
+struct mouse {
+    enum mouse_kind kind;
+    int button; /* 0 left, 1 middle, 2 right */
+    int y, x;
+};
 
 struct keymap;
 struct keymap *keymap_new(void); /* the defaults */

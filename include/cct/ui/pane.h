@@ -48,6 +48,9 @@ struct pane_ops {
     int (*action)(struct ui *ui, void *state, enum action a);
     /* A key that is text (input, search field); UI_IGNORED passes it on. */
     int (*key)(struct ui *ui, void *state, key_code k, const char *paste, size_t len);
+    /* Left button or wheel at a cell of it, (0, 0) its first; `again`: pressed twice there. NULL,
+     * or UI_IGNORED: the wheel moves up and down, a click gives the keys to it. */
+    int (*mouse)(struct ui *ui, void *state, const struct mouse *m, bool again);
     /* While a field of the pane has the keys: its line of hints, else NULL; may be NULL. */
     const char *(*typing)(void *state);
     /* Title and right-hand note for its rule; borrowed. */

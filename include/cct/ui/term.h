@@ -40,6 +40,10 @@ bool term_backed_up(void);
 /* Next key, 0 when none waits; never blocks. With K_PASTE the text is in *paste (borrowed
  * until the next call); K_HANGUP: the tty is gone. */
 key_code term_key(const char **paste, size_t *len);
+/* Of the last K_MOUSE. */
+void term_mouse(struct mouse *m);
+/* Have the mouse reported, or not: the terminal's own selection works again. */
+void term_mouse_on(bool on);
 /* The last key came by itself: nothing shortly before it, nothing behind it. */
 bool term_key_alone(void);
 /* A question is about to be shown: what waits already was typed before it. */
@@ -82,6 +86,9 @@ int key_decoder_wait(const struct key_decoder *d, int64_t now_ms);
 bool key_decoder_empty(const struct key_decoder *d); /* no byte waits */
 /* 0 no answer yet, 1 the terminal knows mode 2026, -1 it does not. */
 int key_decoder_sync(const struct key_decoder *d);
+/* Reports of the mouse (mode 1006) are keys, else they are swallowed. */
+void key_decoder_mouse_on(struct key_decoder *d, bool on);
+void key_decoder_mouse(const struct key_decoder *d, struct mouse *m);
 int key_decoder_background(const struct key_decoder *d); /* as term_background() */
 
 /* --- 24-bit colours by 256 numbers, by themselves so that they can be tested ------- */

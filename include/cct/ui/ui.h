@@ -31,6 +31,8 @@ struct ui_opts {
     const char *copy_command, *copy_channel; /* NULL = none, "auto" */
     const int *notify;            /* channels of each enum note_event; NULL = none */
     const char *notify_osc, *notify_hook; /* NULL = "auto", none */
+    bool mouse;           /* it is on from the begin */
+    bool no_mouse;        /* it cannot be: mosh hands nothing on */
     bool title;                   /* the window's title is ours */
     const char *note;             /* said in the first status line, or NULL */
 };
@@ -96,6 +98,13 @@ struct ui {
     struct theme theme;   /* once another than the first one was chosen */
     bool theme_changed;   /* the loop shows it */
     ARR(struct ui_out) outbox; /* oldest first */
+    bool mouse_on;        /* as wished; the loop tells the terminal */
+    struct mouse mouse;   /* of the K_MOUSE that is being handled */
+    struct {
+        struct mouse m;
+        int64_t at;
+        enum pane_id pane; /* where the button went down; PANE_COUNT = nowhere */
+    } pressed;
     struct {
         struct inputline *line; /* an editor has its text; NULL = none */
         const void *overlay;    /* whose line it is, NULL = the input's */
@@ -174,6 +183,9 @@ void ui_status(struct ui *ui, int level, const char *fmt, ...)
 void ui_copy(struct ui *ui, const char *what, const char *text, size_t len);
 int ui_copy_of(struct ui *ui, enum action a, const struct sandbox *s); /* its id or address */
 void ui_copy_observe(struct ui *ui, const struct ev_done *d);
+/* The mouse (mouse.c): ui->mouse at ui->now. */
+int ui_mouse(struct ui *ui);
+int ui_toggle_mouse(struct ui *ui);
 /* Its text into an editor that gets the terminal; overlay: state of the dialog whose it is. */
 int ui_edit(struct ui *ui, struct inputline *l, const void *overlay);
 /* What came of it: the text, or NULL and why. */
