@@ -35,7 +35,7 @@ void app_key_check(struct app *a, const char *tool, const char *model, const str
 {
     const struct tool *t = tools_find(a->tools, tool);
     struct kv *vars = t ? project_vars(a) : NULL;
-    const char *needs[8] = {NULL};
+    const char *needs[TOOL_NAMES] = {NULL};
     struct key_need n = {.label = t ? t->label : tool, .needs = needs, .own = env, .vars = vars};
 
     if (t) {

@@ -125,16 +125,9 @@ const struct app_template *app_template_find(const struct app *a, const char *na
 
 /* --- keys --------------------------------------------------------------------------------- */
 
-size_t app_needs(const struct tool *t, const char *model, const char *needs[8])
+size_t app_needs(const struct tool *t, const char *model, const char *needs[TOOL_NAMES])
 {
-    unsigned bits = tool_needs(t, model && *model ? model : NULL);
-    size_t n = 0;
-
-    for (unsigned bit = 1; bit <= TOOL_GITHUB; bit <<= 1)
-        if (bits & bit)
-            needs[n++] = tool_provider_name(bit);
-    needs[n] = NULL;
-    return n;
+    return tool_provider_names(tool_needs(t, model && *model ? model : NULL), needs);
 }
 
 /* Whether it opens, only the net thread can tell; asked once. */
@@ -198,7 +191,7 @@ void app_key_look(struct app *a, const char *tool, const char *model, const stru
                   struct app_key_look *out)
 {
     const struct tool *t = tools_find(a->tools, tool);
-    const char *needs[8];
+    const char *needs[TOOL_NAMES];
     struct key_check c;
 
     *out = (struct app_key_look){0};

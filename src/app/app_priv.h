@@ -108,7 +108,7 @@ int app_check_keys_of(struct app *a, const struct cmd_create *q, struct err *e);
 bool app_prepare_take(struct app *a, const struct msg *m);
 void app_prepare_keys_changed(struct app *a); /* what is known of keys is old */
 void app_prepare_release(struct app *a);
-size_t app_needs(const struct tool *t, const char *model, const char *needs[8]);
+size_t app_needs(const struct tool *t, const char *model, const char *needs[TOOL_NAMES]);
 
 /* app_choices.c */
 /* Name of the i-th copy, from 1; the name itself when there is one alone. New string. */

@@ -23,6 +23,17 @@ unsigned tool_provider_bit(const char *name)
     return 0;
 }
 
+size_t tool_provider_names(unsigned bits, const char *names[TOOL_NAMES])
+{
+    size_t n = 0;
+
+    for (unsigned bit = 1; bit && bit <= bits && n < TOOL_NAMES - 1; bit <<= 1)
+        if ((bits & bit) && tool_provider_name(bit))
+            names[n++] = tool_provider_name(bit);
+    names[n] = NULL;
+    return n;
+}
+
 const char *tool_provider_env(unsigned bit, size_t n)
 {
     for (size_t i = 0; i < tool_n_providers; i++)

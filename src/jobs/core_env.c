@@ -191,9 +191,9 @@ struct kv *core_tool_env(const struct keys_at *at, const struct secret *data_key
 {
     unsigned bits = tool_needs(q->t, q->model);
     struct kv *env = xcalloc(1, sizeof(*env));
-    const char *needs[8] = {NULL};
+    const char *needs[TOOL_NAMES];
     struct key_need need = {q->t->label, needs, tool_needs_env(q->t, q->model), q->own, vars};
-    size_t n = 0, n_needs = 0;
+    size_t n = 0;
 
     *missing = NULL;
 
@@ -202,9 +202,7 @@ struct kv *core_tool_env(const struct keys_at *at, const struct secret *data_key
         if (eq)
             env_put(&env, &n, q->t->env[i], (size_t)(eq - q->t->env[i]), eq + 1);
     }
-    for (unsigned bit = 1; bit <= TOOL_GITHUB; bit <<= 1)
-        if (bits & bit)
-            needs[n_needs++] = tool_provider_name(bit);
+    tool_provider_names(bits, needs);
     if (!is_given(q, &need, bits) && put_keys(at, data_key, &need, &env, &n, missing, e) != 0) {
         keys_env_free(env);
         return NULL;

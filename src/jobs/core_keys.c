@@ -270,25 +270,15 @@ static void give_passphrase(struct keys *k, struct cmd *c)
         jobs_done(k->j, c->m.req_id, k->locked.code ? &k->locked : NULL, 0);
 }
 
-static void needs_of(unsigned bits, const char *needs[8])
-{
-    size_t n = 0;
-
-    for (unsigned bit = 1; bit <= TOOL_GITHUB; bit <<= 1)
-        if (bits & bit)
-            needs[n++] = tool_provider_name(bit);
-    needs[n] = NULL;
-}
-
 /* Opened and wiped again: whether a key can be used shows when it is. */
 static void look_at(struct keys *k, const struct cmd *c)
 {
     struct keys_at at = core_keys_at(k->j);
-    const char *needs[8];
+    const char *needs[TOOL_NAMES];
     struct err e = {0};
     struct kv *env;
 
-    needs_of((unsigned)c->n, needs);
+    tool_provider_names((unsigned)c->n, needs);
     env = keys_provider_env(&at, k->data_key, needs, &e);
     if (!env && !k->data_key && k->locked.code && e.code == ERR_AUTH)
         e = k->locked;
@@ -420,11 +410,11 @@ struct secret *core_keys_open(struct jobs *j, const struct st_key *row, struct e
 /* Provider, level, last four and what is hidden, where the error does not tell them. */
 static void name_key(const struct keys_at *at, const struct core_env_q *q, struct err *e)
 {
-    const char *needs[8];
+    const char *needs[TOOL_NAMES];
     struct key_need n = {q->t->label, needs, tool_needs_env(q->t, q->model), q->own, NULL};
     struct key_check c;
 
-    needs_of(tool_needs(q->t, q->model), needs);
+    tool_provider_names(tool_needs(q->t, q->model), needs);
     keys_preflight(at, &n, &c);
     if (c.state >= KEY_LACKS)
         err_set(e, e->code, "%s", c.text);
@@ -487,7 +477,7 @@ static const char *given_key(const struct kv *own)
 char *core_keys_refused(struct jobs *j, const struct sandbox *row)
 {
     const struct tool *t = row->tool ? tools_find(j->o.tools, row->tool) : NULL;
-    const char *needs[8] = {NULL};
+    const char *needs[TOOL_NAMES];
     struct key_need need = {.label = t ? t->label : NULL, .needs = needs,
                             .needs_env = t ? tool_needs_env(t, NULL) : NULL};
     struct keys_at at;
@@ -495,7 +485,7 @@ char *core_keys_refused(struct jobs *j, const struct sandbox *row)
 
     if (!t || !j->priv->keys)
         return NULL;
-    needs_of(tool_needs(t, NULL), needs);
+    tool_provider_names(tool_needs(t, NULL), needs);
     at_project(j, &at, &view, row->project ? row->project : jobs_project(j));
     return needs[0] || need.needs_env ? keys_refused(&at, &need) : NULL;
 }

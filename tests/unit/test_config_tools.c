@@ -91,6 +91,18 @@ static void check_words(const char *command, const char *want)
     str_list_free(words);
 }
 
+static void test_provider_names(void **state)
+{
+    const char *names[TOOL_NAMES];
+    (void)state;
+
+    assert_int_equal(tool_provider_names(0, names), 0);
+    assert_null(names[0]);
+    assert_int_equal(tool_provider_names(TOOL_OPENAI | TOOL_GITHUB, names), 2);
+    assert_true(str_eq(names[0], "openai") && str_eq(names[1], "github") && !names[2]);
+    assert_int_equal(tool_provider_names(~0u, names), 5); /* and no unknown bit */
+}
+
 static void test_words(void **state)
 {
     (void)state;
@@ -339,7 +351,8 @@ static void test_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ini),      cmocka_unit_test(test_words),
+        cmocka_unit_test(test_ini),      cmocka_unit_test(test_provider_names),
+        cmocka_unit_test(test_words),
         cmocka_unit_test(test_table),    cmocka_unit_test(test_command),
         cmocka_unit_test(test_providers),
         cmocka_unit_test(test_override), cmocka_unit_test(test_mistakes),

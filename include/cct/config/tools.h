@@ -81,6 +81,9 @@ const struct tool *tools_at(const struct tools *t, size_t i); /* NULL past the e
 /* Name of the provider bit ("anthropic"), NULL for none; the bit of a name, 0 for none. */
 const char *tool_provider_name(unsigned bit);
 unsigned tool_provider_bit(const char *name);
+/* The names of several bits, NULL behind the last one; how many. */
+enum { TOOL_NAMES = 8 };
+size_t tool_provider_names(unsigned bits, const char *names[TOOL_NAMES]);
 /* Environment variables in which a provider's key goes to the sandbox: up to two
  * names; NULL when i is past the last. */
 const char *tool_provider_env(unsigned bit, size_t i);
