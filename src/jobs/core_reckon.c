@@ -9,7 +9,7 @@
 #include <cct/util/xalloc.h>
 #include <stdlib.h>
 
-enum { AT_ONCE = 50, EVENTS = 100, BEGIN_MS = 2000, APART_MS = 300, ROUND_MS = 600000,
+enum { AT_ONCE = 50, EVENTS = 100, BEGIN_MS = 500, APART_MS = 300, ROUND_MS = 600000,
        MISSING_MS = 6 * 3600000 };
 #define LATE_MS INT64_C(3600000) /* what is not told by then will not be */
 
@@ -95,7 +95,7 @@ static void take(struct reckon *k, const struct e2b_result *r)
     struct span *out = xcalloc(r->n_events + 1, sizeof(*out));
     size_t n = 0, runs;
 
-    for (size_t i = 0; i < r->n_events; i++)
+    for (size_t i = r->n_events; i-- > 0;) /* the newest came first */
         n += str_eq(r->events[i].sandbox_id, d->sandbox_id) && life_of(&r->events[i], &v[n]);
     runs = ledger_life(v, n, out);
     store_runs_told(k->j->o.store, d->sandbox_id, d->from, out, runs,

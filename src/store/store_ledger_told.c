@@ -34,7 +34,8 @@ static int find(struct store *s, const char *sandbox_id, const struct span *v, i
 {
     sqlite3_stmt *p = st_query(s, e,
                                "SELECT id, how<>0 AND estimate=0 FROM usageSpans WHERE sandboxId=?1"
-                               " AND (startedAt BETWEEN ?2-?4 AND ?2+?4"
+                               " AND ((startedAt BETWEEN ?2-?4 AND ?2+?4"
+                               "   AND (estimate<>0 OR how=0 OR endedAt>?2))"
                                "  OR (estimate<>0 AND startedAt BETWEEN ?2 AND ?3))"
                                " ORDER BY abs(startedAt-?2) LIMIT 1",
                                "tiii", sandbox_id, v->start, v->end, (int64_t)SAME_MS);

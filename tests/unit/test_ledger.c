@@ -140,7 +140,7 @@ static void test_first_seen(void **state)
 
 static void test_a_life_is_told(void **state)
 {
-    struct life v[] = {{LIFE_ENDED, T0 + 90 * MIN, T0 + 60 * MIN},
+    struct life v[] = {{LIFE_ENDED, T0 + 90 * MIN, T0 + 60 * MIN}, /* not in their order */
                        {LIFE_BEGAN, T0, 0},
                        {LIFE_BEGAN, T0 + 3, 0}, /* told twice */
                        {LIFE_PAUSED, T0 + 20 * MIN, T0},
@@ -166,12 +166,20 @@ static void test_half_a_life_is_told(void **state)
     struct life still_runs[] = {{LIFE_BEGAN, T0, 0}};
     struct life in_pause[] = {{LIFE_BEGAN, T0, 0}, {LIFE_PAUSED, T0 + MIN, 0},
                               {LIFE_ENDED, T0 + HOUR, T0}};
-    struct span out[3];
+    struct life at_once[] = {{LIFE_BEGAN, T0, 0}, {LIFE_PAUSED, T0 + 100, T0},
+                             {LIFE_BEGAN, T0 + 120, 0}, {LIFE_ENDED, T0 + 170, T0 + 120}};
+    struct life in_no_time[] = {{LIFE_BEGAN, T0, 0}, {LIFE_PAUSED, T0 + MIN, T0},
+                                {LIFE_BEGAN, T0 + MIN, 0}, {LIFE_ENDED, T0 + MIN, T0 + MIN}};
+    struct span out[4];
 
     (void)state;
     assert_int_equal(ledger_life(end_alone, 1, out), 0);
     assert_int_equal(ledger_life(still_runs, 1, out), 0);
     assert_int_equal(ledger_life(NULL, 0, out), 0);
+    assert_int_equal(ledger_life(at_once, 4, out), 2); /* as near as they are, they are two */
+    assert_int_equal(out[0].end - out[0].start + out[1].end - out[1].start, 150);
+    assert_int_equal(ledger_life(in_no_time, 4, out), 1); /* a run of no time is none */
+    assert_int_equal(out[0].how, SPAN_PAUSED);
     assert_int_equal(ledger_life(known_run, 1, out), 1);
     assert_int_equal(out[0].end - out[0].start, HOUR);
     assert_int_equal(ledger_life(in_pause, 3, out), 1); /* a pause costs nothing */

@@ -33,9 +33,9 @@ struct life {
     enum life_kind kind;
     int64_t at, run_started; /* run_started: of the run that ended; 0 = not told */
 };
-/* Runs that have ended, as told by `v` (any order, any repeats): exact ones, oldest first.
- * One whose begin is not told is left out. v is sorted. Returns how many are in `out`, which
- * has room for n. */
+/* Runs that have ended, as told by `v` (repeats count once): exact ones, oldest first. One
+ * whose begin is not told is left out. v is sorted by time; what has the same time keeps its
+ * order. Returns how many are in `out`, which has room for n. */
 size_t ledger_life(struct life *v, size_t n, struct span *out);
 /* Do these tell of the same run? */
 bool ledger_same_run(int64_t start_a, int64_t start_b);
