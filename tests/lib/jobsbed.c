@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MSG_CALL = 0x9000, ROW_MAX = 64 };
+enum { MSG_CALL = 0x9000, ROW_MAX = 512 };
 
 struct jobsbed_priv {
     struct store *store;
