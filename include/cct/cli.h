@@ -83,7 +83,7 @@ int cli_exit_of(int err_code);
       "skill for the agent: a folder with SKILL.md, or a .md file; may be repeated")   \
     X(QUESTION, "question", 0, "ID", "this question, not the oldest")                          \
     X(ASK, "ask", 0, "yes|no", "permission questions of the agent come to you, or never")       \
-    X(BY, "by", 0, "project|agent|model|template|sandbox", "in groups")                        \
+    X(BY, "by", 0, "project|agent|model|template|sandbox|hour", "in groups")                   \
     X(CSV, "csv", 0, "", "print CSV")                                                          \
     X(NO_CACHE, "no-cache", 0, "", "build every step anew")                                    \
     X(CPU, "cpu", 0, "N", "vCPUs of the template's sandboxes")                                 \
@@ -226,7 +226,8 @@ _Static_assert(CLI_FLAG_COUNT <= 128, "a set of flags is one number");
     X(PROJECTS_SET, cli_projects_set, "projects set", "", "PROJECT SETTING=VALUE...", 2, -1,   \
       CLI_NONE,                                                                                \
       "tool, model, template, repo, branch, timeout, at_end of its new sandboxes; prompt "     \
-      "(TEXT, @FILE or -) and skill (a path) of its agents; empty takes one away")             \
+      "(TEXT, @FILE or -) and skill (a path) of its agents; budget_day, budget_week, "         \
+      "budget_month in USD; empty takes one away")                                             \
     X(PROJECTS_ENV, cli_projects_env, "projects env", "", "PROJECT NAME=VALUE...", 2, -1,      \
       CLI_BIT(UNDO), "variables of its new sandboxes; --undo NAME... takes them away")         \
     X(PROJECTS_SECRET, cli_projects_secret, "projects secret", "", "PROJECT NAME", 2, -1,      \

@@ -132,6 +132,11 @@ static void project_json(struct jw *w, const struct cli *c, const struct model *
         jw_obj(w, "defaults");
         choice_json(w, &p->defaults);
         jw_end(w);
+        jw_obj(w, "budget");
+        for (int k = 0; k < LEDGER_PERIODS; k++)
+            if (p->budget.usd[k] > 0)
+                jw_num(w, ledger_period_name((enum ledger_period)k), p->budget.usd[k]);
+        jw_end(w);
         parts_json(w, p);
     }
     jw_end(w);
@@ -233,6 +238,10 @@ static void show_text(const struct cli *c, const struct model *m, const struct k
         else
             printf("variable %s=%s\n", p->vars[i].name, p->vars[i].value ? p->vars[i].value : "");
     choice_text("", &p->defaults);
+    for (int k = 0; k < LEDGER_PERIODS; k++)
+        if (p->budget.usd[k] > 0)
+            printf("budget_%s = %.2f\n", ledger_period_name((enum ledger_period)k),
+                   p->budget.usd[k]);
     if (p->prompt)
         printf("prompt = %s\n", p->prompt);
     for (size_t s = 0; p->skills && p->skills[s]; s++)
@@ -417,10 +426,22 @@ static int put_end(struct project *p, const char *value, struct err *e)
     return 0;
 }
 
+static int put_budget(struct project *p, enum ledger_period period, const char *value,
+                      struct err *e)
+{
+    double usd = 0;
+
+    if (*value && (!config_usd(value, &usd) || usd > 1e6))
+        return err_set(e, ERR_INVALID, "a budget is USD such as 10 or 2.50, not '%.60s'", value);
+    p->budget.usd[period] = usd;
+    return 0;
+}
+
 static int put_setting(struct project *p, const char *arg, struct err *e)
 {
     static const char *const names[] = {"tool",   "model",  "template", "repo", "branch",
-                                        "prompt", "skill", "timeout",  "at_end"};
+                                        "prompt", "skill", "timeout",  "at_end", "budget_day",
+                                        "budget_week", "budget_month"};
     char **texts[] = {&p->defaults.tool, &p->defaults.model, &p->defaults.template_id,
                       &p->defaults.repo, &p->defaults.branch};
     const size_t n = sizeof(names) / sizeof(names[0]), n_texts = sizeof(texts) / sizeof(texts[0]);
@@ -431,8 +452,8 @@ static int put_setting(struct project *p, const char *arg, struct err *e)
         at++;
     if (at == n)
         return err_set(e, ERR_INVALID, "a setting is tool, model, template, repo, branch, timeout, "
-                       "at_end, prompt or skill with =VALUE, not '%.60s'; variables go by cc-tui "
-                       "projects env", arg);
+                       "at_end, prompt, skill or budget_day (_week, _month) with =VALUE, not "
+                       "'%.60s'; variables go by cc-tui projects env", arg);
     if (at < n_texts) {
         put(texts[at], eq + 1);
         return 0;
@@ -441,6 +462,8 @@ static int put_setting(struct project *p, const char *arg, struct err *e)
         return put_prompt(p, eq + 1, e);
     if (at == n_texts + 1)
         return put_skill(p, eq + 1, e);
+    if (at > n_texts + 3)
+        return put_budget(p, (enum ledger_period)(at - n_texts - 4), eq + 1, e);
     return at == n_texts + 2 ? put_time(p, eq + 1, e) : put_end(p, eq + 1, e);
 }
 

@@ -124,9 +124,9 @@ static int set_number(const struct option_row *r, void *at, const char *value, s
     return 0;
 }
 
-/* Digits with at most one point: no sign, no exponent. */
-static bool parse_usd(const char *s, double *out)
+bool config_usd(const char *s, double *out)
 {
+    s += *s == '$';
     size_t n = strspn(s, "0123456789"), more = s[n] == '.' ? strspn(s + n + 1, "0123456789") : 0;
 
     if (n + more == 0 || n > 15 || s[n + (s[n] == '.') + more])
@@ -139,7 +139,7 @@ static int set_usd(const struct option_row *r, double *at, const char *value, st
 {
     double usd, max = strtod(r->max, NULL);
 
-    if (!parse_usd(*value == '$' ? value + 1 : value, &usd))
+    if (!config_usd(value, &usd))
         return err_set(e, ERR_INVALID, "'%s' cannot be '%.60s': it wants USD such as 10 or 2.50",
                        r->name, value);
     if (usd > max)

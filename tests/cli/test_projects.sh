@@ -32,6 +32,11 @@ ok "settings are kept" $?
 call 0 projects set acme/web tool= timeout= && call 0 projects show --json &&
     grep -q '"tool":null' out && ! grep -q '"timeout"' out && grep -q 'be kind' out
 ok "an empty value takes one away, and no other" $?
+call 0 projects set acme/web budget_day=2.50 'budget_month=$40' && call 0 projects show acme/web &&
+    grep -q '^budget_day = 2.50' out && grep -q '^budget_month = 40.00' out &&
+    call 0 projects set acme/web budget_day= && call 0 projects show acme/web --json &&
+    grep -q '"budget":{"month":40}' out && call 2 projects set acme/web budget_week=-3
+ok "a budget in USD is kept, and taken away" $?
 call 2 projects set acme/web nonsense=1 && call 2 projects set acme/web timeout=never
 ok "what is no setting is refused" $?
 call 0 projects env acme/web A=1 'B=two words' && call 0 projects show &&

@@ -34,4 +34,13 @@ ok "what has ended does not grow" $?
 call 0 usage day --csv --by agent && [ "$(wc -l <out)" = 2 ] && grep -q '^agent,"demo",' out &&
     call 0 usage && grep -q 'by template' out && grep -q 'built in, last checked' out
 ok "by agent as CSV, and in words" $?
+call 0 usage --by hour && grep -q 'by hour' out && ! grep -q 'by agent' out &&
+    call 0 usage day --csv --by hour && grep -q '^hour,20..-..-..T..:..:..' out &&
+    call 0 usage --by hour --json && grep -q '"hour":\[{"at":' out
+ok "by hour" $?
+call 0 usage --set budget.day=2.50 --set budget.week=0 && grep -q 'budget .*of \$2.50, 0 %' out &&
+    call 0 usage --set budget.month=10 --json &&
+    grep -q '"budgets":\[{"project":null,"period":"month","usd":0,"budgetUsd":10,"percent":0}\]' out &&
+    call 2 usage --set budget.day=-1 && call 2 usage --set budget.day=1e3
+ok "a budget, and how far it is used" $?
 end

@@ -17,12 +17,27 @@
 #include <setjmp.h>
 #include <sqlite3.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #define KEY "e2b_0123456789abcdef0123456789abcdef01234f2a"
+
+static _Atomic int64_t add_wall; /* ms */
+
+int clock_gettime(clockid_t id, struct timespec *ts)
+{
+    int rc = (int)syscall(SYS_clock_gettime, id, ts);
+
+    if (id == CLOCK_REALTIME)
+        ts->tv_sec += (time_t)(atomic_load(&add_wall) / 1000);
+    return rc;
+}
 
 static struct faultd *fake;
 
@@ -47,6 +62,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
+    atomic_store(&add_wall, 0);
     appbed_free(*state);
     faultd_stop(fake);
     fake = NULL;
@@ -233,6 +249,38 @@ static void test_a_service_that_does_not_tell(void **state)
     assert_int_equal(model(b)->usage->all.spans, 1);
 }
 
+/* --- clocks that are set ---------------------------------------------------------------------- */
+
+static bool has_run(struct appbed *b, const void *ms)
+{
+    appbed_must(b, app_usage(b->app, "all", 0));
+    return model(b)->usage->all.run_ms >= *(const int64_t *)ms;
+}
+
+/* The machine's clock goes two days ahead and then ten back: what ran is what the service's
+ * time says, and what counts as now is its too. */
+static void test_clock_jumps(void **state)
+{
+    static const int64_t jumps[] = {0, 2 * 86400000LL, -10 * 86400000LL, 0};
+    struct appbed *b = *state;
+    int64_t began, want = 0;
+
+    serve("1");
+    open_with(b, (struct usage_limits){0});
+    await_rows(b, 1);
+    began = clock_boot_ms();
+    for (size_t i = 0; i < sizeof(jumps) / sizeof(jumps[0]); i++) {
+        atomic_store(&add_wall, jumps[i]);
+        want += 50;
+        appbed_must(b, app_refresh(b->app));
+        assert_true(appbed_wait(b, has_run, &want));
+        assert_true(model(b)->usage->all.run_ms <= clock_boot_ms() - began + 5000);
+        assert_int_equal(model(b)->usage->all.spans, 1);
+        assert_int_equal(model(b)->usage->all.estimates, 0);
+        assert_true(model(b)->usage->period[PERIOD_MONTH].run_ms > 0);
+    }
+}
+
 /* --- budgets --------------------------------------------------------------------------------- */
 
 /* Six are ours: idle for long (1, 2), protected, at work, idle since just now, and one whose
@@ -355,8 +403,8 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(test_ended_while_we_were_off), T(test_a_service_that_does_not_tell),
-        T(test_used_up),                 T(test_a_warning_stops_nothing),
-        T(test_csv_file),
+        T(test_clock_jumps),             T(test_used_up),
+        T(test_a_warning_stops_nothing), T(test_csv_file),
     };
 
     appbed_main();

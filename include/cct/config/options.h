@@ -121,6 +121,8 @@ void config_note(struct config *c, const char *fmt, ...) __attribute__((format(p
 /* Set one by "section.name" or "name" (a flag). */
 int config_set(struct config *c, const char *name, const char *value, enum option_source src,
                struct err *e);
+/* "2.50", "$10": digits with at most one point. */
+bool config_usd(const char *text, double *out);
 /* All defaults commented out, with help: the shipped example file. New string. */
 char *config_example(void);
 /* The options as a Markdown table (the README's). New string. */
