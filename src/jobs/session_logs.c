@@ -46,6 +46,14 @@ static void dry(struct reader *r)
     bool over = s->fo.state == FO_ENDED || s->fo.state == FO_STOPPED || s->fo.missing;
     bool unreachable = s->fo.said_loss; /* what is stored is all that can be had now */
     bool flushed = s->out.n_acked == s->out.n_sent && !s->out.raw.len && !s->out.ev.n;
+    struct err e = {0};
+
+    if (s->out.down.code && !r->follow) {
+        err_set(&e, ERR_IO, "that is not all: what the agent put out since cannot be kept now: %s",
+                s->out.down.text);
+        reader_end(r, &e);
+        return;
+    }
 
     if (flushed && (over || (!r->follow && (s->out.caught_up || unreachable))))
         reader_end(r, NULL);

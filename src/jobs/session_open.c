@@ -36,7 +36,9 @@ static void again(struct session *s, const struct err *e)
         session_say(s, AGENT_ERROR, "what is stored of this session cannot be read: %s",
                     e->text);
     s->out.said_down = true;
+    s->out.down = *e;
     session_timer(s, &s->out.store_timer, RETRY_MS, ask_run);
+    session_logs_go(s);
 }
 
 /* --- usage ----------------------------------------------------------------------- */
@@ -210,6 +212,7 @@ static void on_run(void *ctx, struct st_reply *r)
     }
     o->run = r->run; /* all zero when it cannot be made: shown from the begin, not kept */
     o->store_down = r->err.code != 0;
+    err_clear(&o->down);
     o->fresh_from = o->n_sent;
     if (before != o->run.id) {
         memset(&o->seen, 0, sizeof(o->seen));

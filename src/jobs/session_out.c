@@ -471,7 +471,9 @@ static void store_failed(struct session *s, const struct err *e)
         session_say(s, AGENT_ERROR, "the agent's output is shown but cannot be kept: %s",
                     e->text);
     o->said_down = o->store_down = true;
+    o->down = *e;
     drop_pending(s);
+    session_logs_go(s); /* whoever reads what is kept has read all there is */
     if (!o->store_timer)
         session_timer(s, &o->store_timer, STORE_RETRY_MS, store_again);
 }
@@ -494,6 +496,7 @@ static void on_appended(void *ctx, struct st_reply *r)
         if (o->said_down)
             session_say(s, AGENT_INFO, "the agent's output is kept again");
         o->said_down = false;
+        err_clear(&o->down);
     }
     session_show_acked(s);
 }

@@ -184,6 +184,7 @@ struct out {
     bool feeding_again; /* stored bytes: their events are stored too */
     bool caught_up;     /* at the live end */
     bool store_down, said_down;
+    struct err down; /* why nothing can be kept, or read, now */
     uint64_t store_timer;
     bool opening, summed; /* session_open.c */
     bool by_list;         /* the price of the event at hand is of the list */
