@@ -1,10 +1,13 @@
-/* The program is killed in the middle of making a sandbox, at each of its steps; the next
+/* The program is killed: in the middle of making a sandbox, at each of its steps (the next
  * command goes on where it was left: one VM, its repository whole, its prompt and skills
- * once, one agent. */
+ * once, one agent); and again and again while an agent works (every word and every token
+ * counts once). */
 #include "../lib/runcmd.h"
 
+#include <cct/util/clock.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
+#include <math.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sqlite3.h>
@@ -114,7 +117,9 @@ static void leases_run_out(const char *home)
 
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     sqlite3_busy_timeout(db, 5000);
-    assert_int_equal(sqlite3_exec(db, "DELETE FROM leases", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "DELETE FROM leases; UPDATE sandboxMessages SET"
+                                  " claimOwner=NULL, claimUntil=0", NULL, NULL, NULL),
+                     SQLITE_OK);
     sqlite3_close(db);
     free(path);
 }
@@ -178,11 +183,161 @@ static void killed_at_each_step(void **state)
     runcmd_release(&home);
 }
 
+/* --- while an agent works ----------------------------------------------------------- */
+
+/* Speaks as claude does; what a turn uses hangs on its number, what it costs adds up. */
+static const char counts[] =
+    "n=0\n"
+    "while IFS= read -r line; do\n"
+    "  case $line in *turn-*) ;; *) continue ;; esac\n"
+    "  i=${line##*turn-} i=${i%%[!0-9]*} n=$((n + 1))\n"
+    "  echo '{\"type\":\"user\",\"isReplay\":true,\"message\":{\"role\":\"user\",\"content\":[{\"type\":"
+    "\"text\",\"text\":\"turn-'$i'\"}]}}'\n"
+    "  echo '{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"s\",\"model\":\"m\"}'\n"
+    "  for k in 1 2 3; do\n"
+    "    echo '{\"type\":\"assistant\",\"message\":{\"id\":\"m'$n-$k'\",\"role\":\"assistant\",\"content\":[{"
+    "\"type\":\"text\",\"text\":\"answer-'$i-$k'.\"}]}}'\n"
+    "    sleep 0.03\n"
+    "  done\n"
+    "  echo '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"uuid\":\"u'$n'\",\"usage\":{"
+    "\"input_tokens\":'$((100 + i))',\"cache_read_input_tokens\":7,\"output_tokens\":10},"
+    "\"total_cost_usd\":0.'$(printf %02d $n)'}'\n"
+    "done\n";
+enum { TURNS = 12 };
+
+static int command(struct runcmd *r, const char *home, const char *const args[])
+{
+    *r = in(home);
+    runcmd_start(r, args, NULL);
+    return runcmd_end(r, LONG_MS);
+}
+
+static double total(const char *json, const char *name)
+{
+    const char *all = strstr(json, "\"total\":{");
+    char *key = xasprintf("\"%s\":", name);
+    const char *at = all ? strstr(all, key) : NULL;
+    double v = at ? strtod(at + strlen(key), NULL) : -1;
+
+    free(key);
+    return v;
+}
+
+static void kill_some(const char *home, unsigned *seed)
+{
+    struct runcmd follower = in(home), sender = in(home);
+    static int turn;
+    char *text = xasprintf("turn-%d", ++turn);
+
+    runcmd_start(&follower, (const char *[]){"--local", "logs", "-f", "count", NULL}, NULL);
+    runcmd_start(&sender, (const char *[]){"--local", "send", "count", "--wait", text, NULL}, NULL);
+    runcmd_read(&sender, 10 + rand_r(seed) % 300);
+    if (rand_r(seed) % 2) {
+        runcmd_kill(&follower, SIGKILL);
+        runcmd_read(&sender, rand_r(seed) % 50);
+    }
+    runcmd_kill(&sender, SIGKILL);
+    runcmd_kill(&follower, SIGKILL);
+    runcmd_end(&sender, LONG_MS);
+    runcmd_end(&follower, LONG_MS);
+    release(&sender);
+    release(&follower);
+    leases_run_out(home);
+    free(text);
+}
+
+/* Of each turn all was said once, and used once; or it was never taken. */
+static void check_turns(const char *home)
+{
+    struct runcmd logs, usage;
+    double n = 0, in_tokens = 0;
+
+    assert_int_equal(command(&logs, home, (const char *[]){"--local", "logs", "count", NULL}), 0);
+    for (int i = 1; i <= TURNS + 1; i++)
+        for (int k = 1; k <= 3; k++) {
+            char *word = xasprintf("answer-%d-%d.", i, k);
+            size_t said = count(buf_str(&logs.text), word);
+
+            if (said > 1 || (i > TURNS && said != 1))
+                fail_msg("\"%s\" was said %zu times:\n%s", word, said, buf_str(&logs.text));
+            n += k == 3 && said;
+            in_tokens += k == 3 && said ? 100 + i : 0;
+            free(word);
+        }
+    assert_true(n > 1);
+    assert_int_equal(command(&usage, home, (const char *[]){"--local", "usage", "all", "--json", NULL}),
+                     0);
+    printf("# %d turns of %d were taken\n", (int)n, TURNS + 1);
+    if (total(buf_str(&usage.text), "inputTokens") != in_tokens ||
+        total(buf_str(&usage.text), "cacheReadTokens") != 7 * n ||
+        total(buf_str(&usage.text), "outputTokens") != 10 * n ||
+        fabs(total(buf_str(&usage.text), "agentUsd") - n / 100) > 1e-6)
+        fail_msg("%g turns, %g tokens in: %.900s", n, in_tokens, buf_str(&usage.text));
+    release(&logs);
+    release(&usage);
+}
+
+/* The sandbox ends while nobody looks: what it ran is known to within what was seen. */
+static void check_run_time(const char *home, int64_t since)
+{
+    char *elsewhere = xasprintf("%s/elsewhere", home);
+    struct runcmd r;
+    double s;
+
+    assert_int_equal(command(&r, home, (const char *[]){"--local", "--data-dir", elsewhere, "kill",
+                                                        "--all", "--scope", "account", "--yes", NULL}),
+                     0);
+    release(&r);
+    assert_int_equal(command(&r, home, (const char *[]){"--local", "ls", NULL}), 0);
+    release(&r);
+    assert_int_equal(command(&r, home, (const char *[]){"--local", "usage", "all", "--json", NULL}), 0);
+    s = total(buf_str(&r.text), "runSeconds");
+    if (total(buf_str(&r.text), "intervals") != 1 || s <= 0 ||
+        s > (double)(clock_mono_ms() - since) / 1000 + 1)
+        fail_msg("%g s in one interval: %.900s", s, buf_str(&r.text));
+    release(&r);
+    free(elsewhere);
+}
+
+static void killed_again_and_again(void **state)
+{
+    unsigned seed = getenv("SEED") ? (unsigned)atoi(getenv("SEED")) : 1;
+    int64_t since = clock_mono_ms();
+    struct runcmd home, r;
+    char *code = b64_encode(counts, sizeof(counts) - 1);
+    char *conf = xasprintf("[tool counts]\nadapter = claude\ntemplate = demo\nneeds = none\n"
+                           "command = sh -c 'eval \"$(echo %s | base64 -d)\"'\n", code);
+    (void)state;
+
+    runcmd_init(&home);
+    put(home.home, "tools.conf", conf, 0600);
+    if (command(&r, home.home, (const char *[]){"--local", "new", "-t", "counts", "-n", "count",
+                                                NULL}) != 0)
+        fail_msg("%s", buf_str(&r.talk));
+    release(&r);
+    for (int i = 0; i < TURNS; i++)
+        kill_some(home.home, &seed);
+    char *last = xasprintf("turn-%d", TURNS + 1);
+    if (command(&r, home.home, (const char *[]){"--local", "send", "count", "--wait", last, NULL}) != 0)
+        fail_msg("%s", buf_str(&r.talk));
+    release(&r);
+    check_turns(home.home);
+    check_run_time(home.home, since);
+    command(&r, home.home, (const char *[]){"--local", "local", "stop", "--yes", NULL});
+    release(&r);
+    runcmd_release(&home);
+    free(last);
+    free(conf);
+    free(code);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(killed_at_each_step),
+        cmocka_unit_test(killed_again_and_again),
     };
+    cmocka_set_test_filter(getenv("CCT_ONLY"));
     const char *b = getenv("B");
     char *probe = xasprintf("%s/cc-tui-local probe >/dev/null 2>&1", b ? b : "build/debug");
     bool isolated = system(probe) == 0;
