@@ -3,6 +3,7 @@
  * once, one agent); and again and again while an agent works (every word and every token
  * counts once). */
 #include "../lib/runcmd.h"
+#include "../lib/storebox.h"
 
 #include <cct/util/clock.h>
 #include <cct/util/str.h>
@@ -10,7 +11,6 @@
 #include <math.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <sqlite3.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,14 +113,8 @@ static void make_and_kill(const char *home, const struct point *p)
 static void leases_run_out(const char *home)
 {
     char *path = xasprintf("%s/cc-tui.db", home);
-    sqlite3 *db = NULL;
 
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    sqlite3_busy_timeout(db, 5000);
-    assert_int_equal(sqlite3_exec(db, "DELETE FROM leases; UPDATE sandboxMessages SET"
-                                  " claimOwner=NULL, claimUntil=0", NULL, NULL, NULL),
-                     SQLITE_OK);
-    sqlite3_close(db);
+    storebox_sql(path, "DELETE FROM leases; UPDATE sandboxMessages SET claimOwner=NULL, claimUntil=0");
     free(path);
 }
 

@@ -69,7 +69,24 @@ void storebox_stop(struct storebox *b)
     memset(b, 0, sizeof(*b));
 }
 
-static struct st_reply *good(struct storebox *b)
+void storebox_again(struct storebox *b, const char *dir)
+{
+    storebox_stop(b);
+    storebox_start(b, dir);
+    if (b->opened->err.code)
+        die("the database does not open again: %s", b->opened->err.text);
+}
+
+void storebox_sql(const char *path, const char *sql)
+{
+    sqlite3 *db = NULL;
+    if (sqlite3_open(path, &db) != SQLITE_OK || sqlite3_busy_timeout(db, 5000) != SQLITE_OK ||
+        sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
+        die("%s: %s: %s", path, sql, sqlite3_errmsg(db));
+    sqlite3_close(db);
+}
+
+struct st_reply *storebox_ok(struct storebox *b)
 {
     struct st_reply *r = storebox_wait(b);
     if (r->err.code)
@@ -81,7 +98,7 @@ uint64_t storebox_sandbox(struct storebox *b, const char *sandbox_id)
 {
     struct sandbox sb = {.sandbox_id = (char *)sandbox_id, .state = SB_RUNNING};
     store_put_sandbox(b->s, &sb, storebox_to(b));
-    struct st_reply *r = good(b);
+    struct st_reply *r = storebox_ok(b);
     uint64_t id = r->sandboxes[0].id;
     msg_free(&r->m);
     return id;
@@ -90,7 +107,7 @@ uint64_t storebox_sandbox(struct storebox *b, const char *sandbox_id)
 uint64_t storebox_run(struct storebox *b, uint64_t sandbox, const char *session)
 {
     store_run_open(b->s, sandbox, session, 1, storebox_to(b));
-    struct st_reply *r = good(b);
+    struct st_reply *r = storebox_ok(b);
     uint64_t id = r->run.id;
     msg_free(&r->m);
     return id;

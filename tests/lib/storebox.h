@@ -16,10 +16,15 @@ struct storebox {
 void storebox_start(struct storebox *b, const char *dir);
 void storebox_start_with(struct storebox *b, const struct store_opts *o);
 void storebox_stop(struct storebox *b);
+void storebox_again(struct storebox *b, const char *dir); /* stopped, and started again */
+/* Statements on a database's file, behind the store's back. */
+void storebox_sql(const char *path, const char *sql);
 /* Where the next call shall answer to. */
 struct st_to storebox_to(struct storebox *b);
 /* The answer of the last storebox_to(); aborts after 30 s. Free with msg_free(). */
 struct st_reply *storebox_wait(struct storebox *b);
+/* ... which must be a good one. */
+struct st_reply *storebox_ok(struct storebox *b);
 /* The next answer of any kind. */
 struct st_reply *storebox_any(struct storebox *b);
 

@@ -39,21 +39,6 @@ static int tear_down(void **state)
     return 0;
 }
 
-static struct st_reply *ok_wait(void)
-{
-    struct st_reply *r = storebox_wait(&b);
-    if (r->err.code)
-        fail_msg("%s", r->err.text);
-    return r;
-}
-
-static void reopen(void)
-{
-    storebox_stop(&b);
-    storebox_start(&b, dir);
-    assert_int_equal(b.opened->err.code, 0);
-}
-
 static void check_code(int code)
 {
     struct st_reply *r = storebox_wait(&b);
@@ -104,15 +89,15 @@ static void test_sandbox_fields(void **state)
                          .tokens_out = 7};
     struct sandbox empty = {.state = SB_CREATING, .cost_usd = (double)NAN, .mark = LIT("m2")};
     store_put_sandbox(b.s, &in, storebox_to(&b));
-    struct st_reply *r = ok_wait();
+    struct st_reply *r = storebox_ok(&b);
     assert_int_equal(r->n_sandboxes, 1);
     assert_true(r->sandboxes[0].id > 0);
     msg_free(&r->m);
     store_put_sandbox(b.s, &empty, storebox_to(&b));
-    msg_free(&ok_wait()->m);
-    reopen();
+    msg_free(&storebox_ok(&b)->m);
+    storebox_again(&b, dir);
     store_sandboxes(b.s, storebox_to(&b));
-    r = ok_wait();
+    r = storebox_ok(&b);
     assert_int_equal(r->n_sandboxes, 2);
     struct sandbox *o = &r->sandboxes[0];
 #define SAME_TEXT(f) assert_string_equal(o->f, in.f)
@@ -137,7 +122,7 @@ static void test_sandbox_fields(void **state)
     empty.sandbox_id = LIT("i2");
     empty.state = SB_KILLED;
     store_put_sandbox(b.s, &empty, storebox_to(&b));
-    r = ok_wait();
+    r = storebox_ok(&b);
     assert_int_equal(r->sandboxes[0].state, SB_KILLED);
     assert_string_equal(r->sandboxes[0].sandbox_id, "i2");
     msg_free(&r->m);
@@ -156,21 +141,21 @@ static void test_sandbox_once(void **state)
     (void)state;
     struct sandbox own = {.mark = LIT("mk"), .name = LIT("mine"), .state = SB_CREATING};
     store_put_sandbox(b.s, &own, storebox_to(&b));
-    struct st_reply *r = ok_wait();
+    struct st_reply *r = storebox_ok(&b);
     uint64_t id = r->sandboxes[0].id;
     msg_free(&r->m);
     struct sandbox seen = {
         .mark = LIT("mk"), .name = LIT("other"), .sandbox_id = LIT("i9"), .state = SB_RUNNING};
     for (int i = 0; i < 2; i++) {
         store_put_sandbox(b.s, &seen, storebox_to(&b));
-        r = ok_wait();
+        r = storebox_ok(&b);
         assert_true(r->sandboxes[0].id == id);
         assert_string_equal(r->sandboxes[0].name, "mine");
         assert_string_equal(r->sandboxes[0].sandbox_id, "i9");
         msg_free(&r->m);
     }
     store_sandboxes(b.s, storebox_to(&b));
-    r = ok_wait();
+    r = storebox_ok(&b);
     assert_int_equal(r->n_sandboxes, 1);
     msg_free(&r->m);
 }
@@ -180,7 +165,7 @@ static void test_messages(void **state)
     (void)state;
     uint64_t sb = storebox_sandbox(&b, "i1"), other = storebox_sandbox(&b, "i2");
     store_message_add(b.s, sb, "first\nsecond line\t\"quoted\"", storebox_to(&b));
-    struct st_reply *r = ok_wait();
+    struct st_reply *r = storebox_ok(&b);
     uint64_t first = r->msg.id;
     assert_int_equal(r->m.type, ST_MESSAGE);
     assert_string_equal(r->msg.text, "first\nsecond line\t\"quoted\"");
@@ -189,58 +174,58 @@ static void test_messages(void **state)
     assert_true(r->msg.sandbox == sb && r->msg.created_at > 0);
     msg_free(&r->m);
     store_message_add(b.s, sb, "", storebox_to(&b));
-    msg_free(&ok_wait()->m);
+    msg_free(&storebox_ok(&b)->m);
     store_message_add(b.s, other, "elsewhere", storebox_to(&b));
-    msg_free(&ok_wait()->m);
+    msg_free(&storebox_ok(&b)->m);
     store_message_add(b.s, 4711, "nobody", storebox_to(&b));
     check_code(ERR_NOTFOUND);
 
     store_message_claim(b.s, sb, "a", 60000, storebox_to(&b));
-    r = ok_wait();
+    r = storebox_ok(&b);
     assert_true(r->got && r->msg.id == first);
     msg_free(&r->m);
     store_message_claim(b.s, sb, "b", 60000, storebox_to(&b));
-    r = ok_wait();
+    r = storebox_ok(&b);
     assert_true(!r->got && r->msg.id == 0);
     msg_free(&r->m);
     /* given back by its owner alone, it is free at once */
     store_message_unclaim(b.s, sb, "b");
     store_message_claim(b.s, sb, "b", 60000, storebox_to(&b));
-    r = ok_wait();
+    r = storebox_ok(&b);
     assert_false(r->got);
     msg_free(&r->m);
     store_message_unclaim(b.s, sb, "a");
     store_message_claim(b.s, sb, "b", 60000, storebox_to(&b));
-    r = ok_wait();
+    r = storebox_ok(&b);
     assert_true(r->got && r->msg.id == first);
     msg_free(&r->m);
     /* claimed: it can no longer be called off; its owner may claim again */
     store_message_state(b.s, first, MSG_QUEUED, MSG_CANCELLED, NULL, storebox_to(&b));
-    r = ok_wait();
+    r = storebox_ok(&b);
     assert_true(!r->got && r->msg.state == MSG_QUEUED);
     msg_free(&r->m);
     store_message_state(b.s, first, MSG_QUEUED, MSG_SENT, NULL, storebox_to(&b));
-    r = ok_wait();
+    r = storebox_ok(&b);
     assert_true(r->got && r->msg.state == MSG_SENT && r->msg.sent_at > 0);
     msg_free(&r->m);
     /* one is on its way: the next one waits */
     store_message_claim(b.s, sb, "a", 60000, storebox_to(&b));
-    r = ok_wait();
+    r = storebox_ok(&b);
     assert_false(r->got);
     msg_free(&r->m);
     store_message_state(b.s, first, MSG_QUEUED, MSG_FAILED, "x", storebox_to(&b));
-    r = ok_wait();
+    r = storebox_ok(&b);
     assert_true(!r->got && r->msg.state == MSG_SENT && !r->msg.error);
     msg_free(&r->m);
     store_message_state(b.s, first, MSG_SENT, MSG_FAILED, "refused", storebox_to(&b));
-    r = ok_wait();
+    r = storebox_ok(&b);
     assert_true(r->got);
     assert_string_equal(r->msg.error, "refused");
     msg_free(&r->m);
     store_message_state(b.s, 4711, MSG_SENT, MSG_FAILED, "", storebox_to(&b));
     check_code(ERR_NOTFOUND);
     store_message_claim(b.s, sb, "a", 1, storebox_to(&b));
-    r = ok_wait();
+    r = storebox_ok(&b);
     assert_true(r->got && r->msg.id > first);
     assert_string_equal(r->msg.text, "");
     int64_t until = clock_wall_ms() + 2;
@@ -248,17 +233,17 @@ static void test_messages(void **state)
     while (clock_wall_ms() < until)
         usleep(500);
     store_message_claim(b.s, sb, "b", 60000, storebox_to(&b)); /* the claim ran out */
-    r = ok_wait();
+    r = storebox_ok(&b);
     assert_true(r->got);
     msg_free(&r->m);
 
     store_messages(b.s, sb, 1, storebox_to(&b));
-    r = ok_wait();
+    r = storebox_ok(&b);
     assert_int_equal(r->n_messages, 1);
     assert_string_equal(r->messages[0].text, "");
     msg_free(&r->m);
     store_messages(b.s, 0, 100, storebox_to(&b));
-    r = ok_wait();
+    r = storebox_ok(&b);
     assert_int_equal(r->n_messages, 3);
     assert_true(r->messages[0].id == first);
     msg_free(&r->m);
@@ -284,7 +269,7 @@ static void check_append(uint64_t run, uint64_t offset, const char *text, int co
 static void check_raw(uint64_t run, uint64_t offset, size_t max, const char *want)
 {
     store_raw(b.s, run, offset, max, storebox_to(&b));
-    struct st_reply *r = ok_wait();
+    struct st_reply *r = storebox_ok(&b);
     assert_int_equal(r->raw_len, strlen(want));
     if (*want)
         assert_memory_equal(r->raw, want, r->raw_len);
@@ -306,19 +291,19 @@ static void test_append(void **state)
     check_raw(run, 4, 3, "efg");
     check_raw(run, 11, 100, "");
     store_run_open(b.s, sb, "s", 1, storebox_to(&b));
-    struct st_reply *r = ok_wait();
+    struct st_reply *r = storebox_ok(&b);
     assert_true(r->run.id == run && r->run.stored == 11 && r->run.turn_offset == 11);
     assert_true(!r->run.ended && r->run.exit_code == -1);
     assert_string_equal(r->run.session, "s");
     msg_free(&r->m);
     store_run_open(b.s, sb, "s", 2, storebox_to(&b));
-    r = ok_wait();
+    r = storebox_ok(&b);
     assert_true(r->run.id != run && r->run.epoch == 2 && r->run.stored == 0);
     msg_free(&r->m);
     store_run_open(b.s, 4711, "s", 1, storebox_to(&b));
     check_code(ERR_NOTFOUND);
     store_run_end(b.s, run, 143, 15, storebox_to(&b));
-    r = ok_wait();
+    r = storebox_ok(&b);
     assert_true(r->run.ended && r->run.exit_code == 143 && r->run.exit_signal == 15);
     msg_free(&r->m);
     store_run_end(b.s, 4711, 0, 0, storebox_to(&b));
@@ -338,12 +323,12 @@ static void test_big_bytes(void **state)
         store_append(b.s, &a, storebox_to(&b));
         assert_null(a.raw);
     }
-    struct st_reply *r = ok_wait();
+    struct st_reply *r = storebox_ok(&b);
     assert_int_equal(r->stored, 3 * n);
     msg_free(&r->m);
-    reopen();
+    storebox_again(&b, dir);
     store_raw(b.s, run, n / 2, 2 * n, storebox_to(&b));
-    r = ok_wait();
+    r = storebox_ok(&b);
     assert_int_equal(r->raw_len, 2 * n);
     assert_memory_equal(r->raw, keep + n / 2, n / 2);
     assert_memory_equal(r->raw + n / 2, keep, n);
@@ -355,7 +340,7 @@ static void check_events(uint64_t run, uint64_t offset, bool before, size_t limi
                          uint64_t first, size_t n, bool more)
 {
     store_events(b.s, run, offset, 0, before, limit, storebox_to(&b));
-    struct st_reply *r = ok_wait();
+    struct st_reply *r = storebox_ok(&b);
     assert_int_equal(r->n_events, n);
     assert_int_equal(r->more_before, more);
     for (size_t i = 0; i < n; i++) {
@@ -393,18 +378,18 @@ static void test_leases(void **state)
     } steps[] = {{"a", true}, {"b", false}, {"a", true}};
     for (size_t i = 0; i < 3; i++) {
         store_lease(b.s, "poll", steps[i].owner, 60000, storebox_to(&b));
-        struct st_reply *r = ok_wait();
+        struct st_reply *r = storebox_ok(&b);
         assert_int_equal(r->got, steps[i].got);
         msg_free(&r->m);
     }
     store_lease_drop(b.s, "poll", "b"); /* not his */
     store_lease(b.s, "poll", "b", 60000, storebox_to(&b));
-    struct st_reply *r = ok_wait();
+    struct st_reply *r = storebox_ok(&b);
     assert_false(r->got);
     msg_free(&r->m);
     store_lease_drop(b.s, "poll", "a");
     store_lease(b.s, "poll", "b", 60000, storebox_to(&b));
-    r = ok_wait();
+    r = storebox_ok(&b);
     assert_true(r->got);
     msg_free(&r->m);
 }
@@ -413,16 +398,16 @@ static void test_intents_and_log(void **state)
 {
     (void)state;
     store_intent_add(b.s, true, NULL, NULL, storebox_to(&b));
-    struct st_reply *r = ok_wait();
+    struct st_reply *r = storebox_ok(&b);
     uint64_t id = r->intents[0].id;
     msg_free(&r->m);
     store_intent_add(b.s, false, "p", "mark", storebox_to(&b));
-    msg_free(&ok_wait()->m);
+    msg_free(&storebox_ok(&b)->m);
     store_log_add(b.s, 2, 7, "went\nwrong");
     store_log_add(b.s, 0, 0, "fine");
-    reopen();
+    storebox_again(&b, dir);
     store_intents(b.s, storebox_to(&b));
-    r = ok_wait();
+    r = storebox_ok(&b);
     assert_int_equal(r->n_intents, 2);
     assert_true(r->intents[0].account && !r->intents[0].project && !r->intents[0].target);
     assert_string_equal(r->intents[1].project, "p");
@@ -431,11 +416,11 @@ static void test_intents_and_log(void **state)
     store_intent_done(b.s, id, storebox_to(&b));
     check_code(0);
     store_intents(b.s, storebox_to(&b));
-    r = ok_wait();
+    r = storebox_ok(&b);
     assert_int_equal(r->n_intents, 1);
     msg_free(&r->m);
     store_log(b.s, 10, storebox_to(&b));
-    r = ok_wait();
+    r = storebox_ok(&b);
     assert_int_equal(r->n_log, 2);
     assert_string_equal(r->log[0].text, "went\nwrong");
     assert_true(r->log[0].level == 2 && r->log[0].sandbox == 7 && r->log[0].time_ms > 0);
@@ -469,7 +454,7 @@ static void test_retention(void **state)
     struct sandbox up = {
         .sandbox_id = LIT("up"), .state = SB_RUNNING, .created_at = now - 90 * day};
     store_put_sandbox(b.s, &old, storebox_to(&b));
-    struct st_reply *r = ok_wait();
+    struct st_reply *r = storebox_ok(&b);
     uint64_t old_id = r->sandboxes[0].id;
     msg_free(&r->m);
     store_put_sandbox(b.s, &young, storebox_to(&b));
@@ -481,11 +466,11 @@ static void test_retention(void **state)
     store_prune(b.s, storebox_to(&b));
     check_code(0);
     store_sandboxes(b.s, storebox_to(&b));
-    r = ok_wait();
+    r = storebox_ok(&b);
     assert_int_equal(r->n_sandboxes, 2);
     msg_free(&r->m);
     store_messages(b.s, 0, 10, storebox_to(&b));
-    r = ok_wait();
+    r = storebox_ok(&b);
     assert_int_equal(r->n_messages, 0);
     msg_free(&r->m);
     check_events(run, 0, false, 1000, 0, 0, false);
@@ -511,7 +496,7 @@ static void test_raw_limit(void **state)
     check_code(0);
     for (int k = 0; k < 3; k++) {
         store_raw(b.s, runs[k], 0, 5000, storebox_to(&b));
-        struct st_reply *r = ok_wait();
+        struct st_reply *r = storebox_ok(&b);
         assert_int_equal(r->raw_len, k == 2 ? 2000 : 0);
         assert_int_equal(r->stored, 2000);
         msg_free(&r->m);

@@ -32,15 +32,6 @@ static int tear_down(void **state)
     return 0;
 }
 
-static struct st_reply *ok_wait(void)
-{
-    struct st_reply *r = storebox_wait(&b);
-
-    if (r->err.code)
-        fail_msg("%s", r->err.text);
-    return r;
-}
-
 static const struct tbuild full = {
     .state = TB_BUILDING, .name = LIT("mine:v1"), .tool = LIT("claude"), .version = LIT("2.1"),
     .recipe = LIT("/x/Dockerfile"), .options = LIT("{\"cpu\":2}"), .template_id = LIT("tid"),
@@ -78,7 +69,7 @@ static uint64_t put(const struct tbuild *row)
     uint64_t id;
 
     store_build_put(b.s, row, storebox_to(&b));
-    r = ok_wait();
+    r = storebox_ok(&b);
     assert_int_equal(r->n_builds, 1);
     id = r->builds[0].id;
     msg_free(&r->m);
@@ -96,7 +87,7 @@ static void test_round(void **state)
     storebox_stop(&b);
     storebox_start(&b, dir);
     store_builds(b.s, false, storebox_to(&b));
-    r = ok_wait();
+    r = storebox_ok(&b);
     assert_int_equal(r->n_builds, 2);
     check_same(&r->builds[0], &full);
     assert_int_equal(r->builds[0].sent, 0);
@@ -105,14 +96,14 @@ static void test_round(void **state)
     assert_int_equal(r->builds[1].state, TB_PREPARING);
     msg_free(&r->m);
     store_builds(b.s, true, storebox_to(&b)); /* nobody else has written */
-    r = ok_wait();
+    r = storebox_ok(&b);
     assert_false(r->got);
     assert_int_equal(r->n_builds, 0);
     msg_free(&r->m);
     store_build_del(b.s, one, storebox_to(&b));
-    msg_free(&ok_wait()->m);
+    msg_free(&storebox_ok(&b)->m);
     store_builds(b.s, false, storebox_to(&b));
-    r = ok_wait();
+    r = storebox_ok(&b);
     assert_int_equal(r->n_builds, 1);
     msg_free(&r->m);
 }
@@ -130,7 +121,7 @@ static void test_called_off(void **state)
     row.state = TB_READY;
     row.error = NULL;
     store_build_put(b.s, &row, storebox_to(&b));
-    r = ok_wait();
+    r = storebox_ok(&b);
     assert_int_equal(r->builds[0].state, TB_CANCELLED);
     assert_string_equal(r->builds[0].error, "by hand");
     msg_free(&r->m);

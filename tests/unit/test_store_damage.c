@@ -243,21 +243,13 @@ static void test_background_check(void **state)
     storebox_stop(&b);
 }
 
-static void exec_sql(const char *path, const char *sql)
-{
-    sqlite3 *db;
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-    sqlite3_close(db);
-}
-
 static void test_newer_schema(void **state)
 {
     (void)state;
     storebox_start(&b, dir);
     fill(3);
     storebox_stop(&b);
-    exec_sql(at("cc-tui.db"), "PRAGMA user_version=99; CREATE TABLE later(x)");
+    storebox_sql(at("cc-tui.db"), "PRAGMA user_version=99; CREATE TABLE later(x)");
     storebox_start(&b, dir);
     assert_int_equal(b.opened->err.code, ERR_UNSUPPORTED);
     assert_true(b.opened->readonly);
@@ -288,13 +280,13 @@ static void test_older_schema(void **state)
     works("i1");
     storebox_stop(&b);
     unlink(at("cc-tui.db"));
-    exec_sql(at("cc-tui.db"), "CREATE TABLE x(a); DROP TABLE x"); /* version 0, no tables */
+    storebox_sql(at("cc-tui.db"), "CREATE TABLE x(a); DROP TABLE x"); /* version 0, no tables */
     storebox_start(&b, dir);
     assert_int_equal(b.opened->err.code, 0);
     works("i1");
     storebox_stop(&b);
     unlink(at("cc-tui.db"));
-    exec_sql(at("cc-tui.db"), "CREATE TABLE runs(a)"); /* of something else */
+    storebox_sql(at("cc-tui.db"), "CREATE TABLE runs(a)"); /* of something else */
     storebox_start(&b, dir);
     assert_int_equal(b.opened->err.code, ERR_CORRUPT);
     works("i1");

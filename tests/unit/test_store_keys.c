@@ -40,13 +40,6 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void reopen(void)
-{
-    storebox_stop(&b);
-    storebox_start(&b, dir);
-    assert_int_equal(b.opened->err.code, 0);
-}
-
 static void check(int code)
 {
     struct st_reply *r = storebox_wait(&b);
@@ -143,7 +136,7 @@ static void test_every_field(void **state)
     struct st_key user = key(NULL, "e2b", "https://api.e2b.app"), own = key(uid, "openai", "");
     put(&user, 0);
     put(&own, 0);
-    reopen();
+    storebox_again(&b, dir);
     struct st_keys *k = keys("acme", NULL, 0);
     assert_string_equal(k->vault.uid, UID);
     assert_true(k->vault.passphrase && k->vault.ops == 3 && k->vault.mem == INT64_C(1) << 33);
@@ -283,15 +276,12 @@ static void test_folders(void **state)
 static void exec_sql(const char *sql)
 {
     char *path = fs_join(dir, "cc-tui.db");
-    sqlite3 *db;
     if (!sql) {
         assert_int_equal(unlink(path), 0);
         free(path);
         return;
     }
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-    sqlite3_close(db);
+    storebox_sql(path, sql);
     free(path);
 }
 
@@ -312,7 +302,7 @@ static void test_first_schema(void **state)
     begin();
     struct st_key one = key(NULL, "e2b", "a");
     put(&one, 0);
-    reopen();
+    storebox_again(&b, dir);
     struct st_keys *k = keys(NULL, NULL, 0);
     assert_int_equal(k->n, 1);
     st_keys_free(k);
@@ -358,13 +348,13 @@ static void test_removed_bytes_are_gone(void **state)
     one.sealed = LIT("CANARY-SEALED-ONE");
     one.sealed_len = strlen(one.sealed);
     put(&one, 0);
-    reopen();
+    storebox_again(&b, dir);
     assert_true(in_file("cc-tui.db", "CANARY-SEALED-ONE"));
     one.sealed = LIT("CANARY-SEALED-TWO");
     put(&one, 0);
     store_key_del(b.s, NULL, "e2b", "a", storebox_to(&b));
     check(0);
-    reopen();
+    storebox_again(&b, dir);
     assert_false(in_file("cc-tui.db", "CANARY-SEALED"));
     assert_false(in_file("cc-tui.db-wal", "CANARY-SEALED"));
 }

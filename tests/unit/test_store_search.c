@@ -33,14 +33,6 @@ static int tear_down(void **state)
     return 0;
 }
 
-static struct st_reply *ok_wait(void)
-{
-    struct st_reply *r = storebox_wait(&b);
-    if (r->err.code)
-        fail_msg("%s", r->err.text);
-    return r;
-}
-
 /* One event at `offset` of the run, without bytes. */
 static void put(uint64_t run, uint64_t offset, const char *json)
 {
@@ -66,7 +58,7 @@ static struct st_reply *find_in(const char *words, uint64_t sandbox, size_t limi
     struct st_reply *r;
 
     store_search(b.s, words, sandbox, limit, before, true, storebox_to(&b));
-    r = ok_wait();
+    r = storebox_ok(&b);
     assert_true(r->got);
     return r;
 }
@@ -230,20 +222,13 @@ static void test_clean(void **state)
     msg_free(&r->m);
 }
 
-static void reopen(void)
-{
-    storebox_stop(&b);
-    storebox_start(&b, dir);
-    assert_int_equal(b.opened->err.code, 0);
-}
-
 static void test_restart(void **state)
 {
     (void)state;
     some_talk(); /* not indexed yet when it stops */
-    reopen();
+    storebox_again(&b, dir);
     expect("migration", 1);
-    reopen();
+    storebox_again(&b, dir);
     expect("migration", 1);
 }
 
@@ -299,7 +284,7 @@ static void test_older_database(void **state)
     expect("migration", 1);
     expect("add", 2);
     store_search(b.s, "padding", 0, 1000, 0, true, storebox_to(&b));
-    struct st_reply *r = ok_wait();
+    struct st_reply *r = storebox_ok(&b);
     assert_int_equal(r->n_hits, 700);
     msg_free(&r->m);
 }
@@ -314,9 +299,9 @@ static void test_forgotten(void **state)
     uint64_t box = r->hits[0].sandbox;
     msg_free(&r->m);
     store_del_sandbox(b.s, box, storebox_to(&b));
-    msg_free(&ok_wait()->m);
+    msg_free(&storebox_ok(&b)->m);
     store_prune(b.s, storebox_to(&b));
-    msg_free(&ok_wait()->m);
+    msg_free(&storebox_ok(&b)->m);
     expect("migration", 0);
     storebox_stop(&b);
     assert_int_equal(number("SELECT count(*) FROM searchDocs"), 0);
@@ -333,12 +318,12 @@ static void test_in_the_background(void **state)
     some_talk();
     for (int i = 0; i < 3000; i++) {
         store_sandboxes(b.s, storebox_to(&b)); /* asking takes the db thread's time, not more */
-        msg_free(&ok_wait()->m);
+        msg_free(&storebox_ok(&b)->m);
         if (i % 100 == 99 && number("SELECT count(*) FROM searchQueue") == 0)
             break;
     }
     store_search(b.s, "migration", 0, 5, 0, false, storebox_to(&b));
-    struct st_reply *r = ok_wait();
+    struct st_reply *r = storebox_ok(&b);
     assert_int_equal(r->n_hits, 1);
     msg_free(&r->m);
 }
