@@ -1,8 +1,6 @@
-/* Durable sessions against a real local provider: a conversation, a stream that outlives
- * the provider and ourselves, two readers, interrupt, the end, starting again. */
-#include "../../src/jobs/session_priv.h"
-#include "../lib/jobsbed.h"
-#include "../lib/localbed.h"
+/* Durable sessions against a real local provider: a conversation, interrupt, the end, starting
+ * again, what happens to the sandbox. */
+#include "../lib/sessionbed.h"
 
 #include <cct/model/agent_event.h>
 #include <cct/util/clock.h>
@@ -20,194 +18,6 @@
 
 #include <cmocka.h>
 
-#define LONG_MS 60000
-#define LINES 10000
-
-static struct localbed *local;
-static char *db; /* folder of the database of this test */
-
-/* --- looking at the model -------------------------------------------------------- */
-
-struct look {
-    struct jobsbed *b;
-    uint64_t row;
-    const char *text;
-    int what, n;
-};
-
-static const struct item *find_item(const struct look *l, enum item_kind kind, const char *text)
-{
-    const struct transcript *t = model_transcript(l->b->model, l->row);
-
-    for (size_t i = 0; t && i < t->n; i++)
-        if (t->v[i].kind == kind && t->v[i].text && strstr(t->v[i].text, text))
-            return &t->v[i];
-    return NULL;
-}
-
-static int count_items(const struct look *l, enum item_kind kind, const char *text)
-{
-    const struct transcript *t = model_transcript(l->b->model, l->row);
-    int n = 0;
-
-    for (size_t i = 0; t && i < t->n; i++)
-        if (t->v[i].kind == kind && t->v[i].text && strstr(t->v[i].text, text))
-            n++;
-    return n;
-}
-
-static bool has_text(void *ctx)
-{
-    struct look *l = ctx;
-
-    return find_item(l, ITEM_TEXT, l->text) || find_item(l, ITEM_RAW, l->text) ||
-           find_item(l, ITEM_TOOL, l->text);
-}
-
-static bool agent_is(void *ctx)
-{
-    struct look *l = ctx;
-    const struct sandbox *r = model_sandbox(l->b->model, l->row);
-
-    return r && (int)r->agent == l->what;
-}
-
-static bool message_is(void *ctx)
-{
-    struct look *l = ctx;
-
-    for (size_t i = 0; i < l->b->model->n_messages; i++)
-        if (l->b->model->messages[i].id == (uint64_t)l->n)
-            return (int)l->b->model->messages[i].state == l->what;
-    return false;
-}
-
-static bool wait_agent(struct jobsbed *b, uint64_t row, enum sb_agent a)
-{
-    struct look l = {.b = b, .row = row, .what = (int)a};
-
-    return jobsbed_wait(b, agent_is, &l, LONG_MS);
-}
-
-static bool state_is(void *ctx)
-{
-    struct look *l = ctx;
-    const struct sandbox *r = model_sandbox(l->b->model, l->row);
-
-    return r && (int)r->state == l->what;
-}
-
-static bool wait_state(struct jobsbed *b, uint64_t row, enum sb_state st)
-{
-    struct look l = {.b = b, .row = row, .what = (int)st};
-
-    return jobsbed_wait(b, state_is, &l, LONG_MS);
-}
-
-static bool wait_message(struct jobsbed *b, uint64_t id, enum msg_state st)
-{
-    struct look l = {.b = b, .n = (int)id, .what = (int)st};
-
-    return jobsbed_wait(b, message_is, &l, LONG_MS);
-}
-
-static bool wait_text(struct jobsbed *b, uint64_t row, const char *text)
-{
-    struct look l = {.b = b, .row = row, .text = text};
-
-    return jobsbed_wait(b, has_text, &l, LONG_MS);
-}
-
-/* --- doing things on the net thread ---------------------------------------------- */
-
-struct act {
-    struct jobsbed *b;
-    uint64_t row, req;
-    bool follow;
-};
-
-static void do_show(void *ctx)
-{
-    struct act *a = ctx;
-
-    session_show(session_of(&a->b->j, a->row), true);
-}
-
-static void do_follow(void *ctx)
-{
-    struct act *a = ctx;
-
-    session_follow(session_of(&a->b->j, a->row));
-}
-
-static void do_interrupt(void *ctx)
-{
-    struct act *a = ctx;
-
-    session_interrupt(session_of(&a->b->j, a->row), a->req);
-}
-
-static void do_restart(void *ctx)
-{
-    struct act *a = ctx;
-
-    session_restart(session_of(&a->b->j, a->row), NULL, a->req);
-}
-
-static void do_raw(void *ctx)
-{
-    struct act *a = ctx;
-
-    session_raw(session_of(&a->b->j, a->row), a->req, 0, a->follow);
-}
-
-static void act(struct jobsbed *b, void (*fn)(void *ctx), uint64_t row, uint64_t req)
-{
-    struct act a = {.b = b, .row = row, .req = req};
-
-    jobsbed_run(b, fn, &a);
-}
-
-static struct jobsbed *open_bed(const char *owner)
-{
-    struct e2b_account a;
-    struct jobsbed *b;
-
-    localbed_account(local, &a);
-    b = jobsbed_new(db, owner, &a);
-    e2b_account_release(&a);
-    return b;
-}
-
-static uint64_t start(struct jobsbed *b, const char *tool, const char *command,
-                      const char *prompt)
-{
-    struct jobsbed_start q = {.tool = tool, .command = command, .prompt = prompt};
-    struct err e = {0};
-    uint64_t row = jobsbed_create(b, &q, &e);
-
-    if (!row)
-        fail_msg("%s", e.text);
-    act(b, do_show, row, 0);
-    return row;
-}
-
-static int new_db(void **state)
-{
-    static int n;
-
-    (void)state;
-    db = xasprintf("%s/db%d", local->root, ++n);
-    return 0;
-}
-
-static int drop_db(void **state)
-{
-    (void)state;
-    free(db);
-    return 0;
-}
-
 /* --- a conversation -------------------------------------------------------------- */
 
 static void test_conversation(void **state)
@@ -220,8 +30,8 @@ static void test_conversation(void **state)
 
     assert_true(wait_text(b, row, "no model is behind"));
     assert_true(wait_agent(b, row, AG_IDLE));
-    assert_int_equal(count_items(&l, ITEM_USER, "help"), 1);
-    assert_int_equal(find_item(&l, ITEM_USER, "help")->state, MSG_DELIVERED);
+    assert_int_equal(look_count(&l, ITEM_USER, "help"), 1);
+    assert_int_equal(look_item(&l, ITEM_USER, "help")->state, MSG_DELIVERED);
     id = jobsbed_send(b, row, "run echo first-$((20+3))", 77);
     d = jobsbed_answer(b, 77, LONG_MS);
     assert_non_null(d);
@@ -246,12 +56,12 @@ static void test_conversation(void **state)
         char text[40];
 
         snprintf(text, sizeof(text), "run echo queued-%d", i);
-        assert_int_equal(count_items(&l, ITEM_USER, text), 1);
+        assert_int_equal(look_count(&l, ITEM_USER, text), 1);
     }
     /* the same from the store */
     act(b, do_show, row, 0);
     assert_true(wait_text(b, row, "queued-2"));
-    assert_int_equal(count_items(&l, ITEM_USER, "run echo"), 4);
+    assert_int_equal(look_count(&l, ITEM_USER, "run echo"), 4);
     jobsbed_free(b);
 }
 
@@ -294,10 +104,10 @@ static void test_shell(void **state)
     assert_int_equal(d->outcome, AGENT_FAILED);
     assert_int_equal(d->exit_code, 1);
     assert_true(wait_text(b, row, "/tmp"));
-    assert_int_equal(count_items(&l, ITEM_USER, "pwd; false"), 1);
+    assert_int_equal(look_count(&l, ITEM_USER, "pwd; false"), 1);
     act(b, do_show, row, 0);
     assert_true(wait_text(b, row, "/tmp"));
-    assert_int_equal(count_items(&l, ITEM_USER, "pwd; false"), 1);
+    assert_int_equal(look_count(&l, ITEM_USER, "pwd; false"), 1);
     jobsbed_free(b);
 }
 
@@ -380,10 +190,10 @@ static void test_one_run(void **state)
     assert_true(wait_agent(b, row, AG_IDLE));
     act(b, do_show, row, 0);
     assert_true(wait_text(b, row, "got next"));
-    assert_int_equal(count_items(&l, ITEM_TEXT, "got"), 3);
-    assert_int_equal(count_items(&l, ITEM_USER, ""), 3);
-    assert_int_equal(count_items(&l, ITEM_SYSTEM, "exit status 4"), 1);
-    assert_int_equal(count_items(&l, ITEM_SYSTEM, ""), 1);
+    assert_int_equal(look_count(&l, ITEM_TEXT, "got"), 3);
+    assert_int_equal(look_count(&l, ITEM_USER, ""), 3);
+    assert_int_equal(look_count(&l, ITEM_SYSTEM, "exit status 4"), 1);
+    assert_int_equal(look_count(&l, ITEM_SYSTEM, ""), 1);
     assert_int_equal(model_sandbox(b->model, row)->state, SB_RUNNING);
     jobsbed_free(b);
 }
@@ -403,12 +213,6 @@ static void test_no_such_program(void **state)
     jobsbed_free(b);
 }
 
-static bool has_tool(void *ctx)
-{
-    struct look *l = ctx;
-
-    return find_item(l, ITEM_TOOL, l->text) != NULL;
-}
 
 static void test_death_and_restart(void **state)
 {
@@ -443,17 +247,17 @@ static void test_death_and_restart(void **state)
     assert_true(wait_state(b, row, SB_RUNNING));
     /* what the dead one said stays where it was, what waited stands where it was taken in */
     l.text = "after\n";
-    assert_true(jobsbed_wait(b, has_tool, &l, LONG_MS));
-    assert_int_equal(count_items(&l, ITEM_TOOL, "before"), 1);
-    assert_true(find_item(&l, ITEM_TOOL, "before") < find_item(&l, ITEM_USER, "after"));
-    assert_int_equal(find_item(&l, ITEM_TOOL, "after\n") - find_item(&l, ITEM_USER, "after"),
+    assert_true(jobsbed_wait(b, look_tool, &l, LONG_MS));
+    assert_int_equal(look_count(&l, ITEM_TOOL, "before"), 1);
+    assert_true(look_item(&l, ITEM_TOOL, "before") < look_item(&l, ITEM_USER, "after"));
+    assert_int_equal(look_item(&l, ITEM_TOOL, "after\n") - look_item(&l, ITEM_USER, "after"),
                      1);
     jobsbed_free(b);
 }
 
 static bool is_over_twice(void *ctx)
 {
-    return count_items(ctx, ITEM_RAW, "it is over") == 2;
+    return look_count(ctx, ITEM_RAW, "it is over") == 2;
 }
 
 static void test_own_command_ends(void **state)
@@ -497,7 +301,7 @@ static void test_unconfirmed(void **state)
     assert_true(wait_state(b, row, SB_ERROR));
     assert_non_null(strstr(model_sandbox(b->model, row)->reason, "bad words"));
     jobsbed_wait(b, NULL, NULL, 100);
-    assert_int_equal(find_item(&l, ITEM_USER, "hello")->state, MSG_UNCONFIRMED);
+    assert_int_equal(look_item(&l, ITEM_USER, "hello")->state, MSG_UNCONFIRMED);
     jobsbed_free(b);
 }
 
@@ -542,34 +346,12 @@ static void test_sent_again(void **state)
     jobsbed_free(b);
 }
 
-static void test_keeper_killed(void **state)
-{
-    struct jobsbed *b = open_bed("a");
-    uint64_t row = start(b, "shell", NULL, "echo here; false");
-    const struct jobsbed_done *d;
-    (void)state;
-
-    assert_true(wait_text(b, row, "here"));
-    assert_true(wait_agent(b, row, AG_IDLE));
-    jobsbed_send(b, row, "k=$(readlink ~/.cc-tui/*/keeper); kill -9 ${k%-*}; sleep 100", 0);
-    assert_true(wait_state(b, row, SB_ERROR));
-    assert_non_null(strstr(model_sandbox(b->model, row)->reason, "keeper"));
-    act(b, do_restart, row, 8);
-    d = jobsbed_answer(b, 8, LONG_MS);
-    assert_non_null(d);
-    if (d->err.code)
-        fail_msg("%s", d->err.text);
-    jobsbed_send(b, row, "echo again", 9);
-    assert_non_null(jobsbed_answer(b, 9, LONG_MS));
-    assert_true(wait_text(b, row, "again"));
-    jobsbed_free(b);
-}
 
 static bool has_notice(void *ctx)
 {
     struct look *l = ctx;
 
-    return find_item(l, ITEM_NOTICE, l->text) != NULL;
+    return look_item(l, ITEM_NOTICE, l->text) != NULL;
 }
 
 /* Somebody empties the log under us: said, and what comes then is not mixed with it. */
@@ -658,7 +440,7 @@ static void test_pause_and_kill(void **state)
     act(b, do_state, row, SB_PAUSED);
     id = jobsbed_send(b, row, "run echo thawed", 0);
     jobsbed_wait(b, NULL, NULL, 300);
-    assert_int_equal(count_items(&l, ITEM_TOOL, "thawed"), 0);
+    assert_int_equal(look_count(&l, ITEM_TOOL, "thawed"), 0);
     vm(b, do_resume, row, 21);
     act(b, do_state, row, SB_RUNNING);
     assert_true(wait_message(b, id, MSG_DELIVERED));
@@ -674,207 +456,6 @@ static void test_pause_and_kill(void **state)
     jobsbed_free(b);
 }
 
-/* --- more than we can take ------------------------------------------------------- */
-
-static void test_lag(void **state)
-{
-    struct jobsbed *b = open_bed("a");
-    uint64_t row = start(b, "shell", "seq 1 200000; echo all done; sleep 100", NULL);
-    const char *p;
-    int want = 0;
-    (void)state;
-
-    poll(NULL, 0, 2000); /* the screen does not take anything meanwhile */
-    assert_true(wait_text(b, row, "all done"));
-    act(b, do_raw, row, 60);
-    assert_non_null(jobsbed_answer(b, 60, LONG_MS));
-    for (p = buf_str(&b->chunks); *p >= '0' && *p <= '9'; p = strchr(p, '\n') + 1)
-        assert_int_equal(strtol(p, NULL, 10), ++want);
-    assert_int_equal(want, 200000);
-    jobsbed_free(b);
-}
-
-/* --- 10,000 lines at 2,000 a second ---------------------------------------------- */
-
-static const char lines_command[] = "i=0; while [ $i -lt 10000 ]; do n=$((i + 100)); "
-                                    "while [ $i -lt $n ]; do i=$((i + 1)); echo \"line $i of "
-                                    "many, with some text behind it\"; done; "
-                                    "sleep 0.05; done; sleep 100";
-
-/* The lines shown are 1..n, each once and in order; n. */
-static int lines_shown(struct jobsbed *b, uint64_t row)
-{
-    const struct transcript *t = model_transcript(b->model, row);
-    int want = 0, n;
-
-    for (size_t i = 0; t && i < t->n; i++) {
-        if (t->v[i].kind != ITEM_RAW || !t->v[i].text ||
-            sscanf(t->v[i].text, "line %d of", &n) != 1)
-            continue;
-        if (!want && n > 1)
-            want = n - 1; /* the load brings the last ones only */
-        if (n != ++want)
-            fail_msg("line %d is shown where %d should be", n, want);
-    }
-    return want;
-}
-
-static bool has_lines(void *ctx)
-{
-    struct look *l = ctx;
-
-    return lines_shown(l->b, l->row) >= l->n;
-}
-
-static void wait_lines(struct jobsbed *b, uint64_t row, int n)
-{
-    struct look l = {.b = b, .row = row, .n = n};
-
-    if (!jobsbed_wait(b, has_lines, &l, LONG_MS))
-        fail_msg("%d of %d lines came", lines_shown(b, row), n);
-}
-
-/* The stored bytes hold every line once and in order. */
-static void check_stored(struct jobsbed *b, uint64_t row, uint64_t req)
-{
-    int want = 0, n;
-    const char *p;
-
-    buf_clear(&b->chunks);
-    act(b, do_raw, row, req);
-    assert_non_null(jobsbed_answer(b, req, LONG_MS));
-    for (p = buf_str(&b->chunks); *p; p = strchr(p, '\n') + 1) {
-        if (sscanf(p, "line %d of", &n) == 1 && n != ++want)
-            fail_msg("line %d is stored where %d should be", n, want);
-        if (!strchr(p, '\n'))
-            break;
-    }
-    assert_int_equal(want, LINES);
-}
-
-static void test_provider_dies(void **state)
-{
-    struct jobsbed *b = open_bed("a"), *other;
-    uint64_t row = start(b, "shell", lines_command, NULL);
-    struct e2b_account a;
-    (void)state;
-
-    other = open_bed("b"); /* two followers on one database */
-    jobsbed_load(other);
-    act(other, do_show, row, 0);
-    wait_lines(b, row, 1000);
-    localbed_kill(local);
-    assert_true(localbed_start(local));
-    localbed_account(local, &a);
-    jobsbed_account(b, &a);
-    jobsbed_account(other, &a);
-    e2b_account_release(&a);
-    wait_lines(b, row, LINES);
-    wait_lines(other, row, LINES);
-    check_stored(b, row, 50);
-    check_stored(other, row, 51);
-    jobsbed_free(other);
-    jobsbed_free(b);
-}
-
-/* A message of the time when nobody answered is carried out once. */
-static void test_sent_in_the_dark(void **state)
-{
-    struct jobsbed *b = open_bed("a");
-    uint64_t row = start(b, "demo", NULL, NULL), id;
-    struct look l = {.b = b, .row = row, .text = "once 1\n"};
-    struct e2b_account a;
-    (void)state;
-
-    assert_true(wait_agent(b, row, AG_IDLE));
-    localbed_kill(local);
-    id = jobsbed_send(b, row, "run echo x >>~/got; echo once $(wc -l <~/got)", 0);
-    jobsbed_wait(b, NULL, NULL, 500); /* tried meanwhile, in vain */
-    assert_true(localbed_start(local));
-    localbed_account(local, &a);
-    jobsbed_account(b, &a);
-    e2b_account_release(&a);
-    assert_true(wait_message(b, id, MSG_DELIVERED));
-    assert_true(jobsbed_wait(b, has_tool, &l, LONG_MS));
-    jobsbed_send(b, row, "run echo lines $(wc -l <~/got)", 70);
-    assert_non_null(jobsbed_answer(b, 70, LONG_MS));
-    l.text = "lines 1\n";
-    assert_true(jobsbed_wait(b, has_tool, &l, LONG_MS));
-    jobsbed_free(b);
-}
-
-/* A process of its own that follows until it is killed. */
-static pid_t follower(void)
-{
-    pid_t pid = fork();
-    struct jobsbed *b;
-
-    if (pid)
-        return pid;
-    b = open_bed("child");
-    jobsbed_load(b);
-    act(b, do_follow, b->j.table.v[0].id, 0);
-    jobsbed_wait(b, NULL, NULL, LONG_MS);
-    _exit(0);
-}
-
-static void test_we_die(void **state)
-{
-    struct jobsbed *b = open_bed("a");
-    uint64_t row = start(b, "shell", lines_command, NULL);
-    (void)state;
-
-    jobsbed_free(b);
-    for (int i = 0; i < 5; i++) {
-        pid_t pid = follower();
-
-        poll(NULL, 0, 250 + 170 * i); /* at any moment of its work */
-        kill(pid, SIGKILL);
-        waitpid(pid, NULL, 0);
-    }
-    b = open_bed("again");
-    jobsbed_load(b);
-    act(b, do_show, row, 0);
-    wait_lines(b, row, LINES);
-    check_stored(b, row, 60);
-    jobsbed_free(b);
-}
-
-/* Sent by one that is gone before the agent took it in: whoever comes next sees the echo. */
-static void test_sender_dies(void **state)
-{
-    struct jobsbed *b = open_bed("a");
-    uint64_t row = start(b, "late", NULL, NULL);
-    struct look l = {.row = row};
-    pid_t pid;
-    (void)state;
-
-    jobsbed_free(b);
-    pid = fork();
-    if (pid == 0) {
-        b = open_bed("child");
-        jobsbed_load(b);
-        jobsbed_send(b, row, "run echo from-the-grave", 0);
-        jobsbed_wait(b, NULL, NULL, LONG_MS);
-        _exit(0);
-    }
-    poll(NULL, 0, 1200);
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
-    l.b = b = open_bed("heir");
-    jobsbed_load(b);
-    act(b, do_show, row, 0);
-    jobsbed_send(b, row, "run echo and-then", 4);
-    assert_non_null(jobsbed_answer(b, 4, LONG_MS));
-    assert_true(wait_text(b, row, "and-then"));
-    assert_int_equal(count_items(&l, ITEM_TOOL, "from-the-grave"), 1);
-    act(b, do_show, row, 0);
-    jobsbed_wait(b, NULL, NULL, 200);
-    assert_int_equal(count_items(&l, ITEM_USER, "from-the-grave"), 1);
-    assert_int_equal(find_item(&l, ITEM_USER, "from-the-grave")->state, MSG_DELIVERED);
-    jobsbed_free(b);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -887,27 +468,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_own_command_ends, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_unconfirmed, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_sent_again, new_db, drop_db),
-        cmocka_unit_test_setup_teardown(test_keeper_killed, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_log_cut, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_pause_and_kill, new_db, drop_db),
-        cmocka_unit_test_setup_teardown(test_lag, new_db, drop_db),
-        cmocka_unit_test_setup_teardown(test_provider_dies, new_db, drop_db),
-        cmocka_unit_test_setup_teardown(test_sent_in_the_dark, new_db, drop_db),
-        cmocka_unit_test_setup_teardown(test_we_die, new_db, drop_db),
-        cmocka_unit_test_setup_teardown(test_sender_dies, new_db, drop_db),
     };
-    struct err e = {0};
-    int rc;
 
-    cmocka_set_test_filter(getenv("CCT_ONLY"));
-    if (secrets_init(&e) != 0)
-        return 1;
-    local = localbed_new();
-    if (!local) {
-        printf("1..1\nok 1 - sessions # SKIP the local provider cannot be started here\n");
-        return 0;
-    }
-    rc = cmocka_run_group_tests_name("session", tests, NULL, NULL);
-    localbed_free(local);
-    return rc;
+    if (!sessionbed_begin())
+        return sessionbed_none("sessions");
+    return sessionbed_end(cmocka_run_group_tests_name("session", tests, NULL, NULL));
 }
