@@ -310,6 +310,7 @@ static int run_screen(const struct cli *c, const char *config_dir)
         .max_fps = o->fps,
         .warn_left_ms = o->warn_left * INT64_C(1000),
         .time_stamps = o->times,
+        .sort = o->sort,
         .wrap = o->wrap,
         .kill_all_confirm = o->kill_all_confirm,
         .tool = o->tool,

@@ -239,7 +239,7 @@ int ui_global(struct ui *ui, enum action a, key_code k)
         break;
     case ACT_COMMAND:
     case ACT_INPUT_COMMAND:
-        overlay_command(ui);
+        overlay_command(ui, "");
         break;
     case ACT_HELP:
         overlay_help(ui);

@@ -57,6 +57,10 @@ bool command_choice(struct ui *ui, enum command c, size_t i, char *dst, size_t s
         if (theme_shipped(i))
             snprintf(dst, size, "theme %s", theme_shipped(i));
         return theme_shipped(i) != NULL;
+    case COMMAND_SORT:
+        if (i < SORT_COUNT)
+            snprintf(dst, size, "sort by %s", sort_word((enum sort)i));
+        return i < SORT_COUNT;
     case COMMAND_SAY:
         s = listener(m, i);
         if (s)
@@ -66,6 +70,11 @@ bool command_choice(struct ui *ui, enum command c, size_t i, char *dst, size_t s
         str_copy(dst, size, commands[c].name);
         return i == 0;
     }
+}
+
+const char *command_choice_help(enum command c, size_t i)
+{
+    return c == COMMAND_SORT ? sort_help((enum sort)i) : commands[c].help;
 }
 
 /* --- what they do ----------------------------------------------------------------- */
@@ -108,6 +117,15 @@ static void go_project(struct ui *ui, const char *name)
     ui_status(ui, 1, "no project is called '%.60s'; gp makes one", name);
 }
 
+static void sort_by(struct ui *ui, const char *column)
+{
+    int by = sort_parse(column);
+    if (by >= 0)
+        list_sort(ui, (enum sort)by, false);
+    else
+        ui_status(ui, 1, "there is no column '%.40s' to sort by", column);
+}
+
 static void say(struct ui *ui, const char *args)
 {
     const struct model *m = ui->model;
@@ -140,6 +158,12 @@ static void run(struct ui *ui, enum command c, const char *args)
         break;
     case COMMAND_PROJECT:
         go_project(ui, args);
+        break;
+    case COMMAND_SORT:
+        sort_by(ui, args);
+        break;
+    case COMMAND_FILTER:
+        list_filter(ui, args);
         break;
     case COMMAND_ALL_PROJECTS:
         app_project_view(ui->app, true);

@@ -5,6 +5,7 @@
 #include <cct/util/str.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -231,12 +232,96 @@ static void test_number(void **state)
 
 #define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
+/* --- orders and filters ------------------------------------------------------------------ */
+
+/* Names of the rows, top down, that begin with "sb-". */
+static const char *rows_shown(void)
+{
+    static char names[200];
+    char *screen = script_screen(&s);
+    names[0] = 0;
+    for (const char *at = screen; (at = strstr(at, "sb-")); at += 3) {
+        size_t n = strlen(names);
+        if (at - screen < 2 || at[-1] != ' ' || !strchr("?*.=~!x", at[-2]))
+            continue; /* no row */
+        snprintf(names + n, sizeof(names) - n, "%.4s ", at);
+    }
+    free(screen);
+    return names;
+}
+
+static void test_sort(void **state)
+{
+    (void)state;
+    script_run(&s, "size 24 58\n"
+                   "row 1 sb-1 claude running idle left=900\nrow 2 sb-2 codex running idle left=300\n"
+                   "row 3 sb-3 pi paused none\nrow 4 sb-4 claude running asks left=600\n"
+                   "row 5 sb-0 pi killed exited");
+    assert_string_equal(rows_shown(), "sb-1 sb-2 sb-3 sb-4 sb-0 ");
+    script_run(&s, "keys j S \"left\" Enter"); /* sb-2 */
+    assert_string_equal(rows_shown(), "sb-2 sb-4 sb-1 sb-3 sb-0 "); /* ended ones stay below */
+    assert_int_equal(s.ui.selected, 2);
+    assert_true(shows("LEFT^"));
+    /* what changes moves no row; a new one takes its place among them */
+    script_run(&s, "row 1 sb-1 claude running idle left=60");
+    assert_string_equal(rows_shown(), "sb-2 sb-4 sb-1 sb-3 sb-0 ");
+    script_run(&s, "row 6 sb-6 claude running idle left=400");
+    assert_string_equal(rows_shown(), "sb-2 sb-6 sb-4 sb-1 sb-3 sb-0 ");
+    script_run(&s, "gone 4");
+    assert_string_equal(rows_shown(), "sb-2 sb-6 sb-1 sb-3 sb-0 ");
+    assert_int_equal(s.ui.selected, 2);
+    script_run(&s, "keys I");
+    assert_string_equal(rows_shown(), "sb-6 sb-2 sb-1 sb-3 sb-0 ");
+    assert_true(shows("LEFTv"));
+    script_run(&s, "keys j");
+    assert_int_equal(s.ui.selected, 1); /* the row below the cursor's as it stands now */
+    script_run(&s, "keys < < < < <"); /* doing, state, agent, name, made */
+    assert_string_equal(rows_shown(), "sb-1 sb-2 sb-3 sb-6 sb-0 ");
+    script_run(&s, "keys I");
+    assert_string_equal(rows_shown(), "sb-6 sb-3 sb-2 sb-1 sb-0 ");
+    script_run(&s, "keys >");
+    assert_string_equal(rows_shown(), "sb-1 sb-2 sb-3 sb-6 sb-0 ");
+    script_run(&s, "keys : \"sort by cost\" Enter");
+    assert_true(shows("sorted by cost"));
+    script_run(&s, "keys : \"sort by nosuch\" Enter");
+    assert_true(shows("no column 'nosuch'"));
+}
+
+static void test_filter_words(void **state)
+{
+    (void)state;
+    script_run(&s, "size 24 58\n"
+                   "row 1 sb-1 claude running idle\nrow 2 sb-2 codex running idle\n"
+                   "row 3 sb-3 claude paused none\nrow 4 sb-4 claude running asks");
+    script_run(&s, "keys / \"state:running agent:claude\" Enter");
+    assert_string_equal(rows_shown(), "sb-1 sb-4 ");
+    assert_int_equal(s.ui.selected, 1);
+    /* words that fit nothing while they are typed take the cursor nowhere */
+    script_run(&s, "keys Esc j j / \"doing:a\"");
+    assert_int_equal(s.ui.selected, 4);
+    script_run(&s, "keys Esc");
+    assert_int_equal(s.ui.selected, 3);
+    script_run(&s, "keys k k / \"state:running agent:claude\" Enter * Esc");
+    assert_int_equal(s.ui.marks.n, 2);
+    assert_string_equal(rows_shown(), "sb-1 sb-2 sb-3 sb-4 ");
+    script_run(&s, "keys j : \"filter -agent:claude\" Enter");
+    assert_string_equal(rows_shown(), "sb-2 ");
+    assert_true(shows("1 of 4 fit"));
+    /* the cursor's row stays when it no longer fits, until the cursor leaves it */
+    script_run(&s, "row 2 sb-2 claude running idle");
+    assert_string_equal(rows_shown(), "sb-2 ");
+    assert_int_equal(s.ui.selected, 2);
+    script_run(&s, "keys : \"filter\" Enter");
+    assert_string_equal(rows_shown(), "sb-1 sb-2 sb-3 sb-4 ");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(test_last_row_vanishes), T(test_nothing_on_the_next_row),
         T(test_kill_names_its_row), T(test_kill_of_what_changed),
         T(test_message), T(test_filter), T(test_search), T(test_forms), T(test_number),
+        T(test_sort), T(test_filter_words),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -18,6 +18,7 @@ struct entry {
     int score;
     size_t nth;      /* order of equals */
     uint64_t what;   /* action, command or sandbox */
+    const char *help; /* of a command's line */
     char text[96];   /* what stands in the line for it */
 };
 struct palette {
@@ -44,7 +45,7 @@ static void offer(struct palette *p, const char *typed, enum kind kind, uint64_t
     if (score < 0)
         return;
     struct entry *e = ARR_PUSH(&p->v);
-    *e = (struct entry){.kind = kind, .score = score, .nth = p->v.n, .what = what};
+    *e = (struct entry){.kind = kind, .score = score, .nth = p->v.n, .what = what, .help = help};
     str_copy(e->text, sizeof(e->text), text);
 }
 
@@ -71,7 +72,8 @@ static void offer_commands(struct ui *ui, struct palette *p, const char *typed)
     for (int c = 0; c < COMMAND_COUNT; c++)
         for (size_t i = 0; command_choice(ui, (enum command)c, i, text, sizeof(text)); i++)
             if ((*typed == '@') == (c == COMMAND_SAY))
-                offer(p, typed, IS_COMMAND, (uint64_t)c, text, command_help((enum command)c));
+                offer(p, typed, IS_COMMAND, (uint64_t)c, text,
+                      command_choice_help((enum command)c, i));
 }
 
 static void offer_sandboxes(struct ui *ui, struct palette *p, const char *typed)
@@ -134,7 +136,7 @@ static void draw_entry(struct ui *ui, const struct entry *e, struct canvas *c, s
         bool bare = str_eq(e->text, command_name(cmd));
         canvas_textf(c, r.y, r.x + 1, text - 1, role, "%s%s%s", e->text, bare ? " " : "",
                      bare ? command_args(cmd) : "");
-        canvas_text(c, r.y, x + KEY_CELLS, -1, role, command_help(cmd));
+        canvas_text(c, r.y, x + KEY_CELLS, -1, role, e->help);
     } else if (s) {
         canvas_text(c, r.y, r.x + 1, text - 1, role, e->text);
         canvas_text(c, r.y, x, KEY_CELLS - 1, role, "sandbox");
@@ -285,10 +287,10 @@ static const struct overlay_ops palette_ops = {.name = "command",
                                                .takes_paste = true,
                                                .hints = palette_hints};
 
-void overlay_command(struct ui *ui)
+void overlay_command(struct ui *ui, const char *typed)
 {
     struct palette *p = xcalloc(1, sizeof(*p));
-    inputline_set(&ui->command, "");
+    inputline_set(&ui->command, typed);
     fill(ui, p);
     ui_overlay_push(ui, &palette_ops, p);
 }

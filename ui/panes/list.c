@@ -2,6 +2,7 @@
  * own. The cursor is a sandbox, not a line: rows may come and go under it. */
 #include "list_priv.h"
 
+#include <cct/model/filter.h>
 #include <cct/util/arr.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -11,10 +12,13 @@
 
 struct list {
     ARR(uint64_t) rows;       /* sandbox ids as shown */
+    struct order order;
     size_t top;
     size_t at;                /* position of the cursor when last seen */
     bool filtering;           /* the filter field has the keys */
+    uint64_t from;            /* the cursor's row before the words took it out of sight */
     struct inputline filter;
+    struct filter terms;      /* of it, as collected last */
     int page;                 /* rows drawn last */
     uint64_t seen;
     char note[128];
@@ -22,9 +26,10 @@ struct list {
 
 static void *list_open(struct ui *ui)
 {
-    (void)ui;
     struct list *l = xcalloc(1, sizeof(*l));
-    inputline_init(&l->filter, false, 128);
+    int by = ui->opts.sort ? sort_parse(ui->opts.sort) : SORT_MADE;
+    l->order.by = by < 0 ? SORT_MADE : (enum sort)by;
+    inputline_init(&l->filter, false, FILTER_BYTES - 1);
     return l;
 }
 
@@ -32,38 +37,56 @@ static void list_close(void *state)
 {
     struct list *l = state;
     ARR_RELEASE(&l->rows);
+    ARR_RELEASE(&l->order.ids);
     inputline_release(&l->filter);
     free(l);
 }
 
-static bool has(const char *hay, const char *needle)
-{
-    return hay && strcasestr(hay, needle) != NULL;
-}
-
-static bool matches(const struct sandbox *s, const char *f)
-{
-    return !*f || has(s->name, f) || has(s->tool, f) || has(s->sandbox_id, f) ||
-           has(sb_state_name(s->state), f) || has(sb_agent_name(s->agent), f) ||
-           has(s->project, f) || has(s->last_line, f);
-}
-
-/* Those in view. Living ones first, then ended ones; each in order of creation. Rows never change places
- * while they live, so nothing moves under the cursor. */
+/* Those in view that fit the filter. Living ones first, then ended ones, each in the order
+ * that was asked for. */
 static void collect(struct ui *ui, struct list *l)
 {
     const struct model *m = ui->model;
-    const char *f = inputline_text(&l->filter);
+    order_update(&l->order, m);
+    filter_parse(&l->terms, inputline_text(&l->filter));
     ARR_CLEAR(&l->rows);
     for (int ended = 0; ended < 2; ended++)
-        for (size_t i = 0; i < m->n_sandboxes; i++) {
-            const struct sandbox *s = &m->sandboxes[i];
+        for (size_t i = 0; i < l->order.ids.n; i++) {
+            const struct sandbox *s = model_sandbox(m, l->order.ids.v[i]);
             /* the cursor's row stays in sight when it no longer matches */
-            bool stays = !l->filtering && s->id == ui->selected;
-            if ((s->state == SB_KILLED) == ended && model_in_view(m, s) &&
-                (stays || matches(s, f)))
+            bool stays = !l->filtering && s && s->id == ui->selected;
+            if (s && (s->state == SB_KILLED) == ended && model_in_view(m, s) &&
+                (stays || filter_match(&l->terms, s)))
                 *ARR_PUSH(&l->rows) = s->id;
         }
+}
+
+const struct order *list_order(struct ui *ui)
+{
+    struct list *l = ui->panes[PANE_LIST].state;
+    order_update(&l->order, ui->model);
+    return &l->order;
+}
+
+void list_sort(struct ui *ui, enum sort by, bool inverted)
+{
+    struct list *l = ui->panes[PANE_LIST].state;
+    l->order.by = by;
+    l->order.inverted = inverted;
+    l->order.made = false;
+    collect(ui, l);
+    ui_status(ui, 0, "sorted by %s%s%s", sort_word(by), inverted ? ", the other way round" : ": ",
+              inverted ? "" : sort_help(by));
+}
+
+void list_filter(struct ui *ui, const char *text)
+{
+    struct list *l = ui->panes[PANE_LIST].state;
+    l->filtering = false;
+    inputline_set(&l->filter, text);
+    collect(ui, l);
+    ui_status(ui, 0, *text ? "%zu of %zu fit" : "%zu of %zu are shown", l->rows.n,
+              ui->model->n_sandboxes);
 }
 
 static size_t cursor_at(struct ui *ui, struct list *l)
@@ -122,8 +145,8 @@ static void list_draw(struct ui *ui, void *state, struct canvas *c, struct rect 
     struct list *l = state;
     bool filter = l->filtering || *inputline_text(&l->filter);
     int rows = r.h - 1 - (filter ? 1 : 0);
-    list_draw_head(c, r);
     collect(ui, l);
+    list_draw_head(c, r, &l->order);
     size_t at = cursor_at(ui, l);
     l->page = rows > 0 ? rows : 1;
     if (at < l->top)
@@ -179,11 +202,10 @@ static int mark(struct ui *ui, struct list *l, int64_t at)
 
 static int mark_all(struct ui *ui, const struct list *l)
 {
-    const char *f = inputline_text(&((struct list *)l)->filter);
     size_t n = 0;
     for (size_t i = 0; i < l->rows.n; i++) {
         const struct sandbox *s = model_sandbox(ui->model, l->rows.v[i]);
-        if (!s || !matches(s, f)) /* the cursor's own row may be there without */
+        if (!s || !filter_match(&l->terms, s)) /* the cursor's own row may be there without */
             continue;
         marks_set(ui, s->id, true);
         n++;
@@ -252,6 +274,20 @@ static int on_row(struct ui *ui, enum action a, const struct sandbox *s)
     return UI_HANDLED | UI_REDRAW;
 }
 
+/* The next column, or the one before; another way round; or which of all. */
+static int sort_action(struct ui *ui, const struct list *l, enum action a)
+{
+    int by = (int)l->order.by;
+    if (a == ACT_SORT_MENU)
+        overlay_command(ui, "sort by ");
+    else if (a == ACT_SORT_INVERT)
+        list_sort(ui, l->order.by, !l->order.inverted);
+    else
+        list_sort(ui, (enum sort)((by + (a == ACT_SORT_NEXT ? 1 : SORT_COUNT - 1)) % SORT_COUNT),
+                  false);
+    return UI_HANDLED | UI_REDRAW;
+}
+
 static int list_action(struct ui *ui, void *state, enum action a)
 {
     struct list *l = state;
@@ -276,12 +312,18 @@ static int list_action(struct ui *ui, void *state, enum action a)
         return move_to(ui, l, at - l->page);
     case ACT_SEARCH:
         l->filtering = true;
+        l->from = ui->selected;
         return UI_HANDLED | UI_REDRAW;
     case ACT_BACK:
         if (!*inputline_text(&l->filter))
             return UI_IGNORED;
         inputline_set(&l->filter, "");
         return UI_HANDLED | UI_REDRAW;
+    case ACT_SORT_PREV:
+    case ACT_SORT_NEXT:
+    case ACT_SORT_INVERT:
+    case ACT_SORT_MENU:
+        return sort_action(ui, l, a);
     case ACT_MARK:
         return mark(ui, l, at);
     case ACT_MARK_ALL:
@@ -314,6 +356,23 @@ static int list_mouse(struct ui *ui, void *state, const struct mouse *m, bool ag
                          : UI_HANDLED | UI_REDRAW;
 }
 
+static bool shown(const struct list *l, uint64_t id)
+{
+    for (size_t i = 0; i < l->rows.n; i++)
+        if (l->rows.v[i] == id)
+            return true;
+    return false;
+}
+
+/* A half-typed word may fit nothing: the cursor comes back with its row. */
+static void keep_in_sight(struct ui *ui, struct list *l)
+{
+    if (shown(l, l->from))
+        ui_select(ui, l->from);
+    else if (l->rows.n && !shown(l, ui->selected))
+        ui_select(ui, l->rows.v[0]);
+}
+
 /* Keys of the filter field; no command fires while it has the focus. */
 static int list_key(struct ui *ui, void *state, key_code k, const char *paste, size_t len)
 {
@@ -329,25 +388,20 @@ static int list_key(struct ui *ui, void *state, key_code k, const char *paste, s
         inputline_set(&l->filter, "");
     } else if (k == K_UP || k == K_DOWN) {
         collect(ui, l);
-        return move_to(ui, l, (int64_t)cursor_at(ui, l) + (k == K_UP ? -1 : 1));
+        move_to(ui, l, (int64_t)cursor_at(ui, l) + (k == K_UP ? -1 : 1));
+        l->from = ui->selected;
     } else {
         inputline_key(&l->filter, k);
     }
     collect(ui, l);
-    if (l->rows.n && !model_sandbox(ui->model, ui->selected))
-        ui_select(ui, l->rows.v[0]);
-    bool shown = false;
-    for (size_t i = 0; i < l->rows.n; i++)
-        shown |= l->rows.v[i] == ui->selected;
-    if (!shown && l->rows.n)
-        ui_select(ui, l->rows.v[0]);
+    keep_in_sight(ui, l);
     return UI_HANDLED | UI_REDRAW;
 }
 
 static const char *list_typing(void *state)
 {
     const struct list *l = state;
-    return l->filtering ? " Enter keep the filter  Esc clear it" : NULL;
+    return l->filtering ? " Enter keep the filter  Esc clear it   state:running  agent:claude  -is:foreign" : NULL;
 }
 
 static const char *list_title(struct ui *ui, void *state)
@@ -369,6 +423,9 @@ static const char *list_note(struct ui *ui, void *state)
                              ui->model->n_sandboxes);
     else
         n = (size_t)snprintf(l->note, sizeof(l->note), "%zu", ui->model->n_sandboxes);
+    if (l->order.by != SORT_MADE || l->order.inverted)
+        n += (size_t)snprintf(l->note + n, sizeof(l->note) - n, ", by %s%s", sort_word(l->order.by),
+                              l->order.inverted ? " inverted" : "");
     if (ui->marks.n && shown < ui->marks.n)
         snprintf(l->note + n, sizeof(l->note) - n, ", %zu marked (%zu not shown)", ui->marks.n,
                  ui->marks.n - shown);

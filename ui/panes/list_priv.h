@@ -2,9 +2,20 @@
 #ifndef CCT_UI_LIST_PRIV_H
 #define CCT_UI_LIST_PRIV_H
 
+#include <cct/model/sort.h>
 #include <cct/ui/ui.h>
+#include <cct/util/map.h>
 
-void list_draw_head(struct canvas *c, struct rect r);
+/* Ids of all the model's rows as they are to stand; see list_order.c. */
+struct order {
+    enum sort by;
+    bool inverted, made;
+    uint64_t seen;
+    ARR(uint64_t) ids;
+};
+void order_update(struct order *o, const struct model *m);
+const struct order *list_order(struct ui *ui); /* up to date */
+void list_draw_head(struct canvas *c, struct rect r, const struct order *o);
 /* The cells of one sandbox at row y of r; the cursor's mark is the list's business. */
 void list_draw_row(struct ui *ui, struct canvas *c, int y, struct rect r,
                    const struct sandbox *s, int64_t now);

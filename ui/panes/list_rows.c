@@ -271,30 +271,43 @@ void list_draw_row(struct ui *ui, struct canvas *c, int y, struct rect r,
                 last_words(s));
 }
 
-void list_draw_head(struct canvas *c, struct rect r)
+/* A column's word, marked when it is the one that rows are sorted by. */
+static void head(struct canvas *c, int y, int x, int right, const char *word, enum sort column,
+                 const struct order *o)
+{
+    char text[16];
+    bool here = o->by == column && column != SORT_MADE;
+    snprintf(text, sizeof(text), "%s%s", word, !here ? "" : o->inverted ? "v" : "^");
+    if (right)
+        canvas_right(c, y, x, right, here ? ROLE_TITLE : ROLE_HINT, text);
+    else
+        canvas_text(c, y, x, -1, here ? ROLE_TITLE : ROLE_HINT, text);
+}
+
+void list_draw_head(struct canvas *c, struct rect r, const struct order *o)
 {
     struct columns col = columns_for(r.w);
-    int x = r.x + 3;
-    canvas_text(c, r.y, x, -1, ROLE_HINT, "S");
+    int x = r.x + 3, y = r.y;
+    canvas_text(c, y, x, -1, ROLE_HINT, "S");
     x += 2;
-    canvas_text(c, r.y, x, -1, ROLE_HINT, "NAME");
+    head(c, y, x, 0, "NAME", SORT_NAME, o);
     x += col.name;
     if (col.tool)
-        canvas_text(c, r.y, x, -1, ROLE_HINT, "AGENT");
+        head(c, y, x, 0, "AGENT", SORT_AGENT, o);
     x += col.tool;
-    canvas_text(c, r.y, x, -1, ROLE_HINT, "STATE");
+    head(c, y, x, 0, "STATE", SORT_STATE, o);
     x += col.state;
-    canvas_text(c, r.y, x, -1, ROLE_HINT, "DOING");
+    head(c, y, x, 0, "DOING", SORT_DOING, o);
     x += col.doing;
     if (col.left)
-        canvas_right(c, r.y, x, col.left - 1, ROLE_HINT, "LEFT");
+        head(c, y, x, col.left - 1, "LEFT", SORT_LEFT, o);
     x += col.left;
     if (col.age)
-        canvas_right(c, r.y, x, col.age - 1, ROLE_HINT, "AGE");
+        head(c, y, x, col.age - 1, "AGE", SORT_AGE, o);
     x += col.age;
     if (col.cost)
-        canvas_right(c, r.y, x, col.cost - 1, ROLE_HINT, "$");
+        head(c, y, x, col.cost - 1, "$", SORT_COST, o);
     x += col.cost;
     if (col.last)
-        canvas_text(c, r.y, x, -1, ROLE_HINT, "LAST LINE");
+        canvas_text(c, y, x, -1, ROLE_HINT, "LAST LINE");
 }

@@ -52,24 +52,28 @@ static bool has_tile(const struct model *m, const struct sandbox *s)
     return s->state != SB_KILLED && model_in_view(m, s);
 }
 
-/* Number `at` of those that live, or NULL. */
-static const struct sandbox *living(const struct model *m, size_t at)
+/* Number `at` of those that live, in the list's order, or NULL. */
+static const struct sandbox *living(struct ui *ui, size_t at)
 {
-    for (size_t i = 0; i < m->n_sandboxes; i++)
-        if (has_tile(m, &m->sandboxes[i]) && at-- == 0)
-            return &m->sandboxes[i];
+    const struct order *o = list_order(ui);
+    for (size_t i = 0; i < o->ids.n; i++) {
+        const struct sandbox *s = model_sandbox(ui->model, o->ids.v[i]);
+        if (s && has_tile(ui->model, s) && at-- == 0)
+            return s;
+    }
     return NULL;
 }
 
 /* The cursor's number among those that live, SIZE_MAX = it is none of them. */
-static size_t cursor(const struct ui *ui)
+static size_t cursor(struct ui *ui)
 {
-    const struct model *m = ui->model;
+    const struct order *o = list_order(ui);
     size_t at = 0;
-    for (size_t i = 0; i < m->n_sandboxes; i++) {
-        if (!has_tile(m, &m->sandboxes[i]))
+    for (size_t i = 0; i < o->ids.n; i++) {
+        const struct sandbox *s = model_sandbox(ui->model, o->ids.v[i]);
+        if (!s || !has_tile(ui->model, s))
             continue;
-        if (m->sandboxes[i].id == ui->selected)
+        if (s->id == ui->selected)
             return at;
         at++;
     }
@@ -81,7 +85,7 @@ static int between(int v, int lo, int hi)
     return v < lo ? lo : v > hi ? hi : v;
 }
 
-static struct grid grid_of(const struct ui *ui)
+static struct grid grid_of(struct ui *ui)
 {
     const struct rect *r = &ui->panes[PANE_WALL].r;
     struct grid g = {.columns = between(r->w / TILE_W, 1, TILE_COLUMNS),
@@ -103,14 +107,14 @@ size_t wall_tiles(struct ui *ui, uint64_t ids[WALL_TILES])
 {
     struct grid g = grid_of(ui);
     for (size_t i = 0; i < g.n; i++)
-        ids[i] = living(ui->model, g.first + i)->id;
+        ids[i] = living(ui, g.first + i)->id;
     return g.n;
 }
 
 void wall_settle(struct ui *ui)
 {
     const struct sandbox *s;
-    if (ui->body == BODY_WALL && cursor(ui) == SIZE_MAX && (s = living(ui->model, 0)))
+    if (ui->body == BODY_WALL && cursor(ui) == SIZE_MAX && (s = living(ui, 0)))
         ui_select(ui, s->id);
 }
 
@@ -210,7 +214,7 @@ static void wall_draw(struct ui *ui, void *state, struct canvas *c, struct rect 
         int column = i % g.columns, line = i / g.columns;
         int x = column * each, next = column + 1 < g.columns ? x + each : r.w + 1;
         int y = line * r.h / g.rows, below = (line + 1) * r.h / g.rows;
-        draw_tile(ui, w, living(ui->model, g.first + (size_t)i), i + 1, c,
+        draw_tile(ui, w, living(ui, g.first + (size_t)i), i + 1, c,
                   (struct rect){r.y + y, r.x + x, below - y, next - x - 1}, now);
         if (column + 1 < g.columns)
             canvas_fill(c, (struct rect){r.y + y, r.x + next - 1, below - y, 1}, ROLE_RULE, "|");
@@ -224,7 +228,7 @@ static int go(struct ui *ui, int64_t to, const struct grid *g)
     if (!g->all)
         return UI_HANDLED;
     to = to < 0 ? 0 : to >= (int64_t)g->all ? (int64_t)g->all - 1 : to;
-    ui_select(ui, living(ui->model, (size_t)to)->id);
+    ui_select(ui, living(ui, (size_t)to)->id);
     return UI_HANDLED | UI_REDRAW;
 }
 

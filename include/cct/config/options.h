@@ -29,6 +29,8 @@
       "key that leaves a shell in a sandbox and lets it run: ^ and a letter, or none")          \
     X(mouse, "screen", "mouse", BOOL, "off", "", "", "mouse from the begin (Alt-m: on, off)")  \
     X(title, "screen", "title", BOOL, "on", "", "", "the window's title tells who asks you")   \
+    X(sort, "screen", "sort", ENUM, "made", "made name agent state doing left age cost", "",   \
+      "column by which the list is sorted at the start")                                       \
     X(warn_left, "screen", "warn_left", SPAN, "5m", "0", "86400",                             \
       "time left that is marked in the list")                                                  \
     X(copy_command, "copy", "command", STR, "", "", "",                                        \

@@ -9,6 +9,9 @@
     X(PAUSE_IDLE, "pause all idle", "[TIME]", true,                                            \
       "pause every sandbox whose agent is idle for longer than TIME (5m)")                     \
     X(PROJECT, "project", "NAME", false, "switch to the project")                              \
+    X(SORT, "sort by", "COLUMN", false, "sort the list by the column")                         \
+    X(FILTER, "filter", "[WORDS]", false,                                                      \
+      "narrow the list: words, state:running, agent:claude, -is:foreign; none: all")           \
     X(ALL_PROJECTS, "all projects", "", false, "show the sandboxes of all projects")           \
     X(THEME, "theme", "NAME", false, "colours: one of the themes, or a file of yours")         \
     X(SAY, "@", "NAME TEXT", true, "send TEXT to the sandbox NAME")
@@ -24,6 +27,7 @@ const char *command_args(enum command c);
 const char *command_help(enum command c);
 /* The i-th line that it suggests ("project acme/web"; "@fix-login ", which goes on), false
  * behind the last one. */
+const char *command_choice_help(enum command c, size_t i); /* of that line */
 bool command_choice(struct ui *ui, enum command c, size_t i, char *dst, size_t size);
 /* Runs the line when it begins with a command's name and has what it wants; UI_IGNORED: it is
  * none. What is wrong with it is said in the status line. */

@@ -101,6 +101,10 @@ bool scope_counts(enum key_scope s, enum key_scope other);
     X(FORGET, "forget", SCOPE_LIST, "Delete", "", "take an ended row off the list")            \
     X(COPY_ID, "copy-id", SCOPE_LIST, "c yy", "", "copy the sandbox's id")                     \
     X(COPY_URL, "copy-url", SCOPE_LIST, "yu", "", "copy the address of its port 3000")         \
+    X(SORT_PREV, "sort-prev", SCOPE_LIST, "<", "", "sort by the column before")                \
+    X(SORT_NEXT, "sort-next", SCOPE_LIST, ">", "", "sort by the next column")                  \
+    X(SORT_INVERT, "sort-invert", SCOPE_LIST, "I", "", "sort the other way round")             \
+    X(SORT_MENU, "sort-menu", SCOPE_LIST, "S", "", "which column to sort by")                  \
     X(SEARCH_NEXT, "search-next", SCOPE_OUTPUT, "n", "", "next match")                         \
     X(SEARCH_PREV, "search-prev", SCOPE_OUTPUT, "N", "", "previous match")                     \
     X(FOLLOW, "follow", SCOPE_OUTPUT, "F", "follow", "follow new output, on or off")           \

@@ -4,6 +4,7 @@
 #define CCT_UI_PANE_H
 
 #include <cct/app.h>
+#include <cct/model/sort.h>
 #include <cct/ui/canvas.h>
 #include <cct/ui/inputline.h>
 #include <cct/ui/keymap.h>
@@ -77,6 +78,10 @@ size_t wall_tiles(struct ui *ui, uint64_t ids[WALL_TILES]);
 /* The cursor's sandbox has a tile, if any has. */
 void wall_settle(struct ui *ui);
 
+/* The list by a column; narrowed to what fits (model/filter.h). Both say so. */
+void list_sort(struct ui *ui, enum sort by, bool inverted);
+void list_filter(struct ui *ui, const char *text);
+
 /* Lines "label    value" about one sandbox, for the pane and the dialog. */
 struct buf;
 struct sandbox;
@@ -102,7 +107,7 @@ struct overlay_ops {
 };
 /* Open them; each returns its state, which ui_overlay_push() takes. */
 void overlay_help(struct ui *ui);
-void overlay_command(struct ui *ui);
+void overlay_command(struct ui *ui, const char *typed); /* what stands in its line */
 void overlay_create(struct ui *ui, bool prompt_first);
 void overlay_kill_one(struct ui *ui, uint64_t sandbox);
 void overlay_kill_all(struct ui *ui);

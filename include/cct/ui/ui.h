@@ -19,6 +19,7 @@ struct ui_opts {
     int max_fps;          /* 0 = 30, or 10 over SSH */
     int64_t warn_left_ms; /* time left that is marked; 0 = 5 min */
     bool time_stamps, wrap;
+    const char *sort;     /* column of the list; NULL = "made" */
     const char *kill_all_confirm; /* "always" "count" "never" */
     const char *tool;     /* of a new sandbox; NULL or "" = the first that fits */
     int timeout_s;        /* of a new sandbox; 0 = 15 min */
