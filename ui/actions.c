@@ -160,7 +160,7 @@ bool ui_changes_things(enum action a)
 {
     return a == ACT_NEW || a == ACT_NEW_PROMPT || a == ACT_INPUT || a == ACT_ANSWER || a == ACT_INTERRUPT ||
            a == ACT_KILL || a == ACT_KILL_ALL || a == ACT_SET_TIME || a == ACT_PAUSE ||
-           a == ACT_RESUME || a == ACT_PROTECT || a == ACT_RENAME || a == ACT_FORGET ||
+           a == ACT_RESUME || a == ACT_PROTECT || a == ACT_RENAME || a == ACT_TAG || a == ACT_FORGET ||
            a == ACT_PAIR || a == ACT_ADOPT || a == ACT_PROC_END || a == ACT_BULK ||
            a == ACT_USAGE_PAUSE;
 }

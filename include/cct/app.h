@@ -145,6 +145,7 @@ uint64_t app_set_timeout(struct app *a, uint64_t sandbox, int seconds_from_now);
 uint64_t app_pause(struct app *a, uint64_t sandbox);
 uint64_t app_resume(struct app *a, uint64_t sandbox, int timeout_s);
 uint64_t app_rename(struct app *a, uint64_t sandbox, const char *name);
+uint64_t app_tag(struct app *a, uint64_t sandbox, const char *tags); /* all of them; "": none */
 void app_protect(struct app *a, uint64_t sandbox, bool on);
 /* Remove a killed or errored row (VM gone) from the list. */
 uint64_t app_forget(struct app *a, uint64_t sandbox);

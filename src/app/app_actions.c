@@ -160,13 +160,23 @@ uint64_t app_resume(struct app *a, uint64_t sandbox, int timeout_s)
     return with_number(a, CMD_RESUME, sandbox, timeout_s);
 }
 
-uint64_t app_rename(struct app *a, uint64_t sandbox, const char *name)
+static uint64_t with_text(struct app *a, int type, uint64_t sandbox, const char *text)
 {
-    struct cmd *c = app_cmd(a, CMD_RENAME);
+    struct cmd *c = app_cmd(a, type);
 
     c->sandbox = sandbox;
-    c->text = xstrdup(name ? name : "");
+    c->text = xstrdup(text ? text : "");
     return app_post(a, c);
+}
+
+uint64_t app_rename(struct app *a, uint64_t sandbox, const char *name)
+{
+    return with_text(a, CMD_RENAME, sandbox, name);
+}
+
+uint64_t app_tag(struct app *a, uint64_t sandbox, const char *tags)
+{
+    return with_text(a, CMD_TAG, sandbox, tags);
 }
 
 void app_protect(struct app *a, uint64_t sandbox, bool on)

@@ -36,6 +36,8 @@ static void json_row(struct jw *w, const struct sandbox *s)
         jw_str(w, m->k, m->v);
     jw_end(w);
     jw_str(w, "name", s->name);
+    if (s->tags)
+        jw_str(w, "tags", s->tags);
     jw_str(w, "tool", s->tool);
     jw_str(w, "project", s->project);
     jw_str(w, "agentState", s->agent == AG_NONE ? NULL : sb_agent_name(s->agent));

@@ -225,6 +225,7 @@ static bool must_wait(const struct jobs *j, const struct cmd *c)
     case CMD_FOLLOW:
     case CMD_LOAD_OLDER:
     case CMD_RENAME:
+    case CMD_TAG:
     case CMD_PROTECT:
     case CMD_EXPORT:
     case CMD_SEARCH:

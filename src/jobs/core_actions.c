@@ -389,6 +389,7 @@ static void do_time(struct jobs *j, struct cmd *c, struct sandbox *row)
 
 static void do_row(struct jobs *j, struct cmd *c, struct sandbox *row)
 {
+    char tags[SANDBOX_TAGS_BYTES];
     if (c->m.type == CMD_RENAME) {
         if (!c->text || !sandbox_name_ok(c->text)) {
             core_done_err(j, c->m.req_id, row->id, ERR_INVALID, "a name has 1 to 64 of the "
@@ -396,6 +397,13 @@ static void do_row(struct jobs *j, struct cmd *c, struct sandbox *row)
             return;
         }
         core_row_set(&row->name, c->text);
+    } else if (c->m.type == CMD_TAG) {
+        if (!sandbox_tags(c->text ? c->text : "", tags)) {
+            core_done_err(j, c->m.req_id, row->id, ERR_INVALID, "at most %d tags, each 1 to 24 of "
+                          "the characters A-Z a-z 0-9 _ . -", SANDBOX_TAGS);
+            return;
+        }
+        core_row_set(&row->tags, *tags ? tags : NULL);
     } else if (c->m.type == CMD_PROTECT) {
         row->protect = c->on;
     } else if (core_row_live(row)) {
@@ -490,7 +498,7 @@ static bool needs_account(enum cmd_type t)
 /* What makes no sense when nothing can be stored; ending things always does. */
 static bool stores(enum cmd_type t)
 {
-    return t == CMD_SEND || t == CMD_RENAME || t == CMD_PROTECT || t == CMD_FORGET ||
+    return t == CMD_SEND || t == CMD_RENAME || t == CMD_TAG || t == CMD_PROTECT || t == CMD_FORGET ||
            t == CMD_RESTART || t == CMD_ADOPT || t == CMD_UNADOPT || t == CMD_ANSWER ||
            t == CMD_PAIR;
 }
@@ -523,7 +531,7 @@ static void on_sandbox(struct jobs *j, struct cmd *c)
         core_pair_action(j, c, row);
     else if (t == CMD_KILL)
         core_kill(j, c->m.req_id, row->id);
-    else if (t == CMD_RENAME || t == CMD_PROTECT || t == CMD_FORGET)
+    else if (t == CMD_RENAME || t == CMD_TAG || t == CMD_PROTECT || t == CMD_FORGET)
         do_row(j, c, row);
     else
         do_time(j, c, row);

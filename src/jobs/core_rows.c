@@ -293,6 +293,8 @@ static void take_stored(struct sandbox *row, const struct sandbox *stored)
     row->protect |= stored->protect;
     if (stored->name)
         core_row_set(&row->name, stored->name);
+    if (stored->tags)
+        core_row_set(&row->tags, stored->tags);
     if (!stored->adopted)
         return;
     row->foreign = false;

@@ -4,10 +4,11 @@
 #include <cct/util/str.h>
 #include <string.h>
 
-enum key { KEY_STATE, KEY_AGENT, KEY_DOING, KEY_PROJECT, KEY_NAME, KEY_ID, KEY_TEMPLATE, KEY_IS,
+enum key { KEY_STATE, KEY_AGENT, KEY_DOING, KEY_PROJECT, KEY_NAME, KEY_ID, KEY_TEMPLATE, KEY_TAG,
+           KEY_IS,
            KEY_COUNT };
 static const char *const keys[KEY_COUNT] = {"state", "agent", "doing", "project",
-                                            "name",  "id",    "template", "is"};
+                                            "name",  "id",    "template", "tag",   "is"};
 
 const char *filter_key(size_t i)
 {
@@ -54,6 +55,20 @@ static bool one_in(const char *field, const char *value)
     return false;
 }
 
+static bool one_tag(const struct sandbox *s, const char *value)
+{
+    while (*value) {
+        char word[FILTER_BYTES];
+        size_t n = strcspn(value, ",");
+        memcpy(word, value, n);
+        word[n] = 0;
+        if (sandbox_has_tag(s, word))
+            return true;
+        value += n + (value[n] == ',');
+    }
+    return false;
+}
+
 static bool is(const struct sandbox *s, const char *value)
 {
     const struct {
@@ -70,7 +85,7 @@ static bool is(const struct sandbox *s, const char *value)
 static bool any_field(const struct sandbox *s, const char *value)
 {
     const char *const fields[] = {s->name, s->tool, s->sandbox_id, sb_state_name(s->state),
-                                  sb_agent_name(s->agent), s->project, s->last_line};
+                                  sb_agent_name(s->agent), s->project, s->last_line, s->tags};
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
         if (one_in(fields[i], value))
             return true;
@@ -94,6 +109,8 @@ static bool fits(const struct filter_term *t, const struct sandbox *s)
         return one_in(s->sandbox_id, t->value);
     case KEY_TEMPLATE:
         return one_in(s->alias, t->value) || one_in(s->template_id, t->value);
+    case KEY_TAG:
+        return one_tag(s, t->value);
     case KEY_IS:
         return is(s, t->value);
     default:

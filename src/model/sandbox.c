@@ -114,7 +114,7 @@ void kv_free(struct kv *kv)
 
 /* Every string member once, so that copy and release cannot drift apart. */
 #define SANDBOX_STRINGS(X)                                                                     \
-    X(sandbox_id) X(session) X(name) X(tool) X(project) X(template_id) X(alias) X(branch) X(mark)        \
+    X(sandbox_id) X(session) X(name) X(tool) X(project) X(template_id) X(alias) X(branch) X(mark) X(tags) \
         X(reason) X(last_line) X(account) X(odd) X(step_text)
 
 void sandbox_release(struct sandbox *s)
@@ -199,4 +199,47 @@ void message_copy(struct message *dst, const struct message *src)
     dst->key = xstrdup(src->key);
     dst->text = xstrdup(src->text);
     dst->error = xstrdup(src->error);
+}
+
+/* --- tags ------------------------------------------------------------------------ */
+
+static const char tag_bytes[] =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
+
+static bool stands_in(const char *tags, const char *tag, size_t len)
+{
+    for (const char *at = tags; *at;) {
+        size_t n = strcspn(at, " ");
+        if (n == len && memcmp(at, tag, n) == 0)
+            return true;
+        at += n + (at[n] == ' ');
+    }
+    return false;
+}
+
+bool sandbox_has_tag(const struct sandbox *s, const char *tag)
+{
+    return s->tags && *tag && stands_in(s->tags, tag, strlen(tag));
+}
+
+bool sandbox_tags(const char *text, char dst[SANDBOX_TAGS_BYTES])
+{
+    size_t len = 0;
+    int n = 0;
+    dst[0] = 0;
+    for (text += strspn(text, " ,#"); *text; text += strspn(text, " ,#")) {
+        size_t one = strspn(text, tag_bytes);
+        if (one == 0 || one > 24 || (text[one] && !strchr(" ,", text[one])))
+            return false;
+        if (!stands_in(dst, text, one)) {
+            if (++n > SANDBOX_TAGS)
+                return false;
+            if (len)
+                dst[len++] = ' ';
+            memcpy(dst + len, text, one);
+            dst[len += one] = 0;
+        }
+        text += one;
+    }
+    return true;
 }

@@ -16,8 +16,8 @@ enum { PRUNE_SOON_MS = 500 };
     " account,"                                                                             \
     " state, agent, gone, isForeign, vmUp, unlisted, notIsolated, protect, pending,"         \
     " startedAt, endAt, endedAt, seenAt, createdAt, agentSince, cpuCount, memoryMb, diskMb," \
-    " costUsd, tokensIn, tokensOut, meta, branch"
-#define TYPES "tttttttttttttiiiiiiiiiiiiiiiidiitt"
+    " costUsd, tokensIn, tokensOut, meta, branch, tags"
+#define TYPES "tttttttttttttiiiiiiiiiiiiiiiidiittt"
 
 /* Metadata as a JSON object; NULL when there is none. */
 static char *meta_json(const struct kv *meta)
@@ -98,7 +98,8 @@ static void read_sandbox(sqlite3_stmt *q, struct sandbox *s)
     s->tokens_in = sqlite3_column_int64(q, c++);
     s->tokens_out = sqlite3_column_int64(q, c++);
     s->meta = meta_parse((const char *)sqlite3_column_text(q, c++));
-    s->branch = st_text(q, c);
+    s->branch = st_text(q, c++);
+    s->tags = st_text(q, c);
 }
 
 static int collect(struct store *s, sqlite3_stmt *p, struct st_reply *r)
@@ -146,7 +147,7 @@ int st_op_owned(struct store *s, const struct st_req *q, struct st_reply *r)
         (int64_t)(b)->protect, (int64_t)(b)->pending, (b)->started_at, (b)->end_at,      \
         (b)->ended_at, (b)->seen_at, (b)->created_at, (b)->agent_since,                  \
         (int64_t)(b)->cpu_count, (int64_t)(b)->memory_mb, (int64_t)(b)->disk_mb,         \
-        (b)->cost_usd, (b)->tokens_in, (b)->tokens_out, (meta), (b)->branch
+        (b)->cost_usd, (b)->tokens_in, (b)->tokens_out, (meta), (b)->branch, (b)->tags
 
 /* Two instances may see the same sandbox first at the same moment, or one may find in a
  * listing what the other is about to create: the E2B id, then the mark, say that it is
@@ -171,7 +172,7 @@ static int insert_sandbox(struct store *s, const struct sandbox *b, const char *
                       "tti", b->sandbox_id, b->account, *id);
     rc = st_run(s, e,
                 "INSERT INTO sandboxes(" COLUMNS ") VALUES"
-                "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
                 TYPES, VALUES(b, meta));
     *id = sqlite3_last_insert_rowid(s->db);
     return rc;
@@ -205,7 +206,7 @@ static int update_sandbox(struct store *s, const struct sandbox *b, const char *
 {
     int rc = st_run(s, e,
                     "UPDATE sandboxes SET (" COLUMNS ") ="
-                    "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+                    "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
                     " WHERE id=?",
                     TYPES "i", VALUES(b, meta), (int64_t)b->id);
     if (rc == ERR_CONFLICT)

@@ -202,9 +202,13 @@ static const char builds[] =
     " startedAt INTEGER NOT NULL, endedAt INTEGER NOT NULL, step INTEGER NOT NULL,"
     " steps INTEGER NOT NULL, cached INTEGER NOT NULL);";
 
+/* The user's words for a sandbox, a space between them. */
+static const char tags[] = "ALTER TABLE sandboxes ADD COLUMN tags TEXT;";
+
 /* A step has a part for each topic. */
 static const char *const steps[STORE_SCHEMA][STORE_STEP_PARTS + 1] = {
-    {first}, {keys}, {urgent, branch, search, projects, answers, pairs, ledger}, {budgets, starts, builds}};
+    {first}, {keys}, {urgent, branch, search, projects, answers, pairs, ledger},
+    {budgets, starts, builds, tags}};
 
 const char *const *store_step(int64_t version)
 {

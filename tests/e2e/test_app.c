@@ -228,6 +228,10 @@ static void test_time_and_pause(void **state)
     assert_true(appbed_wait(b, says, "again"));
     appbed_must(b, app_rename(b->app, id, "three"));
     assert_string_equal(first(b)->name, "three");
+    appbed_must(b, app_tag(b->app, id, "#wip,ui"));
+    assert_string_equal(first(b)->tags, "wip ui");
+    assert_int_equal(appbed_finish(b, app_tag(b->app, id, "no/slash")), ERR_INVALID);
+    assert_string_equal(first(b)->tags, "wip ui");
     app_protect(b->app, id, true);
     appbed_must(b, app_kill_all_open(b->app, false));
     assert_true(appbed_wait(b, armed, NULL));

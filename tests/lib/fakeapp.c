@@ -212,6 +212,11 @@ FAKE_ID(message_retry)
 FAKE_ID(interrupt)
 FAKE_ID(restart_agent)
 FAKE_ID(kill)
+uint64_t app_tag(struct app *a, uint64_t sandbox, const char *tags)
+{
+    return fake_called(a, "tag %d %s", (int)sandbox, tags);
+}
+
 FAKE_ID(pause)
 FAKE_ID(forget)
 

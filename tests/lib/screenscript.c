@@ -100,7 +100,11 @@ static void row_number(struct script *s, struct sandbox *r, const char *key, con
         r->odd = xstrdup(v);
     else if (!strcmp(key, "started"))
         r->started_at = r->created_at = s->now - strtoll(v, NULL, 10) * 1000;
-    else if (!strcmp(key, "id")) {
+    else if (!strcmp(key, "tags")) {
+        char tags[SANDBOX_TAGS_BYTES];
+        if (sandbox_tags(v, tags))
+            r->tags = xstrdup(tags);
+    } else if (!strcmp(key, "id")) {
         free(r->sandbox_id);
         r->sandbox_id = *v ? xstrdup(v) : NULL;
     }

@@ -29,7 +29,7 @@ void script_release(struct script *s);
  *   # comment        size H W       ascii   readonly   wrap off   times off
  *   loaded           later SECONDS  link STATE cloud|hiding|local|unsafe [TEXT]
  *   row ID NAME TOOL STATE AGENT [project=NAME left=S since=S started=S cost=D gone=N load=C,M,U,A vm foreign
- *       protect unsafe unlisted pending changing meta=K:V odd=WORD step=N doing=TEXT
+ *       protect unsafe unlisted pending changing meta=K:V odd=WORD tags=A,B step=N doing=TEXT
  *       pair=STATE,ROLE,ROUND,ROUNDS
  *       last=TEXT | reason=TEXT (to the line's end)]      TOOL, left or started "-": none
  *   listed SECONDS (ago: for the next link)    gone ID (the row vanishes)

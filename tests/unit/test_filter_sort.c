@@ -17,7 +17,8 @@ static struct sandbox one(void)
     return (struct sandbox){.id = 1, .name = TEXT("fix-login"), .tool = TEXT("claude"), .project = TEXT("acme/web"),
                             .sandbox_id = TEXT("ibx7"), .alias = TEXT("claude-node22"), .state = SB_RUNNING,
                             .agent = AG_ASKS, .last_line = TEXT("Run npm run migrate?"),
-                            .protect = true, .cost_usd = NAN};
+                            .protect = true, .tags = TEXT("wip ui-2"),
+                            .cost_usd = NAN};
 }
 
 static void test_filter(void **state)
@@ -41,6 +42,10 @@ static void test_filter(void **state)
              {"project:acme name:fix id:ibx template:node", true},
              {"is:protected", true},
              {"-is:protected", false},
+             {"tag:wip", true},
+             {"tag:wi", false},
+             {"tag:x,ui-2 -tag:ui", true},
+             {"ui-", true},
              {"is:foreign", false},
              {"is:nosuch", false},
              {"state:", true},         /* still being typed */
@@ -74,6 +79,23 @@ static void test_long_filter(void **state)
     filter_parse(&f, text);
     assert_int_equal(f.n, FILTER_TERMS);
     assert_true(filter_match(&f, &s));
+}
+
+static void test_tags(void **state)
+{
+    (void)state;
+    char dst[SANDBOX_TAGS_BYTES];
+    static const struct {
+        const char *text, *kept; /* NULL: refused */
+    } t[] = {{"", ""}, {"  ", ""}, {"wip", "wip"}, {" #wip,ui  wip a.b_c-1 ", "wip ui a.b_c-1"},
+             {"a b c d e f g h", "a b c d e f g h"}, {"a b c d e f g h i", NULL},
+             {"123456789012345678901234", "123456789012345678901234"},
+             {"1234567890123456789012345", NULL}, {"a/b", NULL}, {"\xc3\xa9", NULL}, {"a\nb", NULL}};
+    for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+        bool ok = sandbox_tags(t[i].text, dst);
+        if (ok != (t[i].kept != NULL) || (ok && strcmp(dst, t[i].kept) != 0))
+            fail_msg("'%s': %s '%s'", t[i].text, ok ? "kept as" : "refused after", dst);
+    }
 }
 
 static void before(enum sort by, bool inverted, const struct sandbox *a, const struct sandbox *b)
@@ -118,6 +140,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_filter),
                                        cmocka_unit_test(test_long_filter),
+                                       cmocka_unit_test(test_tags),
                                        cmocka_unit_test(test_sorts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,6 +63,7 @@ static void test_sandbox_fields(void **state)
                          .alias = LIT("al"),
                          .branch = LIT("agent/x"),
                          .mark = LIT("m1"),
+                         .tags = LIT("wip ui"),
                          .state = SB_ERROR,
                          .gone = GONE_EARLY,
                          .agent = AG_ASKS,
@@ -104,6 +105,7 @@ static void test_sandbox_fields(void **state)
 #define SAME(f) assert_true(o->f == in.f)
     SAME_TEXT(sandbox_id), SAME_TEXT(session), SAME_TEXT(name), SAME_TEXT(tool);
     SAME_TEXT(project), SAME_TEXT(template_id), SAME_TEXT(alias), SAME_TEXT(mark), SAME_TEXT(branch);
+    SAME_TEXT(tags);
     SAME_TEXT(reason), SAME_TEXT(last_line);
     SAME(state), SAME(gone), SAME(agent), SAME(foreign), SAME(vm_up), SAME(unlisted);
     SAME(not_isolated), SAME(protect), SAME(pending), SAME(started_at), SAME(end_at);

@@ -287,6 +287,20 @@ static void test_sort(void **state)
     assert_true(shows("no column 'nosuch'"));
 }
 
+static void test_tags(void **state)
+{
+    (void)state;
+    script_run(&s, "row 1 sb-1 claude running idle\nrow 2 sb-2 codex running idle");
+    forget_calls();
+    script_run(&s, "keys T \"a/b\" Enter");
+    assert_string_equal(calls(), "");
+    script_run(&s, "keys ^U \"#wip, ui\" Enter");
+    assert_string_equal(calls(), "call tag 1 wip ui\n");
+    forget_calls();
+    script_run(&s, "keys * T Enter"); /* of all that are marked: taken off */
+    assert_string_equal(calls(), "call tag 1 \ncall tag 2 \n");
+}
+
 static void test_filter_words(void **state)
 {
     (void)state;
@@ -321,7 +335,7 @@ int main(void)
         T(test_last_row_vanishes), T(test_nothing_on_the_next_row),
         T(test_kill_names_its_row), T(test_kill_of_what_changed),
         T(test_message), T(test_filter), T(test_search), T(test_forms), T(test_number),
-        T(test_sort), T(test_filter_words),
+        T(test_sort), T(test_tags), T(test_filter_words),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -78,7 +78,7 @@ static struct ask *ask_open(struct ui *ui, uint64_t sandbox, const char *preset)
 {
     struct ask *a = xcalloc(1, sizeof(*a));
     a->sandbox = sandbox;
-    inputline_init(&a->line, false, 64);
+    inputline_init(&a->line, false, SANDBOX_TAGS_BYTES - 1);
     inputline_set(&a->line, preset);
     ui_overlay_push(ui, &ask_ops, a);
     return a;
@@ -134,6 +134,35 @@ static int rename_done(struct ui *ui, const struct ask *a, const char *text, str
         return err_set(e, ERR_INVALID, "1 to 64 of A-Z a-z 0-9 _ -");
     app_rename(ui->app, a->sandbox, text);
     return 0;
+}
+
+static int tag_done(struct ui *ui, const struct ask *a, const char *text, struct err *e)
+{
+    char tags[SANDBOX_TAGS_BYTES];
+    if (!sandbox_tags(text, tags))
+        return err_set(e, ERR_INVALID, "at most %d words, each 1 to 24 of A-Z a-z 0-9 _ . -",
+                       SANDBOX_TAGS);
+    for (size_t i = 0; i < a->several.n; i++)
+        app_tag(ui->app, a->several.v[i], tags);
+    if (!a->several.n)
+        app_tag(ui->app, a->sandbox, tags);
+    return 0;
+}
+
+void overlay_tag(struct ui *ui, uint64_t sandbox)
+{
+    const struct sandbox *s = model_sandbox(ui->model, sandbox);
+    struct ask *a = ask_open(ui, sandbox, s && s->tags && !ui->marks.n ? s->tags : "");
+    a->title = ui->marks.n ? "tags of all that are marked" : "tags";
+    a->label = "tags";
+    a->hint = "words; /tag:WORD finds them; empty takes them off";
+    a->done = tag_done;
+    for (size_t i = 0; i < ui->marks.n; i++)
+        *ARR_PUSH(&a->several) = ui->marks.v[i];
+    if (ui->marks.n) {
+        marks_names(ui, ui->marks.v, ui->marks.n, a->names, sizeof(a->names));
+        a->hint = a->names;
+    }
 }
 
 void overlay_rename(struct ui *ui, uint64_t sandbox)

@@ -111,6 +111,8 @@ void details_text(struct ui *ui, const struct sandbox *s, struct buf *b, int64_t
         s->alias && s->template_id ? " (" : "", s->alias && s->template_id ? s->template_id : "",
         s->alias && s->template_id ? ")" : "");
     add(b, "project", "%s", s->project ? s->project : "-");
+    if (s->tags && *s->tags)
+        add(b, "tags", "%s", s->tags);
     if (s->branch && *s->branch)
         add(b, "branch", "%s", s->branch);
     if (s->pair)

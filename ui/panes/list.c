@@ -262,6 +262,9 @@ static int on_row(struct ui *ui, enum action a, const struct sandbox *s)
     case ACT_RENAME:
         overlay_rename(ui, s->id);
         break;
+    case ACT_TAG:
+        overlay_tag(ui, s->id);
+        break;
     case ACT_FORGET:
         app_forget(ui->app, s->id);
         break;

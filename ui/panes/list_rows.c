@@ -217,6 +217,18 @@ static const char *last_words(const struct sandbox *s)
     return s->foreign ? "not made by cc-tui" : s->adopted ? "adopted" : "";
 }
 
+/* "#wip #ui " in front of the last line, a third of its cells at most. */
+static int draw_tags(struct canvas *c, int y, int x, int w, const char *tags)
+{
+    int used = 0;
+    for (const char *at = tags ? tags : ""; *at && used < w / 3;) {
+        size_t n = strcspn(at, " ");
+        used += canvas_textf(c, y, x + used, w / 3 - used, ROLE_MARKED, "#%.*s", (int)n, at) + 1;
+        at += n + (at[n] == ' ');
+    }
+    return used;
+}
+
 void list_draw_row(struct ui *ui, struct canvas *c, int y, struct rect r,
                        const struct sandbox *s, int64_t now)
 {
@@ -261,6 +273,7 @@ void list_draw_row(struct ui *ui, struct canvas *c, int y, struct rect r,
     }
     if (!col.last)
         return;
+    x += draw_tags(c, y, x, r.x + r.w - x, s->tags);
     if (s->state == SB_RUNNING && quiet_text(s, now, text, sizeof(text))) {
         char *quiet = xasprintf("no output for %s | ", text);
 

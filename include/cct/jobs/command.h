@@ -18,6 +18,7 @@ enum cmd_type {
     CMD_PAUSE,          /* sandbox */
     CMD_RESUME,         /* sandbox, n: timeout in seconds */
     CMD_RENAME,         /* sandbox, text */
+    CMD_TAG,            /* sandbox, text: its words */
     CMD_PROTECT,        /* sandbox, on */
     CMD_FORGET,         /* sandbox */
     CMD_KILL_OPEN,      /* on: account scope */

@@ -2,6 +2,7 @@
  *
  *   login            stands in the name, the tool, a state, the project, the last line ...
  *   state:running    agent:claude  doing:asks  project:acme  name:fix  id:ibx  template:node
+ *   tag:wip          the whole word, as it was given
  *   is:protected     also foreign, adopted, idle, unpriced
  *   state:error,killed   one of several           -agent:codex   none of these
  *

@@ -55,6 +55,7 @@ struct sandbox {
     char *name, *tool, *project;
     char *template_id, *alias;
     char *branch;        /* of its repository, as chosen at its creation, or NULL */
+    char *tags;          /* the user's words for it, a space between them; NULL = none */
     char *account;       /* where it lives: "local", or the API's host */
     char *mark;          /* metadata mark of the create, to find a lost answer */
     enum sb_state state;
@@ -106,6 +107,11 @@ bool sandbox_is_unpriced(const struct sandbox *s); /* it runs, and has no known 
 bool sandbox_idles(const struct sandbox *s);
 /* Generated name "adjective-noun" style from random words, [a-z0-9-]. */
 char *sandbox_new_name(void);
+/* The user's words for a sandbox, at most SANDBOX_TAGS of them, each 1..24 of [A-Za-z0-9_.-], to
+ * dst as they are kept: in the order given, each once, one space between. False: one is none. */
+enum { SANDBOX_TAGS = 8, SANDBOX_TAGS_BYTES = SANDBOX_TAGS * 25 };
+bool sandbox_tags(const char *text, char dst[SANDBOX_TAGS_BYTES]);
+bool sandbox_has_tag(const struct sandbox *s, const char *tag);
 /* A name the user may give: 1..64 of [A-Za-z0-9_-] (metadata's alphabet). */
 bool sandbox_name_ok(const char *s);
 

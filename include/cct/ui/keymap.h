@@ -98,6 +98,7 @@ bool scope_counts(enum key_scope s, enum key_scope other);
     X(RESUME, "resume", SCOPE_LIST, "r", "", "resume; restart a dead agent")                   \
     X(PROTECT, "protect", SCOPE_LIST, "P", "", "protect from kill-all, on or off")             \
     X(RENAME, "rename", SCOPE_LIST, "R", "", "rename")                                         \
+    X(TAG, "tag", SCOPE_LIST, "T", "", "tags: words of yours for it, to filter by")            \
     X(FORGET, "forget", SCOPE_LIST, "Delete", "", "take an ended row off the list")            \
     X(COPY_ID, "copy-id", SCOPE_LIST, "c yy", "", "copy the sandbox's id")                     \
     X(COPY_URL, "copy-url", SCOPE_LIST, "yu", "", "copy the address of its port 3000")         \

@@ -119,6 +119,7 @@ void overlay_time_several(struct ui *ui, const uint64_t *ids, size_t n);
 void overlay_details(struct ui *ui, uint64_t sandbox);
 void overlay_answer(struct ui *ui, uint64_t sandbox); /* its oldest question */
 void overlay_time(struct ui *ui, uint64_t sandbox);
+void overlay_tag(struct ui *ui, uint64_t sandbox); /* or of all that are marked */
 void overlay_rename(struct ui *ui, uint64_t sandbox);
 /* A word to the pair in it, or where there is none the form for a new one. */
 void overlay_pair(struct ui *ui, uint64_t sandbox);
