@@ -256,6 +256,23 @@ static void check_screen(struct config *cfg, const char *config_dir)
 
 static const struct cli_host host = {keys_table, check_screen, term_probe_colors};
 
+/* Whoever holds the lock was here first; a second screen says that it is one. */
+static int first_screen(struct ui_opts *uo, const char *data_dir)
+{
+    struct err e = {0};
+    char *dir = data_dir ? xstrdup(data_dir) : fs_place(FS_DATA, NULL), *path = dir ? fs_join(dir, "screen.lock") : NULL;
+    int fd = path ? fs_lock(path, &e) : -1;
+
+    uo->second = e.code == ERR_BUSY;
+    if (uo->second && !uo->note)
+        uo->note = "another cc-tui has this open: both show the same, either may act";
+    else if (e.code && !uo->second)
+        log_warn("%s", e.text);
+    free(path);
+    free(dir);
+    return fd;
+}
+
 static int run_screen(const struct cli *c, const char *config_dir)
 {
     struct config *cfg = c->config;
@@ -328,10 +345,13 @@ static int run_screen(const struct cli *c, const char *config_dir)
         .mouse = o->mouse,
         .note = cfg->n_notes ? note : NULL,
     };
+    int lock = first_screen(&uo, ao.data_dir);
     char *state = fs_place(FS_STATE, NULL), *drafts = state ? fs_join(state, "drafts.json") : NULL;
     uo.drafts = drafts;
     uo.state_dir = state;
     int status = ui_run(app, &uo);
+    if (lock >= 0)
+        close(lock);
     free(state);
     free(drafts);
     app_stop(app);

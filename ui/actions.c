@@ -250,6 +250,13 @@ int ui_global(struct ui *ui, enum action a, key_code k)
         return quit(ui);
     case ACT_MOUSE:
         return ui_toggle_mouse(ui);
+    case ACT_FREEZE:
+        ui_freeze(ui, true);
+        break;
+    case ACT_BARE:
+    case ACT_INPUT_BARE:
+        ui_bare(ui, true);
+        break;
     case ACT_REDRAW:
         ui->redraw = true;
         break;

@@ -324,6 +324,8 @@ static const char *default_status(struct ui *ui, char *dst, size_t size)
 /* What the keys mean now. */
 static const char *mode_word(struct ui *ui)
 {
+    if (ui->frozen)
+        return "FROZEN";
     const struct overlay *top = ui->n_overlays ? &ui->overlays[ui->n_overlays - 1] : NULL;
     const struct pane *p = &ui->panes[ui->focus];
     if (top && top->ops->scope == SCOPE_FORM)
@@ -332,7 +334,7 @@ static const char *mode_word(struct ui *ui)
         return top->ops->mode ? top->ops->mode : "ASK";
     if (p->ops->typing && p->ops->typing(p->state))
         return "FIND";
-    return ui->mode == UI_INPUT ? "INPUT" : ui->opts.readonly ? "NAV ro" : "NAV";
+    return ui->mode == UI_INPUT ? "INPUT" : ui->opts.readonly ? "NAV ro" : ui->opts.second ? "NAV 2nd" : "NAV";
 }
 
 /* "****4f2a env, hides 9f21 user" of "E2B key ****4f2a (environment) at URL, hides ****9f21
@@ -419,9 +421,18 @@ static void draw_status(struct ui *ui, int y)
     canvas_right(c, y, c->w - 8, 7, ROLE_TITLE, mode);
 }
 
+static void draw_bare(struct ui *ui)
+{
+    struct pane *p = &ui->panes[PANE_OUTPUT];
+    p->ops->draw(ui, p->state, &ui->canvas, p->r, false, ui->now);
+}
+
 void ui_draw(struct ui *ui, int64_t now)
 {
     struct canvas *c = &ui->canvas;
+    if (ui->frozen && ui->still)
+        return; /* the canvas holds the picture */
+    ui->still = ui->frozen;
     ui->now = now;
     ui->moved = false;
     ui->hidden = ui->tiny;
@@ -430,6 +441,10 @@ void ui_draw(struct ui *ui, int64_t now)
         return;
     if (ui->tiny) {
         canvas_textf(c, c->h / 2, 0, c->w, ROLE_STATUS_WARN, "needs %dx%d or more", UI_MIN_W, UI_MIN_H);
+        return;
+    }
+    if (ui->bare) {
+        draw_bare(ui);
         return;
     }
     draw_header(ui);

@@ -111,6 +111,10 @@ void ui_layout(struct ui *ui, int h, int w)
     ui->tiny = h < UI_MIN_H || w < UI_MIN_W;
     if (ui->tiny)
         return;
+    if (ui->bare) {
+        ui_place(ui, PANE_OUTPUT, 0, 0, h, w);
+        return;
+    }
     /* row 0 is the header; the last two are hints and status */
     int top = 1, room = h - 3;
     const struct body *b = &bodies[ui->body];

@@ -92,9 +92,10 @@ static void resize(struct loop *l)
 
 static void set_mouse(struct loop *l)
 {
-    if (l->mouse != l->ui->mouse_on)
-        term_mouse_on(l->ui->mouse_on);
-    l->mouse = l->ui->mouse_on;
+    bool on = l->ui->mouse_on && !l->ui->bare; /* bare is for the terminal's own selection */
+    if (l->mouse != on)
+        term_mouse_on(on);
+    l->mouse = on;
 }
 
 static void read_keys(struct loop *l)

@@ -78,6 +78,7 @@ static void settle(struct ui *ui)
 void ui_resize(struct ui *ui, int h, int w)
 {
     ui->hidden = true;
+    ui->frozen = false; /* the picture is gone */
     canvas_resize(&ui->canvas, h, w);
     ui->canvas.ascii = ui->opts.ascii;
     ui_layout(ui, ui->canvas.h, ui->canvas.w);
@@ -116,6 +117,8 @@ void ui_set_theme(struct ui *ui, const char *name)
 
 void ui_overlay_push(struct ui *ui, const struct overlay_ops *ops, void *state)
 {
+    ui_freeze(ui, false); /* it must be seen */
+    ui_bare(ui, false);
     if (ui->n_overlays == UI_MAX_OVERLAYS)
         ui_overlay_pop(ui);
     ui->overlays[ui->n_overlays++] = (struct overlay){ops, state};
@@ -252,7 +255,7 @@ int ui_key(struct ui *ui, key_code k, const char *paste, size_t len)
         return UI_IGNORED;
     }
     if (k == K_MOUSE) {
-        int did = ui_mouse(ui);
+        int did = ui->frozen ? UI_IGNORED : ui_mouse(ui);
         if (did != UI_IGNORED)
             app_touch(ui->app);
         if (did & UI_LAYOUT)
@@ -271,7 +274,10 @@ int ui_key(struct ui *ui, key_code k, const char *paste, size_t len)
                   LIM_MESSAGE_BYTES >> 10);
         return UI_HANDLED | UI_REDRAW;
     }
-    int r = ui->n_overlays ? overlay_key(ui, k, paste, len) : pane_key(ui, k, paste, len);
+    int r = ui->n_overlays ? overlay_key(ui, k, paste, len)
+            : ui->frozen   ? ui_frozen_key(ui, k)
+            : ui->bare     ? ui_bare_key(ui, k, paste, len)
+                           : pane_key(ui, k, paste, len);
     if (r & UI_LAYOUT)
         relayout(ui);
     settle(ui);

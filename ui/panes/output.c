@@ -134,6 +134,7 @@ static void output_draw(struct ui *ui, void *state, struct canvas *c, struct rec
     o->h = body.h;
     o->y = steps;
     o->w = r.w;
+    o->bare = ui->bare;
     if (v)
         view_set_style(v, o);
     if (processes_wanted(ui, v))

@@ -71,6 +71,7 @@ struct view {
 struct output {
     struct map *views;        /* sandbox id -> struct view */
     bool wrap, times;
+    bool bare;                /* for the terminal's copying: no time stamps */
     bool searching;
     struct inputline search;
     char *pattern;

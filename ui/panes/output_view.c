@@ -46,7 +46,7 @@ static size_t item_rows(struct view *v, const struct transcript *t, size_t i)
 
 void view_set_style(struct view *v, const struct output *o)
 {
-    struct row_style st = {o->w, o->wrap, o->times};
+    struct row_style st = {o->w, o->wrap, o->times && !o->bare};
     if (st.w == v->style.w && st.wrap == v->style.wrap && st.times == v->style.times)
         return;
     v->style = st;

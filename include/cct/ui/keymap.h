@@ -73,6 +73,10 @@ bool scope_counts(enum key_scope s, enum key_scope other);
     X(MOUSE, "mouse", SCOPE_NAV, "Alt-m", "", "mouse on or off (Shift-drag is the terminal's)")\
     X(REDRAW, "redraw", SCOPE_NAV, "^L", "", "draw the screen anew")                           \
     X(REFRESH, "refresh", SCOPE_NAV, "^R F5", "refresh", "ask the service for the list now")     \
+    X(FREEZE, "freeze", SCOPE_NAV, "Z", "",                                                    \
+      "freeze the picture, and go on; what comes meanwhile is kept")                           \
+    X(BARE, "bare", SCOPE_NAV, "Alt-l", "",                                                    \
+      "the output alone, without borders, to copy by the terminal; and back")                  \
     X(SUSPEND, "suspend", SCOPE_NAV, "^Z", "", "suspend to the shell")                         \
     X(NEW, "new", SCOPE_LIST, "n", "new", "new sandbox")                                        \
     X(NEW_PROMPT, "new-prompt", SCOPE_LIST, "N", "", "new sandbox, prompt field first")         \
@@ -164,6 +168,8 @@ bool scope_counts(enum key_scope s, enum key_scope other);
       "send a message again that failed or is unconfirmed")                                    \
     X(INPUT_ASKING, "input-next-asking", SCOPE_INPUT, "Alt-a", "",                             \
       "next sandbox that asks you")                                                            \
+    X(INPUT_BARE, "input-bare", SCOPE_INPUT, "Alt-l", "",                                      \
+      "the output alone, without borders, to copy by the terminal")                            \
     X(INPUT_COMMAND, "input-command", SCOPE_INPUT, "^P", "", "command palette")                \
     X(FIELD_NEXT, "field-next", SCOPE_FORM, "Tab Enter Down", "next", "next field")            \
     X(FIELD_PREV, "field-prev", SCOPE_FORM, "BackTab Up", "", "previous field")                \

@@ -35,6 +35,7 @@ struct ui_opts {
     bool mouse;           /* it is on from the begin */
     bool no_mouse;        /* it cannot be: mosh hands nothing on */
     bool title;                   /* the window's title is ours */
+    bool second;                  /* another screen has the same data open */
     const char *note;             /* said in the first status line, or NULL */
 };
 /* What is to be done outside of the screen, by whoever runs it (ui/courier.c). */
@@ -75,6 +76,10 @@ struct ui {
     uint64_t int_req;     /* interrupt that was asked for last, 0 = none open */
     key_code last_key;    /* that is being handled */
     uint64_t procs_of;    /* sandbox whose processes are on the screen, 0 = none */
+    bool frozen;          /* the picture stands still: drawn once more, to say so */
+    bool still;           /* and that was done */
+    bool bare;            /* the output pane is all there is */
+    enum pane_id before_bare; /* focus to go back to */
     bool away;            /* the terminal has not the focus */
     bool awaits_new;      /* a sandbox was asked for: the cursor goes to its row */
     uint64_t newer_than;  /* which has a greater id than this */
@@ -172,6 +177,12 @@ void ui_paste(struct ui *ui, struct inputline *l, const char *paste, size_t len)
 /* A key in a field: a paste, a new line where it has several, showing what was pasted where
  * that is folded, else an editing key. False when the key is none of its own. */
 bool ui_line_key(struct ui *ui, struct inputline *l, key_code k, const char *paste, size_t len);
+/* Looking without acting (bare.c): the picture stands still; the output without borders, for
+ * the terminal's own copying. Their keys, while they last. */
+void ui_freeze(struct ui *ui, bool on);
+int ui_frozen_key(struct ui *ui, key_code k);
+void ui_bare(struct ui *ui, bool on);
+int ui_bare_key(struct ui *ui, key_code k, const char *paste, size_t len);
 /* An action that counts everywhere; k: the key that asks for it, 0 = none. */
 int ui_global(struct ui *ui, enum action a, key_code k);
 /* Any action, from wherever the keys go: the focus' pane takes it, or the one it is of. */
