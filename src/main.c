@@ -1,6 +1,7 @@
 /* cc-tui: prepare the process, read arguments and configuration, then run one command
  * or the screen. */
 #include <cct/app.h>
+#include <cct/app/passage.h>
 #include <cct/cli.h>
 #include <cct/keys.h>
 #include <cct/model/project.h>
@@ -242,6 +243,12 @@ static void read_notify(struct config *cfg, int channels[NOTE_EVENTS_COUNT])
     }
 }
 
+static int shell_leave_key(const struct config *cfg)
+{
+    int key = passage_key_parse(cfg->o.shell_leave);
+    return key == PASSAGE_KEY_BAD ? passage_key_parse("^]") : key; /* which was told */
+}
+
 static void check_screen(struct config *cfg, const char *config_dir)
 {
     struct theme theme;
@@ -290,6 +297,9 @@ static int run_screen(const struct cli *c, const char *config_dir)
         config_note(cfg, "%s", e.text);
     check_keys(cfg);
     read_notify(cfg, channels);
+    if (passage_key_parse(o->shell_leave) == PASSAGE_KEY_BAD)
+        config_note(cfg, "screen.shell_detach_key: '%.20s' is neither ^ and a letter nor none; ^] "
+                    "counts", o->shell_leave);
     text_ambiguous_wide(o->ambiguous_wide);
     block_signals();
     cli_app_opts(c, &ao);
@@ -334,6 +344,7 @@ static int run_screen(const struct cli *c, const char *config_dir)
         .timeout_s = o->timeout,
         .pause_at_end = strcmp(o->at_end, "pause") == 0,
         .bench_frames = c->value[CLI_BENCH_FRAMES],
+        .shell_leave = shell_leave_key(cfg),
         .keys = cfg->keys,
         .n_keys = cfg->n_keys,
         .copy_command = o->copy_command,

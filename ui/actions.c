@@ -149,6 +149,12 @@ static int with_selected(struct ui *ui, enum action a)
         interrupt(ui, s);
     else if (a == ACT_PROCESSES)
         output_toggle_processes(ui);
+    else if (a == ACT_SHELL)
+        ui_ask_shell(ui, s);
+    else if (a == ACT_FILES)
+        files_show(ui, s);
+    else if (a == ACT_CHANGES)
+        changes_show(ui, s);
     else if (a == ACT_ADOPT)
         overlay_adopt(ui, s->id, output_process(ui));
     else
@@ -158,6 +164,9 @@ static int with_selected(struct ui *ui, enum action a)
 
 bool ui_changes_things(enum action a)
 {
+    if (a == ACT_SHELL || a == ACT_FILE_PUT || a == ACT_FILE_MKDIR || a == ACT_FILE_RENAME ||
+        a == ACT_FILE_DELETE)
+        return true;
     return a == ACT_NEW || a == ACT_NEW_PROMPT || a == ACT_INPUT || a == ACT_ANSWER || a == ACT_INTERRUPT ||
            a == ACT_KILL || a == ACT_KILL_ALL || a == ACT_SET_TIME || a == ACT_PAUSE ||
            a == ACT_RESUME || a == ACT_PROTECT || a == ACT_RENAME || a == ACT_TAG || a == ACT_FORGET ||
@@ -285,6 +294,9 @@ int ui_global(struct ui *ui, enum action a, key_code k)
     case ACT_INTERRUPT:
     case ACT_INPUT:
     case ACT_PROCESSES:
+    case ACT_SHELL:
+    case ACT_FILES:
+    case ACT_CHANGES:
     case ACT_ADOPT:
         return with_selected(ui, a);
     default:

@@ -9,6 +9,8 @@ const struct body bodies[BODY_COUNT] = {
                    .n = 2,
                    .place = place_wall},
     [BODY_USAGE] = {.key = ACT_PANE_USAGE, .panes = {PANE_USAGE}, .n = 1},
+    [BODY_FILES] = {.panes = {PANE_FILES, PANE_FILE}, .n = 2},
+    [BODY_CHANGES] = {.panes = {PANE_CHANGES, PANE_DIFF}, .n = 2},
 };
 
 bool body_has(enum body_id b, enum pane_id p)

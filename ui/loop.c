@@ -98,12 +98,23 @@ static void set_mouse(struct loop *l)
     l->mouse = on;
 }
 
+static void run_shell(struct loop *l)
+{
+    int status = ui_shell(l->ui);
+    if (status) {
+        l->stop = true;
+        l->status = status;
+    }
+    l->ui->now = clock_wall_ms();
+    resize(l);
+}
+
 static void read_keys(struct loop *l)
 {
     const char *paste;
     size_t len;
     l->ui->unseen = term_backed_up();
-    for (int i = 0; i < KEYS_PER_TURN && !l->stop; i++) {
+    for (int i = 0; i < KEYS_PER_TURN && !l->stop && !l->ui->shell; i++) {
         key_code k = term_key(&paste, &len);
         if (!k)
             break;
@@ -134,6 +145,8 @@ static void read_keys(struct loop *l)
         term_suspend();
         resize(l);
     }
+    if (l->ui->shell)
+        run_shell(l);
 }
 
 static void paint(struct loop *l, int64_t now)

@@ -349,6 +349,7 @@ void term_close(void)
 
 static void come_back(void)
 {
+    die_set_hook(restore_now); /* who had the terminal may have set another one */
     enter_modes();
     reset_prog_mode();
     T.returned = true;

@@ -17,6 +17,8 @@ static const struct pane_ops *const pane_table[PANE_COUNT] = {
     [PANE_LIST] = &pane_list,       [PANE_OUTPUT] = &pane_output, [PANE_INPUT] = &pane_input,
     [PANE_DETAILS] = &pane_details, [PANE_EVENTS] = &pane_events,
     [PANE_WALL] = &pane_wall,       [PANE_USAGE] = &pane_usage,
+    [PANE_FILES] = &pane_files,     [PANE_FILE] = &pane_file,
+    [PANE_CHANGES] = &pane_changes, [PANE_DIFF] = &pane_diff,
 };
 
 void ui_init(struct ui *ui, struct app *app, const struct ui_opts *o)
@@ -54,6 +56,7 @@ void ui_release(struct ui *ui)
         ui->panes[i].ops->close(ui->panes[i].state);
     keymap_free(ui->keys);
     ARR_RELEASE(&ui->marks);
+    ARR_RELEASE(&ui->shells);
     ARR_RELEASE(&ui->followed);
     for (struct ui_out out; ui_out_take(ui, &out);)
         ui_out_release(&out);

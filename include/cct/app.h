@@ -13,6 +13,7 @@
 
 struct app;
 struct ev_done;
+struct ev_progress;
 struct ev_shell;
 struct app_opts {
     bool local;            /* --local: the embedded provider whatever keys exist */
@@ -250,6 +251,29 @@ void app_shell_took(struct app *a, uint64_t shell, size_t n);
 void app_shell_size(struct app *a, uint64_t shell, int cols, int rows);
 /* No callback comes any more. The process goes on, or with `end` gets SIGTERM. */
 void app_shell_leave(struct app *a, uint64_t shell, bool end);
+
+/* --- files of a sandbox ------------------------------------------------------------- */
+
+struct file_list;
+struct app_file {
+    int op;            /* enum file_op, cct/model/files.h, which says what comes and who is needed */
+    const char *path, *to; /* there; NULL = "." , the home of its user */
+    const char *local; /* here, relative to where we were started */
+    bool over;         /* what has that name is replaced; without it ERR_CONFLICT */
+    uint64_t max;
+};
+struct app_file_cb { /* any may be NULL */
+    void (*on_list)(void *ctx, const struct file_list *l);
+    void (*on_data)(void *ctx, const char *data, size_t len);
+    void (*on_progress)(void *ctx, const struct ev_progress *p);
+    void (*on_end)(void *ctx, const struct ev_done *end);
+    void *ctx;
+};
+/* EV_DONE at its end, text: what was written. One that does not run is refused. */
+uint64_t app_file(struct app *a, uint64_t sandbox, const struct app_file *f,
+                  const struct app_file_cb *cb);
+/* No callback comes any more; what is under way is called off, half files go. */
+void app_file_cancel(struct app *a, uint64_t req);
 
 /* --- templates, builds, system logs ------------------------------------------- */
 

@@ -90,7 +90,8 @@ int cli_exit_of(int err_code);
     X(MEMORY, "memory", 0, "MIB", "their memory in MiB")                                       \
     X(TAG, "tag", 0, "TAG", "tag of the build; may be repeated")                               \
     X(BUILD_ARG, "build-arg", 0, "NAME=VALUE",                                                 \
-      "value of a Dockerfile's ARG; may be repeated")
+      "value of a Dockerfile's ARG; may be repeated")                            \
+    X(STAT, "stat", 0, "", "files and counts alone")
 
 enum cli_flag {
 #define CLI_FLAG_ENUM(id, name, sh, value, help) CLI_##id,
@@ -170,6 +171,22 @@ _Static_assert(CLI_FLAG_COUNT <= 128, "a set of flags is one number");
       CLI_BIT(ENV) | CLI_BIT(PROCESS),                                                         \
       "a shell or a command in a sandbox, on this terminal or by pipes; exit with its status. " \
       "With --process back to one that was left")                                              \
+    X(FILES_LS, cli_files_ls, "files ls", "", "SANDBOX [PATH]", 1, 2, CLI_NONE,                \
+      "list a folder of a sandbox: its user's home, or PATH")                                  \
+    X(FILES_CAT, cli_files_cat, "files cat", "", "SANDBOX PATH", 2, 2, CLI_BIT(RAW),           \
+      "print a file of a sandbox")                                                             \
+    X(FILES_GET, cli_files_get, "files get", "", "SANDBOX PATH [LOCAL]", 2, 3, CLI_NONE,       \
+      "download a file, to LOCAL or the current folder; asks before it replaces one")          \
+    X(FILES_PUT, cli_files_put, "files put", "", "SANDBOX LOCAL [PATH]", 2, 3, CLI_NONE,       \
+      "upload a file, or the files of a folder, to PATH or the home; asks before it replaces one") \
+    X(FILES_MKDIR, cli_files_mkdir, "files mkdir", "", "SANDBOX PATH", 2, 2, CLI_NONE,         \
+      "make a folder in a sandbox")                                                            \
+    X(FILES_MV, cli_files_mv, "files mv", "", "SANDBOX PATH NEW", 3, 3, CLI_NONE,              \
+      "give a file of a sandbox another name; asks before it replaces one")                    \
+    X(FILES_RM, cli_files_rm, "files rm", "", "SANDBOX PATH", 2, 2, CLI_BIT(DRY_RUN),          \
+      "delete a file of a sandbox, or a folder with all that is in it")                        \
+    X(DIFF, cli_diff, "diff", "", "SANDBOX", 1, 1, CLI_BIT(STAT) | CLI_BIT(RAW),               \
+      "print what the agent has changed in its repository, or with --stat which files")        \
     X(ADOPT, cli_adopt, "adopt", "", "SANDBOX", 1, 1,                                          \
       CLI_BIT(NAME) | CLI_BIT(PROCESS) | CLI_BIT(UNDO) | CLI_BIT(DRY_RUN),                     \
       "count a sandbox that cc-tui did not make as ours, in the project")                      \

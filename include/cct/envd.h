@@ -83,6 +83,15 @@ uint64_t envd_read(struct envd *c, const char *path, uint64_t from, uint64_t max
                    void *ctx);
 uint64_t envd_write(struct envd *c, const char *path, const void *data, size_t len, envd_fn fn,
                     void *ctx);
+/* The same from a source that is asked for the bytes as they go; never sent twice. */
+uint64_t envd_upload(struct envd *c, const char *path, uint64_t len,
+                     size_t (*read_body)(void *ctx, char *dst, size_t room), envd_fn fn, void *ctx);
+/* body: {"entry":EntryInfo}, {"entries":[EntryInfo]}, {"entry":...}, {}; see cct/model/files.h.
+ * A folder is removed with all that is in it; what is not there is removed already. */
+uint64_t envd_stat(struct envd *c, const char *path, envd_fn fn, void *ctx);
+uint64_t envd_list_dir(struct envd *c, const char *path, envd_fn fn, void *ctx);
+uint64_t envd_make_dir(struct envd *c, const char *path, envd_fn fn, void *ctx);
+uint64_t envd_remove(struct envd *c, const char *path, envd_fn fn, void *ctx);
 uint64_t envd_move(struct envd *c, const char *from, const char *to, envd_fn fn, void *ctx);
 /* Run a short command to its end, output collected (bounded to 1 MiB). */
 struct envd_run_result {

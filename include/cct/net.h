@@ -74,6 +74,10 @@ struct net_req {
     struct net_header headers[NET_MAX_HEADERS];
     size_t n_headers;
     struct buf body;     /* owned */
+    /* Or the body comes from here, body_len bytes: as many as it can, at most room; 0 ends the
+     * transfer as failed. Such a request is never sent twice. */
+    size_t (*read_body)(void *ctx, char *dst, size_t room);
+    uint64_t body_len;
     bool urgent;         /* own warm connections, ahead of all else */
     bool fresh;          /* over a new connection, which is kept for others */
     bool stream;         /* may last for ever: a connection outside max_per_host */

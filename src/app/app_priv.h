@@ -9,6 +9,7 @@
  *   app_stream.c   bytes for `logs` and `watch`
  *   app_procs.c    processes, adoption
  *   app_builds.c   builds of templates
+ *   app_file.c     files of a sandbox
  *   app_shell.c    a terminal in a sandbox; passage.c joins it with ours */
 #ifndef CCT_APP_PRIV_H
 #define CCT_APP_PRIV_H
@@ -83,6 +84,8 @@ struct sink {
     void (*fn)(void *ctx, const char *data, size_t len);
     void (*stream_fn)(void *ctx, int stream, const char *data, size_t len); /* or this one */
     void (*news_fn)(void *ctx, const struct ev_shell *news); /* or NULL */
+    void (*list_fn)(void *ctx, const struct file_list *l);   /* or NULL */
+    void (*progress_fn)(void *ctx, const struct ev_progress *p); /* or NULL */
     void (*end_fn)(void *ctx, const struct ev_done *end);    /* or NULL; the last one */
     void *ctx;
 };

@@ -3,6 +3,7 @@
 
 #include <cct/jobs/session.h>
 #include <cct/jobs/shell.h>
+#include <cct/model/files.h>
 #include <cct/util/xalloc.h>
 
 static struct sink *find(struct app *a, uint64_t req_id)
@@ -29,8 +30,18 @@ bool app_sink_take(struct app *a, const struct msg *m)
         const struct ev_chunk *c = (const struct ev_chunk *)m;
         if (s && s->fn)
             s->fn(s->ctx, c->data, c->len);
-        else if (s)
+        else if (s && s->stream_fn)
             s->stream_fn(s->ctx, c->stream, c->data, c->len);
+        return true;
+    }
+    if (m->type == EV_FILES) {
+        if (s && s->list_fn)
+            s->list_fn(s->ctx, &((const struct ev_files *)m)->list);
+        return true;
+    }
+    if (m->type == EV_PROGRESS) {
+        if (s && s->progress_fn)
+            s->progress_fn(s->ctx, (const struct ev_progress *)m);
         return true;
     }
     if (m->type == EV_SHELL) {

@@ -213,6 +213,7 @@ static void on_news(void *ctx, const struct ev_shell *n)
         p->end->pid = n->pid;
     if (n->ident)
         p->end->ident = n->ident;
+    p->end->live |= n->news == SHELL_LIVE;
     if (n->news == SHELL_TAKEN)
         p->under_way -= n->n < p->under_way ? n->n : p->under_way;
     if (n->news != SHELL_HOLE)

@@ -73,6 +73,7 @@ struct cli_table {
     ARR(char *) cells;
 };
 void cli_table_add(struct cli_table *t, char *take_cell);
+void cli_table_add_whole(struct cli_table *t, char *take_cell); /* it is not cut: for the last */
 void cli_table_print(struct cli_table *t); /* and empties it */
 /* Each line of `text` to fn. */
 void cli_each_line(const char *text, size_t len,

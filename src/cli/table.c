@@ -16,6 +16,12 @@ void cli_table_add(struct cli_table *t, char *take_cell)
     free(take_cell);
 }
 
+void cli_table_add_whole(struct cli_table *t, char *take_cell)
+{
+    *ARR_PUSH(&t->cells) = clean_line_dup(take_cell ? take_cell : "-", 0);
+    free(take_cell);
+}
+
 static size_t cells_of(const char *s)
 {
     return text_width(s, strlen(s));

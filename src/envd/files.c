@@ -183,6 +183,7 @@ uint64_t envd_read(struct envd *c, const char *path, uint64_t from, uint64_t max
 
 struct writing {
     struct op op;
+    size_t (*read_body)(void *ctx, char *dst, size_t room);
     envd_fn fn;
     void *ctx;
 };
@@ -228,6 +229,69 @@ uint64_t envd_write(struct envd *c, const char *path, const void *data, size_t l
     q->ctx = w;
     w->op.request = net_submit(c->net, q);
     return w->op.id;
+}
+
+static size_t next_piece(void *ctx, char *dst, size_t room)
+{
+    struct writing *w = ctx;
+
+    return w->read_body(w->ctx, dst, room);
+}
+
+uint64_t envd_upload(struct envd *c, const char *path, uint64_t len,
+                     size_t (*read_body)(void *ctx, char *dst, size_t room), envd_fn fn, void *ctx)
+{
+    char *where = file_path(path);
+    struct net_req *q = envd_request(c, "POST", where);
+    struct writing *w = xcalloc(1, sizeof(*w));
+
+    free(where);
+    *w = (struct writing){.read_body = read_body, .fn = fn, .ctx = ctx};
+    op_start(c, &w->op, writing_free);
+    w->op.answered = true; /* bytes go out for as long as it takes: it is no silent call */
+    net_req_header(q, "Content-Type", "application/octet-stream");
+    q->read_body = next_piece;
+    q->body_len = len;
+    q->idle_ms = c->keepalive_s * 4000;
+    q->on_done = on_written;
+    q->ctx = w;
+    w->op.request = net_submit(c->net, q);
+    return w->op.id;
+}
+
+static uint64_t about_path(struct envd *c, const char *call, const char *path, const char *rest,
+                           bool repeatable, const char *what, envd_fn fn, void *ctx)
+{
+    struct buf b = BUF_INIT;
+
+    buf_adds(&b, "{\"path\":");
+    buf_add_json(&b, path, strlen(path));
+    buf_adds(&b, rest);
+    return envd_unary(c, call, &b, repeatable, what, fn, ctx);
+}
+
+uint64_t envd_stat(struct envd *c, const char *path, envd_fn fn, void *ctx)
+{
+    return about_path(c, "/filesystem.Filesystem/Stat", path, "}", true,
+                      "look at a file of the sandbox", fn, ctx);
+}
+
+uint64_t envd_list_dir(struct envd *c, const char *path, envd_fn fn, void *ctx)
+{
+    return about_path(c, "/filesystem.Filesystem/ListDir", path, ",\"depth\":1}", true,
+                      "list a folder of the sandbox", fn, ctx);
+}
+
+uint64_t envd_make_dir(struct envd *c, const char *path, envd_fn fn, void *ctx)
+{
+    return about_path(c, "/filesystem.Filesystem/MakeDir", path, "}", false,
+                      "make a folder in the sandbox", fn, ctx);
+}
+
+uint64_t envd_remove(struct envd *c, const char *path, envd_fn fn, void *ctx)
+{
+    return about_path(c, "/filesystem.Filesystem/Remove", path, "}", true,
+                      "delete a file of the sandbox", fn, ctx);
 }
 
 /* Not repeatable: the second of two would not find the source. */

@@ -150,6 +150,7 @@ static void free_cmd(struct msg *m)
     cmd_create_free(c->create);
     cmd_shell_free(c->shell);
     cmd_build_free(c->build);
+    cmd_file_free(c->file);
     secret_free(c->key);
     if (c->project)
         project_release(c->project);
@@ -263,6 +264,7 @@ static void hold(struct jobs *j, struct cmd *c)
     kept->key = c->key;
     kept->create = c->create;
     kept->shell = c->shell;
+    kept->file = c->file;
     kept->ids = c->ids;
     kept->n_ids = c->n_ids;
     c->ids = NULL;
@@ -273,6 +275,7 @@ static void hold(struct jobs *j, struct cmd *c)
     c->key = NULL;
     c->create = NULL;
     c->shell = NULL;
+    c->file = NULL;
     c->project = NULL;
     *ARR_PUSH(&j->priv->held) = kept;
 }
@@ -377,6 +380,7 @@ static void on_stop(void *ctx)
 
     p->stopping = true;
     core_shell_release(j);
+    core_files_release(j);
     core_foreign_stop(j);
     free_session(j);
     core_killall_release(j);

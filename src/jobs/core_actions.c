@@ -631,6 +631,10 @@ void core_action(struct jobs *j, struct cmd *c)
     case CMD_SHELL_LEAVE:
         core_shell(j, c);
         break;
+    case CMD_FILE:
+    case CMD_FILE_CANCEL:
+        core_file(j, c);
+        break;
     case CMD_SAY:
         jobs_say(j, (int)c->n, c->sandbox, "%s", c->text);
         break;

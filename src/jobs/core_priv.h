@@ -26,6 +26,7 @@
  *   core_builds.c    builds of templates (builds_priv.h)
  *   core_export.c    transcripts as files; search
  *   shell.c          a terminal or a command in a sandbox, started by the user
+ *   file*.c          files of a sandbox: lists, reading, download, upload, changes
  *   foreign*.c       processes that cc-tui did not start (foreign_priv.h) */
 #ifndef CCT_JOBS_CORE_PRIV_H
 #define CCT_JOBS_CORE_PRIV_H
@@ -54,6 +55,7 @@ struct local;
 struct prockill;
 struct procwatch;
 struct shell;
+struct filejob;
 struct tool;
 
 struct budget;
@@ -150,6 +152,7 @@ struct jobs_priv {
     ARR(struct prockill *) prockills;
     ARR(struct adoption *) adoptions;
     ARR(struct shell *) shells;
+    ARR(struct filejob *) files;
 };
 
 /* --- core.c --------------------------------------------------------------------- */
@@ -528,6 +531,10 @@ void core_pair_action(struct jobs *j, struct cmd *c, struct sandbox *row);
 /* --- shell.c --------------------------------------------------------------------- */
 void core_shell(struct jobs *j, struct cmd *c); /* CMD_SHELL .. CMD_SHELL_LEAVE */
 void core_shell_release(struct jobs *j);
+
+/* --- file.c ---------------------------------------------------------------------- */
+void core_file(struct jobs *j, struct cmd *c); /* CMD_FILE, CMD_FILE_CANCEL */
+void core_files_release(struct jobs *j);
 
 /* --- foreign.c ------------------------------------------------------------------- */
 void core_foreign_init(struct jobs *j);

@@ -46,6 +46,8 @@ struct shell {
     /* input */
     struct buf in;
     size_t piece;       /* of it under way */
+    bool as_pty;        /* that is how the process takes input */
+    bool known_kind;    /* which was seen */
     bool sent_size;     /* the size that is wanted was told */
     bool sizing, closing, closed, eof;
     bool shake;         /* told once with another number of rows: whoever draws draws anew */
@@ -194,7 +196,11 @@ static void on_sent(void *ctx, const struct envd_result *r)
     s->piece = 0;
     if (!code) {
         s->fulls = 0;
+        s->known_kind = true;
         in_taken(s, n);
+    } else if (code == ERR_SERVER && !s->known_kind) {
+        s->as_pty = !s->as_pty; /* whoever started it did so the other way */
+        s->known_kind = true;
     } else if (code == ERR_LIMIT || code == ERR_BUSY || (code == ERR_NETWORK && !r->sent)) {
         again(s); /* nothing of it was taken: it does not read so fast, or was not reached */
         return;
@@ -253,8 +259,8 @@ static void pump(struct shell *s)
         return;
     if (s->in.len) {
         s->piece = s->in.len < PIECE ? s->in.len : PIECE;
-        (s->spec->pty ? envd_send_pty : envd_send_input)(c, s->pid, s->in.p, s->piece, on_sent, s);
-    } else if (s->eof && !s->closing && !s->closed && !s->spec->pty) {
+        (s->as_pty ? envd_send_pty : envd_send_input)(c, s->pid, s->in.p, s->piece, on_sent, s);
+    } else if (s->eof && !s->closing && !s->closed && !s->as_pty) {
         s->closing = true;
         envd_close_stdin(c, s->pid, on_closed, s);
     }
@@ -434,6 +440,8 @@ static void begin(struct jobs *j, struct cmd *c)
                      : NULL;
     cb.ctx = s;
     s->pid = s->spec->pid;
+    s->as_pty = s->spec->pty;
+    s->known_kind = !s->pid;
     if (s->pid)
         s->w = procwatch_new(j, s->row, s->pid, s->spec->ident, &cb);
     else

@@ -99,7 +99,7 @@ size_t xfer_on_body(char *data, size_t size, size_t n, void *ctx)
  * to itself on a connection that was used before.) */
 static bool once_only(const struct net_req *r)
 {
-    return !r->repeatable && (r->body.len || strcmp(r->method, "POST") == 0);
+    return r->read_body || (!r->repeatable && (r->body.len || strcmp(r->method, "POST") == 0));
 }
 
 /* Before each sending, on whatever connection. They are counted: who deletes wants to
@@ -138,6 +138,19 @@ static size_t on_read(char *dst, size_t size, size_t n, void *ctx)
         memcpy(dst, x->req->body.p + x->body_at, left);
     x->body_at += left;
     return left;
+}
+
+static size_t on_read_body(char *dst, size_t size, size_t n, void *ctx)
+{
+    struct xfer *x = ctx;
+    size_t got;
+
+    x->byte_ms = clock_mono_ms();
+    if (x->dead)
+        return CURL_READFUNC_ABORT;
+    got = x->req->read_body(x->req->ctx, dst, size * n);
+    x->body_at += got;
+    return got || x->body_at == x->req->body_len ? got : CURL_READFUNC_ABORT;
 }
 
 static bool watch_sendings(struct xfer *x)
@@ -208,6 +221,13 @@ static void set_body(struct xfer *x)
 
     if (strcmp(r->method, "GET") == 0) {
         c->easy_setopt(x->easy, CURLOPT_HTTPGET, 1L);
+        return;
+    }
+    if (r->read_body) {
+        c->easy_setopt(x->easy, CURLOPT_POST, 1L);
+        c->easy_setopt(x->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->body_len);
+        c->easy_setopt(x->easy, CURLOPT_READFUNCTION, on_read_body);
+        c->easy_setopt(x->easy, CURLOPT_READDATA, x);
         return;
     }
     if (!post && !r->body.len) { /* DELETE */

@@ -81,6 +81,7 @@ static int run_screen(const char *script)
     script_run(&s, script);
     theme_builtin(&theme);
     s.opts.theme = &theme;
+    s.opts.shell_leave = 0x1d;
     s.opts.bench_frames = getenv("RIG_FRAMES");
     thread_start(&worker, THREAD_WORK, "worker", rest, NULL);
     if (getenv("RIG_STREAM")) {
@@ -238,6 +239,45 @@ static pid_t child_of(pid_t pid)
 }
 
 /* ^Z under a real shell with job control, the same by a signal from outside, and back. */
+/* The terminal is the shell's until that ends or is left; the screen comes back as it was. */
+static void test_shell(void **state)
+{
+    (void)state;
+    struct ptyrig r;
+    start(&r, 24, 80);
+    rig_type(&r, "j");
+    rig_type(&r, "s");
+    must_show(&r, "a shell in api-tests; Ctrl-] leaves it running");
+    must_show(&r, "fake shell");
+    assert_false(r.judge.alt || r.judge.paste || r.judge.focus);
+    rig_type(&r, "typed-there");
+    must_show(&r, "typed-there");
+    rig_resize(&r, 30, 90);
+    must_show(&r, "size 90 30");
+    rig_type(&r, "\035");
+    must_show(&r, "goes on as process 1207: s comes back");
+    must_show(&r, "fix-login");
+    assert_true(r.judge.alt && r.judge.paste && r.judge.focus);
+    rig_type(&r, "E");
+    must_show(&r, "process 1207 in api-tests");
+    rig_type(&r, "!");
+    must_show(&r, "the shell in api-tests ended with status 3");
+    rig_type(&r, "s");
+    must_show(&r, "a shell in api-tests");
+    kill(r.pid, SIGTERM);
+    assert_true(rig_wait_exit(&r, SOON)); /* its own bytes were on the wire, too */
+    assert_null(rig_not_restored(&r));
+    assert_int_equal(WEXITSTATUS(r.status), 143);
+    rig_stop(&r);
+    start(&r, 24, 80);
+    rig_type(&r, "G");
+    rig_type(&r, "s"); /* paused: nothing wakes it */
+    must_show(&r, "spike-wasm is paused: r resumes it");
+    rig_type(&r, "q");
+    must_end(&r, SOON);
+    rig_stop(&r);
+}
+
 static void test_suspend(void **state)
 {
     (void)state;
@@ -660,7 +700,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_signals),
         cmocka_unit_test(test_crash),
         cmocka_unit_test(test_hang_up),
-        cmocka_unit_test(test_suspend),
+        cmocka_unit_test(test_shell), cmocka_unit_test(test_suspend),
         cmocka_unit_test(test_odd_sizes),
         cmocka_unit_test(test_resize_storm),
         cmocka_unit_test(test_stuck_line),

@@ -224,6 +224,80 @@ static void test_leave_and_come_back(void **state)
     ends(5);
 }
 
+/* A flood that is not read for a while stops at its source; then keys count at once. */
+static void test_flood(void **state)
+{
+    (void)state;
+    start(NULL);
+    rig_type(&rig, "yes a-long-line-that-says-yes-a-long-line-that-says-yes\r");
+    shows("says-yes");
+    rig_type(&rig, "\003");
+    assert_true(rig_wait_quiet(&rig, 200, SOON));
+    rig_type(&rig, "echo st$((1+1))\r");
+    shows("st2");
+    rig_type(&rig, "yes\r");
+    shows("y");
+    rig_type(&rig, "\035");
+    assert_true(rig_wait_exit(&rig, SOON));
+    assert_int_equal(WEXITSTATUS(rig.status), 0);
+    assert_null(rig_not_restored(&rig));
+    rig_stop(&rig);
+}
+
+/* A process on pipes, come back to from a terminal. */
+static void test_other_kind(void **state)
+{
+    char number[16];
+    char *pid;
+
+    (void)state;
+    free(run("(sleep 20 | $BIN shell box -- sh -c 'echo $$ >~/p; while read a; do echo got-$a; done'; "
+             ":) >/dev/null 2>&1 & echo", NULL));
+    for (pid = run("$BIN shell box -- cat p </dev/null 2>/dev/null", NULL); !*pid;
+         pid = run("$BIN shell box -- cat p </dev/null 2>/dev/null", NULL))
+        free(pid);
+    snprintf(number, sizeof(number), "%d", (int)strtol(pid, NULL, 10));
+    free(pid);
+    start((const char *const[]){"--process", number, NULL});
+    shows("Ctrl-] leaves it");
+    rig_type(&rig, "line\n");
+    shows("got-line");
+    rig_type(&rig, "\035");
+    ends(0);
+}
+
+/* The screen, with a real sandbox: a shell, files, changes. */
+static void test_from_the_screen(void **state)
+{
+    char *argv[] = {binary, (char *)"--local", NULL};
+    const char *env[] = {"TERM=xterm-256color", "LANG=C.UTF-8", "COLUMNS", "LINES", NULL};
+
+    (void)state;
+    rig_start(&rig, 24, 80, argv, env);
+    shows("box");
+    rig_type(&rig, "s");
+    shows("a shell in box; Ctrl-] leaves it running");
+    rig_type(&rig, "mkdir d; echo content-$((1+1)) >d/file; git init -q d; stty size\r");
+    shows("24 80");
+    rig_resize(&rig, 30, 100);
+    rig_type(&rig, "until [ \"$(stty size)\" = '30 100' ]; do :; done; exit 4\r");
+    shows("the shell in box ended with status 4");
+    rig_type(&rig, "O");
+    shows("d/");
+    rig_type(&rig, "\r");
+    shows("/d ");
+    rig_type(&rig, "\r");
+    shows("content-2");
+    rig_type(&rig, "\033");
+    rig_wait_quiet(&rig, 150, 2000);
+    rig_type(&rig, "q");
+    shows("press i to type");
+    rig_type(&rig, "v");
+    shows("newer                  d/file");
+    rig_type(&rig, "qq");
+    ends(0);
+}
+
 static void test_ends_of_ours(void **state)
 {
     static const int sigs[] = {SIGTERM, SIGSEGV};
@@ -298,7 +372,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_echo_size_and_status), cmocka_unit_test(test_environment),
         cmocka_unit_test(test_paste), cmocka_unit_test(test_leave_and_come_back),
-        cmocka_unit_test(test_ends_of_ours), cmocka_unit_test(test_pipes),
+        cmocka_unit_test(test_flood), cmocka_unit_test(test_other_kind),
+        cmocka_unit_test(test_from_the_screen), cmocka_unit_test(test_ends_of_ours), cmocka_unit_test(test_pipes),
         cmocka_unit_test(test_refusals), cmocka_unit_test(test_loss),
     };
     const char *b = getenv("B");

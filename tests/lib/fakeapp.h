@@ -24,6 +24,10 @@ struct app {
     void *ctx;
     void (*observe)(void *ctx, const struct msg *ev);
     void *observe_ctx;
+    struct app_shell_cb shell; /* repeats what it gets; a '!' ends it with status 3 */
+    uint64_t shell_req;
+    struct app_file_cb file;   /* of the request about files that came last */
+    uint64_t file_req;
 };
 struct app *fake_new(void);
 void fake_free(struct app *a);

@@ -3,6 +3,7 @@
 
 #include <cct/agent.h>
 #include <cct/agent/decode.h>
+#include <cct/model/files.h>
 #include <cct/model/pair.h>
 #include <cct/model/transcribe.h>
 #include <cct/util/clock.h>
@@ -434,6 +435,137 @@ static void procs_line(struct script *s, char *line)
     script_post(s, ev);
 }
 
+/* "\n", "\e" and "\0" become what they stand for; its length. */
+static size_t unescape(char *s)
+{
+    char *to = s;
+    for (const char *p = s; *p; p++) {
+        if (*p == '\\' && p[1]) {
+            p++;
+            *to++ = *p == 'n' ? '\n' : *p == 'e' ? '\033' : *p == '0' ? '\0' : *p;
+        } else {
+            *to++ = *p;
+        }
+    }
+    *to = 0;
+    return (size_t)(to - s);
+}
+
+/* The request that is answered is over before its answer: the answer may ask for more. */
+static void file_ended(struct script *s, const char *why)
+{
+    struct app_file_cb cb = s->app->file;
+    struct ev_done d = {0};
+    s->app->file = (struct app_file_cb){0};
+    if (*why)
+        err_set(&d.err, strstr(why, "already") ? ERR_CONFLICT : ERR_NOTFOUND, "%s", why);
+    d.text = (char *)"the/file";
+    if (cb.on_end)
+        cb.on_end(cb.ctx, &d);
+}
+
+static void files_line(struct script *s, char *line)
+{
+    static const int64_t when = INT64_C(1787400000000);
+    struct file_list l = {0};
+    ARR(struct file_entry) v = ARR_INIT;
+    char *bar;
+    l.path = xstrdup(word(&line));
+    while ((bar = strchr(line, '|'))) {
+        char *item = bar + 1 + strspn(bar + 1, " "), *next = strstr(item, " | ");
+        struct file_entry *f = ARR_PUSH(&v);
+        line = next ? next + 1 : item + strlen(item);
+        if (next)
+            *next = 0;
+        char kind = *word(&item);
+        f->kind = kind == 'd' ? FILE_FOLDER : FILE_PLAIN;
+        f->size = strtoll(word(&item), NULL, 10);
+        str_copy(f->perms, sizeof(f->perms), word(&item));
+        f->mtime_ms = when;
+        unescape(item);
+        f->name = xstrdup(item);
+        f->shown = clean_line_dup(item, 0);
+        f->owner = xstrdup("user");
+        f->target = kind == 'l' ? xstrdup("/etc/somewhere") : NULL;
+    }
+    l.v = v.v;
+    l.n = v.n;
+    if (s->app->file.on_list)
+        s->app->file.on_list(s->app->file.ctx, &l);
+    file_list_release(&l);
+    file_ended(s, "");
+}
+
+static void filetext_line(struct script *s, char *line)
+{
+    size_t n = unescape(line);
+    if (s->app->file.on_data)
+        s->app->file.on_data(s->app->file.ctx, line, n);
+    file_ended(s, "");
+}
+
+static void progress_line(struct script *s, char *line)
+{
+    struct ev_progress p = {.file = 1, .files = 1};
+    p.done = strtoull(word(&line), NULL, 10);
+    p.total = strtoull(word(&line), NULL, 10);
+    if (s->app->file.on_progress)
+        s->app->file.on_progress(s->app->file.ctx, &p);
+}
+
+static void add_part(struct buf *b, const char *name, const struct buf *part)
+{
+    buf_addf(b, "part %s %zu %zu\n", name, part->len, part->len);
+    buf_add(b, part->p ? part->p : "", part->len);
+}
+
+static void add_change(char *item, struct buf *status, struct buf *counts, struct buf *diff)
+{
+    const char *xy = word(&item);
+    long added = strtol(word(&item), NULL, 10), removed = strtol(word(&item), NULL, 10);
+    buf_addf(status, "%c%c %s", xy[0] == '.' ? ' ' : xy[0], xy[1] == '.' ? ' ' : xy[1], item);
+    buf_addc(status, 0);
+    if (*xy == '?')
+        return;
+    buf_addf(counts, "%ld\t%ld\t%s", added, removed, item);
+    buf_addc(counts, 0);
+    buf_addf(diff, "diff --git a/%s b/%s\n--- a/%s\n+++ b/%s\n@@ -1,%ld +1,%ld @@\n", item, item,
+             item, item, removed, added);
+    for (long i = 0; i < removed; i++)
+        buf_addf(diff, "-was line %ld\n", i + 1);
+    for (long i = 0; i < added; i++)
+        buf_addf(diff, "+is line %ld \033[31mred\n", i + 1);
+}
+
+static void changes_line(struct script *s, char *line)
+{
+    struct buf b = BUF_INIT, status = BUF_INIT, counts = BUF_INIT, diff = BUF_INIT;
+    const char *branch = word(&line);
+    char *bar;
+    bool repo = strcmp(branch, "-") != 0;
+    buf_addf(&b, repo ? "repo /home/user/web\nbranch %s\n" : "dir /home/user\n", branch);
+    while ((bar = strchr(line, '|'))) {
+        char *item = bar + 1 + strspn(bar + 1, " "), *next = strstr(item, " | ");
+        line = next ? next + 1 : item + strlen(item);
+        if (next)
+            *next = 0;
+        add_change(item, &status, &counts, &diff);
+    }
+    if (repo) {
+        add_part(&b, "status", &status);
+        add_part(&b, "numstat", &counts);
+        add_part(&b, "diff", &diff);
+    }
+    buf_adds(&b, "end\n");
+    if (s->app->file.on_data)
+        s->app->file.on_data(s->app->file.ctx, b.p, b.len);
+    file_ended(s, "");
+    buf_release(&b);
+    buf_release(&status);
+    buf_release(&counts);
+    buf_release(&diff);
+}
+
 /* hits whole|part NAME WHO TEXT | NAME WHO TEXT ...; <match> in the text */
 static void hits_line(struct script *s, char *line)
 {
@@ -794,6 +926,16 @@ static bool feed_line(struct script *s, const char *w, char *rest, const char *w
         projects(s, rest);
     else if (!strcmp(w, "vault"))
         vault(s, rest);
+    else if (!strcmp(w, "files"))
+        files_line(s, rest);
+    else if (!strcmp(w, "filetext"))
+        filetext_line(s, rest);
+    else if (!strcmp(w, "fileend"))
+        file_ended(s, rest);
+    else if (!strcmp(w, "progress"))
+        progress_line(s, rest);
+    else if (!strcmp(w, "changes"))
+        changes_line(s, rest);
     else if (!strcmp(w, "hits"))
         hits_line(s, rest);
     else if (!strcmp(w, "asks") || !strcmp(w, "and"))

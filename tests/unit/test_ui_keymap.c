@@ -60,6 +60,8 @@ static void test_all_reachable(void **state)
             each_key(k, a, SCOPE_SELECT);
             each_key(k, a, SCOPE_PROCS);
             each_key(k, a, SCOPE_USAGE);
+            each_key(k, a, SCOPE_FILES);
+            each_key(k, a, SCOPE_CHANGES);
         }
         if (action_scope(a) == SCOPE_LIST)
             each_key(k, a, SCOPE_WALL);

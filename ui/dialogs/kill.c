@@ -48,6 +48,25 @@ void kill_shows(struct ui *ui, char **shown, char *question)
     *shown = question;
 }
 
+void kill_add_unsaved(struct ui *ui, struct buf *b, const uint64_t *ids, size_t n)
+{
+    enum { NAMED = 3 };
+    struct buf names = BUF_INIT;
+    size_t have = 0, files = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct sandbox *s = model_sandbox(ui->model, ids[i]);
+        if (!s || !changes_known(ui, ids[i], &files) || !files)
+            continue;
+        if (have++ < NAMED)
+            buf_addf(&names, "%s%s (%zu changed file%s)", have > 1 ? ", " : "", name_of(s), files,
+                     files == 1 ? "" : "s");
+    }
+    if (have)
+        buf_addf(b, "%zu ha%s unsaved work: %s%s\n", have, have == 1 ? "s" : "ve", buf_str(&names),
+                 have > NAMED ? " ..." : "");
+    buf_release(&names);
+}
+
 /* Whom a yes would end; it counts only while this is what the picture says. */
 static char *one_named(const struct ui *ui, const struct kill_one *k, const struct sandbox *s)
 {
@@ -62,7 +81,7 @@ static void add_id(const struct kill_one *k, struct buf *b)
     buf_release(&id);
 }
 
-static void one_text(const struct ui *ui, const struct kill_one *k, const struct sandbox *s,
+static void one_text(struct ui *ui, const struct kill_one *k, const struct sandbox *s,
                      struct buf *b)
 {
     buf_addf(b, "This ends %s and cannot be undone.\n\n", name_of(s));
@@ -71,6 +90,9 @@ static void one_text(const struct ui *ui, const struct kill_one *k, const struct
     buf_addf(b, "account  %s\n", account_of(ui));
     if (!ui->model->local)
         buf_addf(b, "stops    $%.2f per hour\n", sandbox_usd_per_hour(s));
+    size_t files;
+    if (changes_known(ui, k->sandbox, &files) && files)
+        buf_addf(b, "unsaved  %zu changed file%s\n", files, files == 1 ? "" : "s");
     buf_adds(b, "\nThe transcript stays on this machine.");
 }
 

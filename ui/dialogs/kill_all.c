@@ -81,6 +81,25 @@ static void add_whose(const struct kill_all *a, const struct ev_kill *k, struct 
              a->account ? " " : "]", a->account ? "[" : " ", k->n_account, a->account ? "]" : " ");
 }
 
+static void add_unsaved(struct ui *ui, const struct kill_all *a, const struct ev_kill *k,
+                        struct buf *b)
+{
+    const struct model *m = ui->model;
+    ARR(uint64_t) ids = ARR_INIT;
+    for (size_t i = 0; i < m->n_sandboxes; i++) {
+        const struct sandbox *s = &m->sandboxes[i];
+        bool up = s->state != SB_KILLED && (s->state != SB_ERROR || s->vm_up);
+        if (up && !s->protect && (a->account || (!s->foreign && str_eq(s->project, k->project))))
+            *ARR_PUSH(&ids) = s->id;
+    }
+    struct buf line = BUF_INIT;
+    kill_add_unsaved(ui, &line, ids.v, ids.n);
+    if (line.len)
+        buf_addf(b, "   %s", buf_str(&line));
+    buf_release(&line);
+    ARR_RELEASE(&ids);
+}
+
 /* brief: there is little room, and what matters most comes first. */
 static void question_text(struct ui *ui, const struct kill_all *a, const struct ev_kill *k,
                           bool brief, struct buf *b)
@@ -101,6 +120,8 @@ static void question_text(struct ui *ui, const struct kill_all *a, const struct 
     if (k->n_protected)
         buf_addf(b, "   %zu protected %s left\n", k->n_protected,
                  k->n_protected == 1 ? "is" : "are");
+    if (n)
+        add_unsaved(ui, a, k, b);
     if (!ui->model->local && n)
         buf_addf(b, "stops $%.2f per hour.  ", k->usd_per_hour);
     buf_adds(b, n ? "Transcripts stay on this machine.\n\n" : "\n");

@@ -99,7 +99,25 @@ static void add_line(const struct ui *ui, const struct several *k, const struct 
     }
 }
 
-static void add_head(const struct ui *ui, const struct several *k, struct buf *b)
+static void add_unsaved(struct ui *ui, const struct several *k, struct buf *b)
+{
+    ARR(uint64_t) ids = ARR_INIT;
+    struct buf line = BUF_INIT;
+    for (size_t i = 0; i < k->v.n; i++) {
+        const struct sandbox *s = row_of(ui, &k->v.v[i]);
+        if (is_up(s))
+            *ARR_PUSH(&ids) = s->id;
+    }
+    kill_add_unsaved(ui, &line, ids.v, ids.n);
+    if (line.len) {
+        buf_addc(b, '\n');
+        buf_add(b, line.p, line.len - 1);
+    }
+    buf_release(&line);
+    ARR_RELEASE(&ids);
+}
+
+static void add_head(struct ui *ui, const struct several *k, struct buf *b)
 {
     size_t n = count_up(ui, k), failed = count_failed(k), gone = 0;
     double usd = 0;
@@ -122,6 +140,7 @@ static void add_head(const struct ui *ui, const struct several *k, struct buf *b
     if (!ui->model->local)
         buf_addf(b, " (stops $%.2f/h)", usd);
     buf_addf(b, ".\naccount  %s", ui->model->account ? ui->model->account : "-");
+    add_unsaved(ui, k, b);
 }
 
 static void draw_list(const struct ui *ui, struct several *k, struct canvas *c, struct rect in)

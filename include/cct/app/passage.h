@@ -22,6 +22,7 @@ struct passage_opts {
 struct passage_end {
     struct err err;  /* code 0: it ended with `status`, or was left */
     int status;      /* exit code; 128 + n: by signal n; -1 not known */
+    bool live;       /* it was connected */
     bool left;       /* it goes on in the sandbox */
     int signal;      /* that ended us, not it; 0 = none */
     bool reader_gone; /* nobody reads our output any more */

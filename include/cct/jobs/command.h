@@ -85,7 +85,17 @@ enum cmd_type {
     CMD_SHELL_EOF,      /* id: no more input */
     CMD_SHELL_TOOK,     /* id, n: bytes of output that are out of the way */
     CMD_SHELL_SIZE,     /* id, n: columns << 16 | rows */
-    CMD_SHELL_LEAVE     /* id: not looked at any more; on: the process gets SIGTERM */
+    CMD_SHELL_LEAVE,    /* id: not looked at any more; on: the process gets SIGTERM */
+    CMD_FILE,           /* sandbox, file. EV_FILES, EV_PROGRESS, EV_CHUNK; EV_DONE */
+    CMD_FILE_CANCEL     /* id: the request */
+};
+/* Something about files of a sandbox. */
+struct cmd_file {
+    int op;          /* enum file_op, cct/model/files.h */
+    char *path, *to; /* there */
+    char *local;     /* here */
+    bool over;       /* what has that name already is replaced */
+    uint64_t max;    /* bytes that are wanted at most; 0 = all */
 };
 /* A new process, or with a pid one that runs. */
 struct cmd_shell {
@@ -135,11 +145,13 @@ struct cmd {
     struct project *project;
     struct cmd_shell *shell;
     struct cmd_build *build;
+    struct cmd_file *file;
 };
 /* Zeroed, with its free function set. */
 struct cmd *cmd_new(enum cmd_type t, uint64_t req_id);
 void cmd_create_free(struct cmd_create *c);
 void cmd_shell_free(struct cmd_shell *s);
 void cmd_build_free(struct cmd_build *b);
+void cmd_file_free(struct cmd_file *f);
 
 #endif

@@ -20,6 +20,8 @@
     X(PROCS, "processes", "PROCESSES", NAV)                                                    \
     X(USAGE, "usage", "USAGE", NAV)                                                            \
     X(WALL, "wall", "WALL", LIST) /* its digits are tiles, not panes */                        \
+    X(FILES, "files", "FILES", NAV)                                                            \
+    X(CHANGES, "changes", "CHANGES", NAV)                                                      \
     X(INPUT, "input", "CHAT INPUT", NONE)                                                      \
     X(FORM, "forms", "FORMS", NONE)                                                            \
     X(DIALOG, "questions", "QUESTIONS", NONE)
@@ -89,6 +91,12 @@ bool scope_counts(enum key_scope s, enum key_scope other);
     X(KILL_ALL, "kill-all", SCOPE_NAV, "K", "kill all", "kill all sandboxes (asks)")           \
     X(PROCESSES, "processes", SCOPE_NAV, "o", "processes",                                     \
       "processes of the sandbox, and back to its output")                                      \
+    X(SHELL, "shell", SCOPE_NAV, "s E", "shell",                                               \
+      "a shell in the sandbox; the screen comes back when it ends or is left")                 \
+    X(FILES, "files", SCOPE_NAV, "O", "files",                                                 \
+      "files of the sandbox: look, download, upload")                                          \
+    X(CHANGES, "changes", SCOPE_LIST, "v", "changes",                                          \
+      "what the agent has changed: files and diff")                                            \
     X(ADOPT, "adopt", SCOPE_NAV, "A", "adopt",                                                 \
       "adopt a sandbox that cc-tui did not make; give it back")                                \
     X(MARK, "mark", SCOPE_LIST, "Space", "mark", "mark the sandbox, or unmark it")             \
@@ -148,6 +156,21 @@ bool scope_counts(enum key_scope s, enum key_scope other);
     X(TILE, "tile", SCOPE_WALL, "1 2 3 4 5 6 7 8 9", "", "choose the tile")                    \
     X(TILE_LEFT, "tile-left", SCOPE_WALL, "h Left", "", "tile to the left")                    \
     X(TILE_RIGHT, "tile-right", SCOPE_WALL, "l Right", "", "tile to the right")                \
+    X(FILE_OPEN, "file-open", SCOPE_FILES, "Enter l Right", "open",                            \
+      "open the folder, show the file")                                                        \
+    X(FILE_UP, "file-up", SCOPE_FILES, "h Left Backspace", "up", "the folder above; from a file back to the list") \
+    X(FILE_GET, "file-get", SCOPE_FILES, "d", "download", "download the file, asks where to")  \
+    X(FILE_PUT, "file-put", SCOPE_FILES, "p", "upload", "upload a file or a folder into this one") \
+    X(FILE_MKDIR, "file-mkdir", SCOPE_FILES, "m", "folder", "make a folder")                   \
+    X(FILE_RENAME, "file-rename", SCOPE_FILES, "R", "rename", "rename or move")                \
+    X(FILE_DELETE, "file-delete", SCOPE_FILES, "Delete x", "delete", "delete it (asks)")       \
+    X(FILE_DOTS, "file-dots", SCOPE_FILES, ".", "", "names that begin with a dot, shown or not") \
+    X(FILE_AGAIN, "file-again", SCOPE_FILES, "r", "", "read the folder again")                 \
+    X(FILE_STOP, "file-stop", SCOPE_FILES, "c", "", "call off what is being downloaded or uploaded") \
+    X(CHANGE_OPEN, "change-open", SCOPE_CHANGES, "Enter l Right", "open",                      \
+      "to the diff of the file; of a new file, to the file")                                   \
+    X(CHANGE_BACK, "change-back", SCOPE_CHANGES, "h Left", "back", "from the diff to the list") \
+    X(CHANGES_AGAIN, "changes-again", SCOPE_CHANGES, "r", "again", "ask for the changes again") \
     X(SEND, "send", SCOPE_INPUT, "Enter", "send", "send the message")                          \
     X(SEND_NOW, "send-now", SCOPE_INPUT, "Alt-i", "",                                          \
       "interrupt the agent and send the message")                                              \

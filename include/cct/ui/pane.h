@@ -13,12 +13,16 @@
 enum { UI_IGNORED = 0, UI_HANDLED = 1, UI_REDRAW = 2, UI_LAYOUT = 4, UI_QUIT = 8, UI_CLOSE = 16 };
 
 enum pane_id { PANE_LIST, PANE_OUTPUT, PANE_INPUT, PANE_DETAILS, PANE_EVENTS, PANE_WALL,
-               PANE_USAGE, PANE_COUNT };
+               PANE_USAGE,
+               PANE_FILES, PANE_FILE, PANE_CHANGES, PANE_DIFF,
+               PANE_COUNT };
 
 /* A body is what stands between the header and the two last lines: the panes of the work
  * (list, output ...), or others instead of all of them. Each is a row of `bodies` (body.c);
  * a pane that is in several belongs to the first of them. */
-enum body_id { BODY_WORK, BODY_WALL, BODY_USAGE, BODY_COUNT };
+enum body_id { BODY_WORK, BODY_WALL, BODY_USAGE,
+               BODY_FILES, BODY_CHANGES,
+               BODY_COUNT };
 enum { BODY_PANES = 5 };
 struct ui;
 struct body {
@@ -72,6 +76,14 @@ void pane_input_drafts(struct ui *ui);
 void pane_input_observe(struct ui *ui, const struct msg *ev);
 extern const struct pane_ops pane_list, pane_output, pane_input, pane_details, pane_events,
     pane_wall, pane_usage;
+/* Files of a sandbox and one of them (panes/files.c, file_view.c); what was changed in it and
+ * the diff (panes/changes.c). */
+extern const struct pane_ops pane_files, pane_file, pane_changes, pane_diff;
+void files_show(struct ui *ui, const struct sandbox *s);
+void changes_show(struct ui *ui, const struct sandbox *s);
+/* How many files were changed when that was looked at last; false: it never was. */
+bool changes_known(struct ui *ui, uint64_t sandbox, size_t *n);
+
 /* Sandboxes whose tiles are on the screen, at most WALL_TILES; returns how many. */
 enum { WALL_TILES = 9 };
 size_t wall_tiles(struct ui *ui, uint64_t ids[WALL_TILES]);
@@ -128,6 +140,14 @@ void overlay_process_end(struct ui *ui, uint64_t sandbox, const struct proc *p);
 /* p: the process at hand, or NULL. */
 void overlay_adopt(struct ui *ui, uint64_t sandbox, const struct proc *p);
 void overlay_search(struct ui *ui);
+/* One line of text: `done` gets it at Enter and says by 0 that it will do, else why not in e.
+ * Texts are copied; key: whatever it is about, given back. */
+typedef int (*ask_text_fn)(struct ui *ui, uint64_t key, const char *text, struct err *e);
+void overlay_ask_text(struct ui *ui, const char *title, const char *label, const char *hint,
+                      const char *preset, ask_text_fn done, uint64_t key);
+/* A question that y alone answers with yes. */
+void overlay_confirm(struct ui *ui, const char *title, const char *text, const char *yes,
+                     void (*done)(struct ui *ui, uint64_t key), uint64_t key);
 void overlay_projects(struct ui *ui);
 void overlay_keys(struct ui *ui);
 void overlay_unlock(struct ui *ui); /* the vault's passphrase; nothing while another is open */

@@ -27,6 +27,7 @@ struct ui_opts {
     const char *bench_frames;     /* file for counters at exit, or NULL */
     const struct key_line *keys;  /* [keys] of the configuration; bad ones are left out */
     size_t n_keys;
+    int shell_leave;      /* key that leaves a shell, see cct/app/passage.h */
     const char *drafts;           /* file of what was typed and not sent, or NULL */
     const char *state_dir;        /* for a copy that finds no clipboard; or NULL */
     const char *copy_command, *copy_channel; /* NULL = none, "auto" */
@@ -46,6 +47,11 @@ struct ui_out {
     struct buf text;   /* COPY; EDIT: to begin with */
     struct note *note; /* NOTE */
     int channels;      /* of it but the mark */
+};
+/* A shell that was left and goes on; s in its sandbox comes back to it. */
+struct left_shell {
+    uint64_t sandbox, ident;
+    int pid;
 };
 struct overlay {
     const struct overlay_ops *ops;
@@ -99,6 +105,8 @@ struct ui {
     bool moved;           /* the cursor's row vanished: it stands where nobody has seen it */
     bool tiny;            /* too small to draw anything but a request for room */
     bool redraw, suspend; /* asked for by a key; the loop does it */
+    uint64_t shell;       /* likewise: a shell in that sandbox */
+    ARR(struct left_shell) shells;
     uint64_t export_req;  /* whose end is told: a transcript is being written */
     bool said;            /* the status line changed without a key */
     struct theme theme;   /* once another than the first one was chosen */
@@ -213,6 +221,11 @@ void ui_title(const struct ui *ui, char *dst, size_t size);
 /* The oldest of the outbox, false: it is empty. Whoever takes it frees it. */
 bool ui_out_take(struct ui *ui, struct ui_out *out);
 void ui_out_release(struct ui_out *out);
+/* A shell in the sandbox that ui->shell names, on the terminal in the place of the screen
+ * (shell.c); what runs goes on meanwhile. Exit status when the program is to end, else 0. */
+int ui_shell(struct ui *ui);
+/* Asks the loop for it where it can be had; nothing wakes a sandbox for it. */
+void ui_ask_shell(struct ui *ui, const struct sandbox *s);
 /* Marks (marks.c). One belongs to a sandbox's id, wherever its row is and whether it is
  * shown; it ends with the row. */
 bool marks_has(const struct ui *ui, uint64_t sandbox);

@@ -1,0 +1,134 @@
+#!/bin/sh
+# Files of a sandbox and what was changed in it, by the commands, on the local provider. TAP.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+B=${B:-build/debug}
+n=0
+bad=0
+c=$(realpath "$B/cc-tui") || exit 1
+T=$(mktemp -d /tmp/test-files.XXXXXX)
+export HOME="$T/home" CC_TUI_CONFIG_DIR="$T/c" CC_TUI_DATA_DIR="$T/d" CC_TUI_STATE_DIR="$T/s"
+export CC_TUI_RUNTIME_DIR="$T/r" LC_ALL=C.UTF-8 TERM=xterm
+mkdir -p "$HOME" "$T/c" "$T/w"
+chmod 700 "$T/c"
+unset E2B_API_KEY E2B_API_URL E2B_DOMAIN E2B_SANDBOX_URL NO_COLOR CLICOLOR_FORCE
+trap '"$c" local stop --yes >/dev/null 2>&1; rm -rf "$T"' EXIT
+trap 'exit 1' INT TERM
+
+check() { # name, command...
+    name=$1; shift
+    n=$((n + 1))
+    if "$@"; then
+        echo "ok $n - $name"
+    else
+        bad=$((bad + 1))
+        echo "not ok $n - $name"
+        echo "# status $rc"
+        sed 's/^/# out: /' "$T/out" | head -n 12
+        sed 's/^/# err: /' "$T/err" | head -n 12
+    fi
+}
+run() { # arguments of the program
+    "$c" --local "$@" > "$T/out" 2> "$T/err" < /dev/null
+    rc=$?
+}
+in_box() { run shell box -- sh -c "$1"; }
+is() { [ "$rc" -eq "$1" ]; }
+out() { grep -qF -e "$1" "$T/out"; }
+err() { grep -qF -e "$1" "$T/err"; }
+both() { "$1" "$2" && "$3" "$4"; }
+same() { cmp -s "$1" "$2"; }
+no_escape() { ! grep -qF "$(printf '\033')" "$T/out" "$T/err"; }
+
+run new --tool shell --name box --timeout 10m -- sh -c \
+    'git init -q && git config user.email a@b && git config user.name n && echo one >a && echo 1 >b &&
+     printf "\0\1" >bin && git add a b bin && git commit -qm x && echo two >>a && rm b && printf "\0\2" >bin;
+     printf x >"$(printf "e\033[31mvil\nname")"; echo done; sleep 1000'
+check "a sandbox with a repository" is 0
+until run diff box --stat && out evil; do :; done
+
+# --- lists ----------------------------------------------------------------------------
+run files ls box
+check "ls: a name with an escape is cleaned" both out "evil name" is 0
+check "ls: and nothing of it is sent to the terminal" no_escape
+run files ls box --json
+check "ls: JSON has the name as it is" out 'e\u001b[31mvil\nname'
+run files ls box /no/such
+check "ls: what is not there, 5" both is 5 err "it is not there"
+run files ls box a
+check "ls: of a file shows it" out "a"
+
+# --- up and down ----------------------------------------------------------------------
+head -c 3000000 /dev/urandom > "$T/w/big"
+run files put box "$T/w/big"
+check "put: into the home" both is 0 err "uploaded"
+run files put box "$T/w/big"
+check "put: what is there stays" both is 1 err "--yes replaces it"
+run files get box big "$T/w/back"
+check "get: the same bytes" same "$T/w/big" "$T/w/back"
+[ "$(stat -c %a "$T/w/back")" = "$(printf %o $((0666 & ~0$(umask))))" ]; rc=$?
+check "get: with the usual mode" is 0
+echo mine > "$T/w/back"
+run files get box big "$T/w/back"
+check "get: what is there stays" both is 1 err "already"
+grep -q mine "$T/w/back"; rc=$?
+check "get: untouched" is 0
+run files get box big "$T/w/back" --yes
+check "get: --yes replaces" same "$T/w/big" "$T/w/back"
+[ "$(ls "$T/w" | wc -l)" -eq 2 ]; rc=$?
+check "get: no half files are left" is 0
+in_box 'ls -A | grep -c part-'
+check "put: none there either" out 0
+mkdir -p "$T/w/dir/sub"
+echo 1 > "$T/w/dir/one"
+echo 2 > "$T/w/dir/sub/two"
+ln -s one "$T/w/dir/link"
+run files put box "$T/w/dir" work/
+check "put: a folder, links are left out" both is 0 err "1 that are no files were left out"
+run files cat box work/dir/sub/two
+check "cat" out 2
+: > "$T/w/empty"
+run files put box "$T/w/empty" work/empty
+run files get box work/empty "$T/w/empty2"
+check "an empty file goes both ways" same "$T/w/empty" "$T/w/empty2"
+run files get box work "$T/w/no"
+check "get: a folder is refused" is 2
+run files put box "$T/w/nothing"
+check "put: what is not here, 5" is 5
+
+# --- names ----------------------------------------------------------------------------
+run files mkdir box work/new
+check "mkdir" is 0
+run files mv box big work/new
+check "mv: what is there stays" both is 1 err "already"
+run files mv box big work/new/big
+check "mv" is 0
+run files rm box work
+check "rm: asks, so it wants --yes here" both is 2 err "--yes"
+run files rm box work --dry-run
+check "rm: --dry-run" err "would delete"
+run --readonly files rm box work --yes
+check "rm: nothing with --readonly" is 2
+run files rm box work --yes
+check "rm: a folder with all that is in it" is 0
+run files ls box work
+check "rm: it is gone" is 5
+
+# --- changes --------------------------------------------------------------------------
+run diff box --stat
+check "diff --stat: counts" out "modified  +1      -0       a"
+check "diff --stat: a binary file" out "modified  binary  -        bin"
+check "diff --stat: a new one" out "new"
+check "diff --stat: nothing foreign on the terminal" no_escape
+run diff box
+check "diff: the bytes" out "+two"
+check "diff: of what is not in it" err "new file"
+run diff box --json
+check "diff: JSON" out '"path":"b","status":"deleted","added":0,"removed":1'
+run pause box
+run files ls box
+check "a paused one is not woken" both is 1 err "resume it first"
+run diff box
+check "nor for its changes" is 1
+echo "1..$n"
+[ $bad -eq 0 ]
