@@ -42,6 +42,7 @@ void canvas_resize(struct canvas *c, int h, int w)
 
 void canvas_erase(struct canvas *c, enum theme_role role)
 {
+    c->scrolls = (struct rect){0};
     c->clip = (struct rect){0, 0, c->h, c->w};
     c->cursor_y = c->cursor_x = -1;
     for (size_t i = 0; i < (size_t)c->h * (size_t)c->w; i++) {

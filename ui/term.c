@@ -2,6 +2,8 @@
  * keys. Curses writes into a memory file, so that a frame leaves in one write. */
 #include <cct/ui/term.h>
 
+#include "term_priv.h"
+
 #include <cct/util/clock.h>
 #include <cct/util/xalloc.h>
 #include <errno.h>
@@ -25,10 +27,11 @@
 /* Everything we may have switched on, off again: mouse, focus, paste, synchronized
  * output, alternate screen; cursor and attributes as they were. */
 static const char reset_modes[] = "\033[?1000l\033[?1002l\033[?1003l\033[?1006l\033[?1004l"
-                                  "\033[?2004l\033[?2026l\033[0m\033[?25h\033[?1049l\r";
+                                  "\033[?2004l\033[?2026l\033[?69l\033[0m\033[?25h\033[?1049l\r";
 /* A program that crashed here before may have left the mouse on. */
 static const char set_modes[] = "\033[?1000l\033[?1002l\033[?1003l\033[?1006l"
-                                "\033[?2004h\033[?1004h\033[?2026$p";
+                                "\033[?2004h\033[?1004h\033[?2026$p\033[?69$p";
+static const char use_margins[] = "\033[?69h";
 static const char mouse_on[] = "\033[?1002h\033[?1006h", mouse_off[] = "\033[?1002l\033[?1006l";
 static const char keep_title[] = "\033[22;0;0t", give_title[] = "\033[23;0;0t";
 static const char sync_begin[] = "\033[?2026h", sync_end[] = "\033[?2026l";
@@ -52,6 +55,8 @@ static struct {
     struct buf frame;      /* bytes not yet written */
     struct buf raw;        /* of curses, before colours are spelled out */
     bool gone;
+    bool margins;          /* left and right margins are switched on */
+    struct buf ahead;      /* of the frame: what the terminal scrolls by itself */
     bool mouse;            /* it is reported */
     bool returned;         /* the next frame is the first one after an absence */
     bool lent;             /* another program has the terminal */
@@ -282,10 +287,13 @@ static void capture_end(bool marks)
     off_t n = lseek(T.mem, 0, SEEK_CUR);
     dup2(T.tty, T.out);
     fcntl(T.out, F_SETFD, FD_CLOEXEC);
-    if (n <= 0)
+    if (n <= 0 && !T.ahead.len)
         return;
     if (marks)
         buf_add(&T.frame, sync_begin, sizeof(sync_begin) - 1);
+    buf_add(&T.frame, T.ahead.p ? T.ahead.p : "", T.ahead.len);
+    buf_clear(&T.ahead);
+    n = n > 0 ? n : 0;
     char *room = buf_reserve(&T.raw, (size_t)n);
     ssize_t got = room ? pread(T.mem, room, (size_t)n, 0) : 0;
     if (got > 0)
@@ -338,6 +346,7 @@ void term_close(void)
     canvas_release(&T.shown);
     buf_release(&T.frame);
     buf_release(&T.raw);
+    buf_release(&T.ahead);
     color_slots_free(T.slots);
     T.slots = NULL;
     key_decoder_free(T.keys);
@@ -353,6 +362,7 @@ static void come_back(void)
     enter_modes();
     reset_prog_mode();
     T.returned = true;
+    T.margins = false;
     term_resized();
     term_redraw();
 }
@@ -544,6 +554,32 @@ bool term_backed_up(void)
     return T.frame.len > 0;
 }
 
+/* Let the terminal move what has moved up, where it can. Curses draws the same, too, and is
+ * ignored: from then on it believes that this is what the screen shows. */
+static void scroll_ahead(const struct canvas *c)
+{
+    static char go[] = "cup";
+    bool whole = c->scrolls.w == c->w; /* curses does that by itself */
+    if (T.full || T.returned || whole || c->h != LINES || c->w != COLS ||
+        key_decoder_margins(T.keys) <= 0)
+        return;
+    struct scroll s = scroll_find(&T.shown, c);
+    const char *cup = tigetstr(go);
+    if (!s.by || !cup || cup == (const char *)-1)
+        return;
+    if (!T.margins)
+        buf_add(&T.ahead, use_margins, sizeof(use_margins) - 1);
+    scroll_spell(&s, &T.ahead); /* a frame of curses ends with normal attributes */
+    T.margins = true;
+    scroll_follow(&s, &T.shown);
+    wnoutrefresh(stdscr);
+    doupdate();
+    fflush(T.outf);
+    buf_adds(&T.ahead, tiparm(cup, getcury(stdscr), getcurx(stdscr)));
+    if (ftruncate(T.mem, 0) != 0 || lseek(T.mem, 0, SEEK_SET) != 0)
+        T.full = true; /* what it wrote goes out: all of it has to come again */
+}
+
 void term_send(const char *bytes, size_t len)
 {
     if (T.gone || !T.open || T.lent)
@@ -571,6 +607,7 @@ bool term_flush(const struct canvas *c)
         T.gone = true;
         return false;
     }
+    scroll_ahead(c);
     tell_curses(c);
     wnoutrefresh(stdscr);
     doupdate();

@@ -35,7 +35,7 @@ struct key_decoder {
     char params[8];    /* of a torn CSI: the begin of a paste must be known */
     size_t n_params;
     int esc_delay_ms;
-    int sync;
+    int sync, margins; /* answers: 1 known, -1 not known */
     bool mouse_on;
     struct mouse mouse;
     int background;    /* 0 dark, 1 light, -1 not told */
@@ -244,6 +244,8 @@ static key_code decode_csi(struct key_decoder *d, const char *s, size_t end)
         read_params(params + 1, n - 1, v);
         if (v[0] == 2026)
             d->sync = v[1] == 1 || v[1] == 2 ? 1 : -1;
+        if (v[0] == 69)
+            d->margins = v[1] == 1 || v[1] == 2 ? 1 : -1;
         return K_UNKNOWN;
     }
     if (n > 1 && params[0] == '<' && (s[end] == 'M' || s[end] == 'm'))
@@ -612,6 +614,11 @@ void key_decoder_mouse(const struct key_decoder *d, struct mouse *m)
 int key_decoder_background(const struct key_decoder *d)
 {
     return d->background;
+}
+
+int key_decoder_margins(const struct key_decoder *d)
+{
+    return d->margins;
 }
 
 int key_decoder_sync(const struct key_decoder *d)

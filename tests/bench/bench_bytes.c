@@ -166,6 +166,33 @@ static void measure_line(struct app *a, const char *what, int h, int w, int no)
     ui_release(&ui);
 }
 
+/* The terminal says that it has left and right margins. */
+static void answer_margins(void)
+{
+    static const char answer[] = "\033[?69;2$y";
+    const char *paste;
+    size_t len;
+    if (write(master, answer, sizeof(answer) - 1) < 0)
+        die("cannot answer");
+    struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
+    poll(&p, 1, 1000);
+    term_key(&paste, &len);
+}
+
+/* The same where the terminal moves the pane; the bar is the line and 40 bytes. */
+static void measure_moved_line(struct app *a, const char *what, int h, int w, int no)
+{
+    struct ui ui;
+    open_at(&ui, a, h, w);
+    shown(&ui);
+    add_line(a, no);
+    shown(&ui); /* margins are switched on with the first one */
+    add_line(a, no + 1);
+    struct bench_set line = {.v = {(double)shown(&ui).bytes}, .n = 1};
+    say(&(struct bench_row){what, "bytes", NULL, &line, BENCH_VALUE_MAX, LINE + 40, false});
+    ui_release(&ui);
+}
+
 static void say_value(const char *what, const char *unit, double v, enum bench_kind kind,
                       double bar, bool must)
 {
@@ -190,6 +217,9 @@ static void measure_singles(struct app *a)
     ui_release(&ui);
     measure_line(a, "one line beside details (floor: the pane)", H, W, 1000);
     measure_line(a, "one line beside the list (floor: the pane)", 40, 120, 1001);
+    answer_margins();
+    measure_moved_line(a, "one line beside details, with margins", H, W, 1002);
+    measure_moved_line(a, "one line beside the list, with margins", 40, 120, 1004);
 }
 
 /* --- the stream: what ui_run() asks of the facade ------------------------------------------------ */

@@ -584,6 +584,56 @@ static void test_writes_and_silence(void **state)
     rig_stop(&r);
 }
 
+/* Bytes for one line more at the end of the pane. */
+static uint64_t line_costs(struct ptyrig *r)
+{
+    uint64_t before = r->bytes;
+    rig_type(r, "j");
+    for (int64_t end = rig_now_ms() + SOON; r->bytes == before && rig_now_ms() < end;)
+        rig_wait_quiet(r, 10, 20);
+    rig_wait_quiet(r, 60, SOON);
+    return r->bytes - before;
+}
+
+/* A pane that scrolls is moved by the terminal, beside the list where that has margins; the
+ * picture is the one that a full redraw gives. */
+static void scrolls(int h, int w, const char *keys, bool margins, bool cheap)
+{
+    char *script = xasprintf("%slines 1 200 \xe6\x97\xa5\xe6\x9c\xac e\xcc\x81 words that are not short\n",
+                             rows);
+    struct ptyrig r;
+    start_env(&r, h, w, script, NULL);
+    r.answer_margins = margins;
+    must_show(&r, "ASKS YOU");
+    rig_type(&r, keys);
+    rig_wait_quiet(&r, 100, SOON);
+    for (int i = 0; i < h; i++)
+        rig_type(&r, "j");
+    rig_wait_quiet(&r, 100, SOON);
+    uint64_t cost = line_costs(&r);
+    if (cheap && cost > 200)
+        fail_msg("%dx%d %s: a line costs %d bytes", w, h, margins ? "with margins" : "", (int)cost);
+    same_as_fresh(&r);
+    rig_type(&r, "jjjjj\x04\x04");
+    same_as_fresh(&r);
+    rig_resize(&r, h - 3, w - 7);
+    rig_wait_quiet(&r, 150, SOON);
+    rig_type(&r, "jjj\x04j");
+    same_as_fresh(&r);
+    rig_type(&r, "qq");
+    must_end(&r, SOON);
+    rig_stop(&r);
+    free(script);
+}
+
+static void test_scrolling(void **state)
+{
+    (void)state;
+    scrolls(40, 120, "2gg", true, true);
+    scrolls(40, 120, "2gg", false, false);
+    scrolls(24, 80, "2fgg", false, true);
+}
+
 /* What is selected goes to the clipboard, through what lies between, and the screen stays. */
 static void copies_by(const char *more, const char *told, unsigned osc52)
 {
@@ -709,6 +759,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_ascii_locale),
         cmocka_unit_test(test_hostile_output),
         cmocka_unit_test(test_writes_and_silence),
+        cmocka_unit_test(test_scrolling),
         cmocka_unit_test(test_copy),
         cmocka_unit_test(test_mouse),
         cmocka_unit_test(test_editor),

@@ -78,6 +78,8 @@ static void look_for_question(struct ptyrig *r, const char *s, size_t len)
     r->asked_sync = true;
     if (r->answer_sync)
         rig_type(r, "\033[?2026;2$y");
+    if (r->answer_margins)
+        rig_type(r, "\033[?69;2$y");
 }
 
 /* Take what there is; waits at most ms for something. */
@@ -267,6 +269,8 @@ const char *rig_not_restored(struct ptyrig *r)
         return "focus reports are on";
     if (r->judge.mouse)
         return "the mouse is on";
+    if (r->judge.margins)
+        return "margins are on";
     if (r->judge.sync)
         return "synchronized output is on";
     if (r->fd >= 0 && tcgetattr(r->fd, &now) == 0 &&

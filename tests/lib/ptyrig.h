@@ -23,7 +23,7 @@ struct wire_judge {
     bool esc;          /* the ESC of a string's end */
     struct wire_judge *inner; /* of what is passed through tmux or screen */
     unsigned osc[3];   /* seen: clipboard, notifications, titles */
-    bool alt, paste, focus, mouse, sync, cursor;
+    bool alt, paste, focus, mouse, sync, cursor, margins;
     bool may_mouse;    /* it was asked for */
     char bad[160];     /* "" = all allowed */
 };
@@ -38,6 +38,7 @@ struct ptyrig {
     VTerm *vt;
     VTermScreen *screen;
     struct wire_judge judge;
+    bool answer_margins; /* ... 69 */
     bool answer_sync;  /* answer DECRQM 2026 with "known" */
     bool asked_sync;
     uint64_t bytes;    /* read from the program so far */

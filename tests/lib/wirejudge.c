@@ -47,6 +47,9 @@ static void private_mode(struct wire_judge *j, int mode, bool on)
     case 2026:
         j->sync = on;
         return;
+    case 69:
+        j->margins = on;
+        return;
     case 25:
         j->cursor = on;
         return;
@@ -75,7 +78,7 @@ static void private_csi(struct wire_judge *j, char last)
     const char *p = j->seq + 3;
     if (last == 'c' && j->n <= 5) /* linux: shape of the cursor */
         return;
-    if (strcmp(p, "2026$p") == 0)
+    if (strcmp(p, "2026$p") == 0 || strcmp(p, "69$p") == 0)
         return;
     if (last != 'h' && last != 'l') {
         finding(j, "private sequence");
@@ -107,6 +110,9 @@ static void end_csi(struct wire_judge *j, char last)
     } else if (last == 't') {
         if (strncmp(j->seq + 2, "22;0;0", 6) != 0 && strncmp(j->seq + 2, "23;0;0", 6) != 0)
             finding(j, "window operation"); /* the title's stack is all terminfo uses */
+    } else if (last == 's') {
+        if (!j->margins)
+            finding(j, "margins"); /* without mode 69 it keeps the cursor instead */
     } else if (!strchr("HfdGABCDEFJKLMPX@mrbSTIZ`a", last)) {
         finding(j, "control sequence");
     }

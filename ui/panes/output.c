@@ -72,6 +72,7 @@ static void draw_search(struct output *o, struct canvas *c, struct rect r)
 static void draw_items(struct ui *ui, struct output *o, struct view *v,
                        const struct transcript *t, struct canvas *c, struct rect r, bool focused)
 {
+    c->scrolls = r;
     view_settle(o, v, t);
     size_t i = (size_t)(v->top.item - t->base), row = v->top.row;
     struct pos first = {0}, last = {0};

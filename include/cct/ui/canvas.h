@@ -25,6 +25,7 @@ struct canvas {
     struct cell *cells;
     struct rect clip;    /* drawing outside is cut; whole canvas by default */
     int cursor_y, cursor_x; /* -1 = hidden */
+    struct rect scrolls; /* a part whose rows may move up together; h 0 = none */
     bool ascii;          /* no character over 0x7E comes out: glyphs degrade */
 };
 void canvas_init(struct canvas *c);

@@ -86,6 +86,7 @@ int key_decoder_wait(const struct key_decoder *d, int64_t now_ms);
 bool key_decoder_empty(const struct key_decoder *d); /* no byte waits */
 /* 0 no answer yet, 1 the terminal knows mode 2026, -1 it does not. */
 int key_decoder_sync(const struct key_decoder *d);
+int key_decoder_margins(const struct key_decoder *d); /* the same for mode 69 */
 /* Reports of the mouse (mode 1006) are keys, else they are swallowed. */
 void key_decoder_mouse_on(struct key_decoder *d, bool on);
 void key_decoder_mouse(const struct key_decoder *d, struct mouse *m);
