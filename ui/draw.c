@@ -221,7 +221,8 @@ static const enum action *hinted(const struct ui *ui, enum key_scope scope, enum
 {
     static const enum action nav[] = {ACT_OPEN, ACT_INPUT, ACT_NEW, ACT_KILL, ACT_KILL_ALL,
                                       ACT_SET_TIME, ACT_SEARCH, ACT_DETAILS, ACT_ZOOM,
-                                      ACT_QUIT, ACT_BULK, ACT_MARK, ACT_NEXT_ASKING, ACT_NONE};
+                                      ACT_QUIT, ACT_CHANGES, ACT_SHELL, ACT_FILES, ACT_BULK,
+                                      ACT_MARK, ACT_NEXT_ASKING, ACT_NONE};
     static const enum action marked[] = {ACT_BULK, ACT_MARK, ACT_UNMARK_ALL, ACT_KILL,
                                          ACT_KILL_ALL, ACT_OPEN, ACT_INPUT, ACT_SEARCH, ACT_QUIT,
                                          ACT_NONE};

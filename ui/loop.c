@@ -205,9 +205,10 @@ static void take_background(struct loop *l, int64_t now)
     int bg = term_background();
     if (!l->asked_background || (bg < 0 && now - l->asked_background <= ANSWER_MS))
         return;
-    if (bg == 1 && now - l->asked_background <= (slow ? 10 : 1) * ANSWER_MS)
+    if (bg == 1 && now - l->asked_background <= (slow ? 10 : 1) * ANSWER_MS) {
         ui_set_theme(l->ui, "light");
-    l->ui->status[0] = 0;
+        l->ui->status[0] = 0;
+    }
     l->asked_background = 0;
 }
 

@@ -42,7 +42,7 @@ static void tell(struct ui *ui, const char *name, const struct passage_end *end)
     else if (end->status < 0)
         ui_status(ui, 1, "the shell in %s has ended, its status is not known", name);
     else
-        ui_status(ui, 0, "the shell in %s ended with status %d", name, end->status);
+        ui_status(ui, end->status != 0, "the shell in %s ended with status %d", name, end->status);
 }
 
 void ui_ask_shell(struct ui *ui, const struct sandbox *s)
