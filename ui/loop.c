@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 enum { FIRST_ROWS_MS = 8, DRAIN_MS = 8, FPS_LOCAL = 30, FPS_SSH = 10, RETRY_WRITE_MS = 20,
-       KEYS_PER_TURN = 256, RESIZE_MS = 50, KEY_FRAME_MS = 4, ANSWER_MS = 100 };
+       KEYS_PER_TURN = 256, RESIZE_MS = 50, KEY_FRAME_MS = 4, ANSWER_MS = 100, SLOW_FRAME_MS = 100, SLOW_MS = 1000 };
 
 struct loop {
     struct ui *ui;
@@ -29,6 +29,7 @@ struct loop {
     bool mouse;         /* the terminal was told to report it */
     bool stop;
     int status;
+    int64_t slow_until; /* mono ms: the line was backed up shortly before */
     int64_t asked_background; /* mono ms; 0 = no answer is awaited */
     int64_t resize_at;  /* a burst of sizes is drawn once; 0 = none */
     uint64_t wakes;
@@ -173,9 +174,12 @@ static int min_wait(int a, int64_t b)
     return a < 0 || b < a ? (int)b : a;
 }
 
-/* Frames of agents' output come at a steady pace; what a key did is not held back by it. */
+/* Frames of agents' output come at a steady pace; what a key did is not held back by it. A line
+ * that did not take the last ones at once gets fewer for a while. */
 static int frame_ms(const struct loop *l)
 {
+    if (!l->keyed && l->slow_until > clock_mono_ms() && l->frame_ms < SLOW_FRAME_MS)
+        return SLOW_FRAME_MS;
     return l->keyed && l->frame_ms > KEY_FRAME_MS ? KEY_FRAME_MS : l->frame_ms;
 }
 
@@ -187,8 +191,10 @@ static int wait_ms(struct loop *l, int64_t now)
         ms = min_wait(ms, l->resize_at + RESIZE_MS - now);
     if (l->dirty && !courier_edits(l->courier))
         ms = min_wait(ms, l->last_frame + frame_ms(l) - now);
-    if (term_backed_up())
+    if (term_backed_up()) {
+        l->slow_until = now + SLOW_MS;
         ms = min_wait(ms, RETRY_WRITE_MS);
+    }
     int64_t note = ui_notes_wait(l->ui, now);
     if (note >= 0)
         ms = min_wait(ms, note);

@@ -76,15 +76,14 @@ void core_done_err(struct jobs *j, uint64_t req_id, uint64_t sandbox, int code,
     jobs_done(j, req_id, &e, sandbox);
 }
 
-void jobs_say(struct jobs *j, int level, uint64_t sandbox, const char *fmt, ...)
+static void say(struct jobs *j, int level, uint64_t sandbox, bool budget, const char *fmt,
+                va_list ap)
 {
     struct ev_event *ev = ev_new(EV_EVENT);
     struct buf b = BUF_INIT_MAX(4096);
-    va_list ap;
 
-    va_start(ap, fmt);
     buf_addv(&b, fmt, ap);
-    va_end(ap);
+    ev->budget = budget;
     ev->text = clean_line_dup(buf_str(&b), 0);
     ev->time_ms = clock_wall_ms();
     ev->level = level;
@@ -94,6 +93,24 @@ void jobs_say(struct jobs *j, int level, uint64_t sandbox, const char *fmt, ...)
         store_log_add(j->o.store, level, sandbox, ev->text);
     buf_release(&b);
     jobs_post(j, ev);
+}
+
+void jobs_say(struct jobs *j, int level, uint64_t sandbox, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    say(j, level, sandbox, false, fmt, ap);
+    va_end(ap);
+}
+
+void jobs_say_budget(struct jobs *j, int level, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    say(j, level, 0, true, fmt, ap);
+    va_end(ap);
 }
 
 int64_t jobs_now(const struct jobs *j)

@@ -82,10 +82,10 @@ static void on_told(void *ctx, struct st_reply *r)
     if (c->project)
         snprintf(whose, sizeof(whose), " of project %.60s", c->project);
     if (c->level >= USED_UP)
-        jobs_say(c->j, 2, 0, "the budget for %s%s is used up: $%.2f of $%.2f%s",
+        jobs_say_budget(c->j, 2, "the budget for %s%s is used up: $%.2f of $%.2f%s",
                  ledger_period_words(c->period), whose, c->usd, c->budget, action_words(c->j));
     else
-        jobs_say(c->j, 1, 0, "%d %% of the budget for %s%s is used: $%.2f of $%.2f", c->pct,
+        jobs_say_budget(c->j, 1, "%d %% of the budget for %s%s is used: $%.2f of $%.2f", c->pct,
                  ledger_period_words(c->period), whose, c->usd, c->budget);
 }
 

@@ -759,6 +759,28 @@ static void edited_line(struct script *s, char *text)
     ui_edited(&s->ui, n ? text : NULL, n, "nothing is changed: 'vi' failed with status 1");
 }
 
+/* budget TEXT: one is used up */
+static void budget_line(struct script *s, const char *text)
+{
+    struct ev_event *ev = ev_new(EV_EVENT);
+    ev->level = 2;
+    ev->budget = true;
+    ev->text = xstrdup(text);
+    script_post(s, ev);
+}
+
+/* build NAME STATE: the only one */
+static void build_line(struct script *s, char *line)
+{
+    struct ev_builds *ev = ev_new(EV_BUILDS);
+    ev->v = xcalloc(1, sizeof(*ev->v));
+    ev->n = 1;
+    ev->v->id = 1;
+    ev->v->name = xstrdup(word(&line));
+    ev->v->state = (enum tb_state)tb_state_parse(word(&line));
+    script_post(s, ev);
+}
+
 /* notes MS: what is to be told by then */
 static void notes_line(struct script *s, const char *ms)
 {
@@ -952,6 +974,10 @@ static bool feed_line(struct script *s, const char *w, char *rest, const char *w
         mouse_line(s, rest, where);
     else if (!strcmp(w, "edited"))
         edited_line(s, rest);
+    else if (!strcmp(w, "budget"))
+        budget_line(s, rest);
+    else if (!strcmp(w, "build"))
+        build_line(s, rest);
     else if (!strcmp(w, "notes"))
         notes_line(s, rest);
     else if (!strcmp(w, "ended"))

@@ -56,6 +56,7 @@ void script_release(struct script *s);
  *   receipts SANDBOX MESSAGE|! NAME [WHY] | ... (of the broadcast asked for last)
  *   mouse press|drag|release|up|down Y X ... (left button, wheel; drawn after each)
  *   edited [TEXT with \n for LF] (by an editor; none: it failed)
+ *   budget TEXT (one is used up)    build NAME STATE (the only one)
  *   notes MS (steady time: what is to be told by then)
  *   confirm always|count|never */
 void script_line(struct script *s, const char *line, const char *where);

@@ -115,9 +115,9 @@ static void test_events(void **state)
     look(n, 4, SB_RUNNING, AG_STARTING, false, 200000);
     look(n, 4, SB_RUNNING, AG_IDLE, false, 210000); /* it has done nothing */
     silent(n, 215000);
-    notify_event(n, NOTE_BUILD, "my-claude", "step 7 of 7", 300000);
+    notify_event(n, NOTE_BUILD, "the build of x", "ready", 300000);
     silent(n, 300500);
-    told(n, 301000, "my-claude is built", "step 7 of 7");
+    told(n, 301000, "the build of x has ended", "ready");
     notify_event(n, NOTE_BUDGET, "today", "$10.02 of $10", 400000);
     notify_free(n); /* what waits goes with it */
 }

@@ -103,6 +103,9 @@ void jobs_chunk(struct jobs *j, uint64_t req_id, int stream, char *take, size_t 
 /* Line for the events pane, also stored. */
 void jobs_say(struct jobs *j, int level, uint64_t sandbox, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
+/* The same about a budget, of which the user may want to be notified. */
+void jobs_say_budget(struct jobs *j, int level, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* --- store calls with a callback --------------------------------------------- */
 /* Gives the `to` for a store_* call; fn runs on the net thread with the answer

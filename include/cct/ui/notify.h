@@ -13,8 +13,8 @@
     X(FINISHED, "finished", "mark", "has finished", "agents have finished")                    \
     X(ERROR, "error", "bell osc", "failed", "sandboxes failed")                                \
     X(ENDING, "ending", "mark", "is about to end", "sandboxes are about to end")               \
-    X(BUILD, "build", "mark", "is built", "builds have ended")                                 \
-    X(BUDGET, "budget", "mark", "is at its budget", "budgets are reached")
+    X(BUILD, "build", "mark", "has ended", "builds have ended")                                \
+    X(BUDGET, "budget", "mark", "is reached", "budgets are reached")
 
 enum note_event {
 #define NOTE_ENUM(id, name, def, one, several) NOTE_##id,
@@ -43,7 +43,7 @@ struct notify *notify_new(void);
 void notify_free(struct notify *n);
 /* A row as it is now; ending: its time is nearly up. The first look at a row tells nothing. */
 void notify_look(struct notify *n, const struct sandbox *s, bool ending, int64_t now);
-/* Something that no row shows: a build, a budget. */
+/* Something that no row shows: a build, a budget. name: as in "the build of my-claude". */
 void notify_event(struct notify *n, enum note_event e, const char *name, const char *text,
                   int64_t now);
 /* The next one to be told, false: none now. seen(ctx, sandbox): the user sees it, nothing needs
