@@ -171,7 +171,8 @@ bool ui_changes_things(enum action a)
            a == ACT_KILL || a == ACT_KILL_ALL || a == ACT_SET_TIME || a == ACT_PAUSE ||
            a == ACT_RESUME || a == ACT_PROTECT || a == ACT_RENAME || a == ACT_TAG || a == ACT_FORGET ||
            a == ACT_PAIR || a == ACT_ADOPT || a == ACT_PROC_END || a == ACT_BULK ||
-           a == ACT_USAGE_PAUSE;
+           a == ACT_USAGE_PAUSE || a == ACT_BUILD_NEW || a == ACT_BUILD_USE || a == ACT_BUILD_AGAIN ||
+           a == ACT_BUILD_CANCEL || a == ACT_BUILD_DELETE;
 }
 
 /* The newest of what can still be called off. */

@@ -8,6 +8,8 @@ const struct body bodies[BODY_COUNT] = {
                    .panes = {PANE_WALL, PANE_INPUT},
                    .n = 2,
                    .place = place_wall},
+    [BODY_BUILDS] = {.key = ACT_PANE_BUILDS, .panes = {PANE_BUILDS, PANE_BUILD_LOG},
+                     .n = 2, .place = place_builds},
     [BODY_USAGE] = {.key = ACT_PANE_USAGE, .panes = {PANE_USAGE}, .n = 1},
     [BODY_FILES] = {.panes = {PANE_FILES, PANE_FILE}, .n = 2},
     [BODY_CHANGES] = {.panes = {PANE_CHANGES, PANE_DIFF}, .n = 2},
@@ -31,7 +33,7 @@ static enum body_id body_of(enum pane_id p)
 
 void ui_focus(struct ui *ui, enum pane_id p)
 {
-    enum body_id b = body_has(ui->body, p) ? ui->body : body_of(p);
+    enum body_id b = body_has(ui->body, p) ? ui->body : body_of(p), before = ui->body;
     if (b != ui->body) {
         if (ui->body == BODY_WORK)
             ui->at_work = ui->mode == UI_INPUT ? ui->before_input : ui->focus;
@@ -44,6 +46,10 @@ void ui_focus(struct ui *ui, enum pane_id p)
     ui->focus = p;
     ui->mode = p == PANE_INPUT ? UI_INPUT : UI_NAV;
     ui_layout(ui, ui->canvas.h, ui->canvas.w);
+    if (b != before && b == BODY_BUILDS)
+        builds_shown(ui);
+    else if (b != before && before == BODY_BUILDS)
+        builds_hidden(ui);
 }
 
 static bool wants(struct ui *ui, const uint64_t *tiles, size_t n, uint64_t id)

@@ -42,6 +42,14 @@ void place_wall(struct ui *ui, int top, int h, int w)
     ui_place(ui, PANE_WALL, top + 1, 0, h - rows - 2, w);
 }
 
+/* The list's rows want the whole width: what a step does stands at their end. */
+void place_builds(struct ui *ui, int top, int h, int w)
+{
+    int list = clamp(h / 3, 3, 20);
+    ui_place(ui, PANE_BUILDS, top + 1, 0, list, w);
+    ui_place(ui, PANE_BUILD_LOG, top + 2 + list, 0, h - 2 - list, w);
+}
+
 /* A body of one pane, or of two: a list, and what is pointed at in it. */
 static void place_body(struct ui *ui, const struct body *b, int top, int h, int w)
 {

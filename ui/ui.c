@@ -19,6 +19,7 @@ static const struct pane_ops *const pane_table[PANE_COUNT] = {
     [PANE_WALL] = &pane_wall,       [PANE_USAGE] = &pane_usage,
     [PANE_FILES] = &pane_files,     [PANE_FILE] = &pane_file,
     [PANE_CHANGES] = &pane_changes, [PANE_DIFF] = &pane_diff,
+    [PANE_BUILDS] = &pane_builds,   [PANE_BUILD_LOG] = &pane_build_log,
 };
 
 void ui_init(struct ui *ui, struct app *app, const struct ui_opts *o)
@@ -348,6 +349,10 @@ void ui_observe(void *ctx, const struct msg *ev)
     if (ev->type == EV_DONE)
         ui_copy_observe(ui, d);
     if (ev->type == EV_DONE && keys_dialog_done(ui, d)) {
+        ui->said = true;
+        return;
+    }
+    if (ev->type == EV_DONE && builds_done(ui, d)) {
         ui->said = true;
         return;
     }

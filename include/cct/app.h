@@ -315,6 +315,8 @@ uint64_t app_build_cancel(struct app *a, uint64_t id, const char *name);
 uint64_t app_build_delete(struct app *a, uint64_t id, const char *name);
 /* Tags (end with NULL) for "name:tag", or with `away` taken from "name". */
 uint64_t app_build_tag(struct app *a, const char *target, const char *const *tags, bool away);
+/* That text becomes a new file; EV_DONE has its path. */
+uint64_t app_build_export(struct app *a, const char *path, const char *text);
 /* Rows of this account as lines of JSON, oldest first. */
 uint64_t app_build_rows(struct app *a, app_lines_fn fn, void *ctx);
 

@@ -106,3 +106,12 @@ void app_build_unfollow(struct app *a, uint64_t req)
     c->id = req;
     app_post(a, c);
 }
+
+uint64_t app_build_export(struct app *a, const char *path, const char *text)
+{
+    struct cmd *c = app_cmd(a, CMD_BUILD_EXPORT);
+
+    c->text = xstrdup(path);
+    c->text2 = xstrdup(text);
+    return app_post(a, c);
+}

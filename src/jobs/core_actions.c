@@ -611,6 +611,7 @@ void core_action(struct jobs *j, struct cmd *c)
     case CMD_BUILD_DELETE:
     case CMD_BUILD_TAG:
     case CMD_BUILD_ROWS:
+    case CMD_BUILD_EXPORT:
     case CMD_BUILD_WORKED:
         core_builds_cmd(j, c);
         break;

@@ -4,6 +4,7 @@
 
 #include <cct/text/clean.h>
 #include <cct/util/clock.h>
+#include <cct/util/fs.h>
 #include <cct/util/json.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEASE_MS = 20000, LEASE_EVERY_MS = 3000, TELL_MS = 100, LEASE_NAME = 40 };
+enum { LEASE_MS = 6000, LEASE_EVERY_MS = 2000, TELL_MS = 100, LEASE_NAME = 40 };
 
 struct tbuilds {
     ARR(struct tbuild *) rows; /* of all accounts, by id */
@@ -286,6 +287,13 @@ static void pick_up(struct jobs *j)
     }
 }
 
+static int by_id(const void *pa, const void *pb)
+{
+    const struct tbuild *const *a = pa, *const *b = pb;
+
+    return (*a)->id < (*b)->id ? -1 : (*a)->id > (*b)->id;
+}
+
 /* Rows that are driven here are newer than what is stored. */
 static void on_rows(void *ctx, struct st_reply *r)
 {
@@ -301,6 +309,8 @@ static void on_rows(void *ctx, struct st_reply *r)
         for (size_t i = 0; i < r->n_builds; i++)
             if (!row_of(t, r->builds[i].id))
                 add_row(t, &r->builds[i]);
+        if (t->rows.n)
+            qsort(t->rows.v, t->rows.n, sizeof(*t->rows.v), by_id);
         tell_soon(j);
     }
     t->loaded = true;
@@ -569,6 +579,16 @@ static void on_rows_for(void *ctx, struct st_reply *r)
     op_free(op);
 }
 
+static void export(struct jobs *j, const struct cmd *c)
+{
+    struct ev_done *d = ev_new(EV_DONE);
+
+    d->m.req_id = c->m.req_id;
+    d->text = xstrdup(c->text);
+    fs_write_new(c->text, c->text2, strlen(c->text2), &d->err);
+    jobs_post(j, d);
+}
+
 static void put_time(struct jw *w, const char *name, int64_t ms)
 {
     char t[32];
@@ -627,6 +647,8 @@ void core_builds_cmd(struct jobs *j, struct cmd *c)
         struct build_run *b = run_of(all(j), c->id);
         if (b && b->work && b->work->running)
             build_worked(b);
+    } else if (c->m.type == CMD_BUILD_EXPORT) {
+        export(j, c);
     } else if (c->m.type == CMD_BUILD_ROWS) {
         op = op_new(j, c->m.req_id);
         store_builds(j->o.store, false, jobs_store(j, on_rows_listed, op, j));

@@ -63,8 +63,7 @@ void tbuild_text(const struct tbuild *b, char *dst, size_t size)
 {
     dst[0] = '\0';
     if (b->state == TB_ERROR || b->state == TB_CANCELLED)
-        snprintf(dst, size, "%s%s%s", b->state == TB_ERROR && b->phase ? b->phase : "",
-                 b->state == TB_ERROR && b->phase && b->error ? ": " : "", b->error ? b->error : "");
+        snprintf(dst, size, "%s", b->error ? b->error : "");
     else if (b->state == TB_UPLOADING && b->total)
         snprintf(dst, size, "uploading %.1f of %.1f MiB", (double)b->sent / 1048576,
                  (double)b->total / 1048576);

@@ -108,6 +108,57 @@ size_t app_create_copies(struct app *a, const struct app_create *c, bool done_wh
     return 1;
 }
 
+uint64_t app_build(struct app *a, const struct app_build *b, bool wait, app_lines_fn fn, void *ctx)
+{
+    (void)wait;
+    (void)fn;
+    (void)ctx;
+    return fake_called(a, "build name=%s from=%s tool=%s tag=%s%s", b->name, b->where ? b->where : "-",
+                       b->tool ? b->tool : "-", b->tags ? b->tags[0] : "-",
+                       b->no_cache ? " no-cache" : "");
+}
+
+uint64_t app_build_again(struct app *a, uint64_t id, const char *name, bool wait, app_lines_fn fn,
+                         void *ctx)
+{
+    (void)name;
+    (void)wait;
+    (void)fn;
+    (void)ctx;
+    return fake_called(a, "build again %llu", (unsigned long long)id);
+}
+
+uint64_t app_build_cancel(struct app *a, uint64_t id, const char *name)
+{
+    (void)name;
+    return fake_called(a, "build cancel %llu", (unsigned long long)id);
+}
+
+uint64_t app_build_delete(struct app *a, uint64_t id, const char *name)
+{
+    return fake_called(a, "build delete %llu %s", (unsigned long long)id, name ? name : "-");
+}
+
+uint64_t app_build_export(struct app *a, const char *path, const char *text)
+{
+    return fake_called(a, "build export %s %zu bytes", path, strlen(text));
+}
+
+uint64_t app_build_follow(struct app *a, const char *which, app_lines_fn fn, void *ctx)
+{
+    a->log_fn = fn;
+    a->log_ctx = ctx;
+    buf_addf(&a->follows, "follow build %s\n", which);
+    return ++a->next;
+}
+
+void app_build_unfollow(struct app *a, uint64_t req)
+{
+    (void)req;
+    a->log_fn = NULL;
+    buf_adds(&a->follows, "unfollow build\n");
+}
+
 void app_prepare(struct app *a)
 {
     (void)a;

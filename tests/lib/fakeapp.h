@@ -22,6 +22,8 @@ struct app {
     bool (*on_drain)(struct app *a);
     void (*on_online)(struct app *a);
     void *ctx;
+    app_lines_fn log_fn;          /* who follows a build */
+    void *log_ctx;
     void (*observe)(void *ctx, const struct msg *ev);
     void *observe_ctx;
     struct app_shell_cb shell; /* repeats what it gets; a '!' ends it with status 3 */

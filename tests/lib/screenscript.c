@@ -984,6 +984,10 @@ static bool feed_line(struct script *s, const char *w, char *rest, const char *w
         ended_line(s, rest);
     else if (!strcmp(w, "receipts"))
         receipts_line(s, rest);
+    else if (!strcmp(w, "build"))
+        script_build(s, rest);
+    else if (!strcmp(w, "buildlog"))
+        script_buildlog(s, rest);
     else if (!strcmp(w, "template"))
         template_line(s, rest);
     else if (!strcmp(w, "model"))
@@ -1055,6 +1059,7 @@ void script_release(struct script *s)
     if (s->ui_open)
         ui_release(&s->ui);
     script_usage_release(s);
+    script_builds_release();
     fake_free(s->app);
 }
 

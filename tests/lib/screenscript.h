@@ -37,6 +37,9 @@ void script_release(struct script *s);
  *   message ID SANDBOX STATE TEXT     event LEVEL SANDBOX TEXT    tool NAME TEMPLATE [KEY]
  *   template NAME STATUS [CPU MEM]   model WORD INPUT OUTPUT   preset NAME TOOL MODEL REPO PROMPT
  *   key|repokey none|asking|good|hides|bad TEXT (how they stand, in the form)
+ *   build ID NAME TOOL VERSION STATE AGO_S [ENDED_AGO_S|- STEP/STEPS [PHASE | TITLE | ERROR | TAIL
+ *       with \\ for LF]]   buildlog [LEVEL TEXT | phase NAME TITLE | cached NAME TITLE] (of the one
+ *       that is followed)
  *   procs ID asking|listed|cannot none|live|lost|paused|ended WATCHED [WHY, or
  *       PID COMMAND | PID COMMAND ...; even pids have a folder]
  *   files PATH | d|f|l SIZE PERMS NAME | ... (answers the last request about files; "\e" in a
@@ -70,6 +73,10 @@ void script_span(struct script *s, char *line);
 void script_turn(struct script *s, char *line);
 void script_usage(struct script *s, char *line);
 void script_usage_release(struct script *s);
+/* screenbuilds.c */
+void script_build(struct script *s, char *line);
+void script_buildlog(struct script *s, char *line);
+void script_builds_release(void);
 /* Post an event to the model and free what is left of it. */
 void script_post(struct script *s, void *ev);
 

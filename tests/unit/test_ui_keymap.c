@@ -62,11 +62,13 @@ static void test_all_reachable(void **state)
             each_key(k, a, SCOPE_USAGE);
             each_key(k, a, SCOPE_FILES);
             each_key(k, a, SCOPE_CHANGES);
+            each_key(k, a, SCOPE_BUILDS);
+            each_key(k, a, SCOPE_BUILD_LOG);
         }
         if (action_scope(a) == SCOPE_LIST)
             each_key(k, a, SCOPE_WALL);
         if (action_scope(a) == SCOPE_NAV && a != ACT_PANE_LIST && a != ACT_PANE_OUTPUT &&
-            a != ACT_PANE_EVENTS && a != ACT_PANE_USAGE) { /* whose digits are tiles there */
+            a != ACT_PANE_EVENTS && a != ACT_PANE_USAGE && a != ACT_PANE_BUILDS) { /* whose digits are tiles there */
             each_key(k, a, SCOPE_WALL);
         }
     }

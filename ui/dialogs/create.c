@@ -347,3 +347,19 @@ void overlay_create(struct ui *ui, bool prompt_first)
     f->error[0] = 0; /* nothing was done wrong yet; what lacks stands among the checks */
     f->bad = F_COUNT;
 }
+
+void overlay_create_from(struct ui *ui, const char *template_name, const char *tool)
+{
+    int before = ui->n_overlays;
+    struct form *f;
+
+    overlay_create(ui, false);
+    if (ui->n_overlays == before)
+        return;
+    f = ui->overlays[ui->n_overlays - 1].state;
+    for (size_t i = 0; tool && app_tools(ui->app)[i].name; i++)
+        if (str_eq(app_tools(ui->app)[i].name, tool))
+            f->tool = i;
+    inputline_set(&f->lines[F_TEMPLATE], template_name);
+    check(ui, f, LOOK);
+}

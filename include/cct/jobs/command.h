@@ -58,6 +58,7 @@ enum cmd_type {
     CMD_BUILD_DELETE,   /* the template with its builds */
     CMD_BUILD_TAG,      /* text: "name:tag", build: tags; on: taken away from "name" */
     CMD_BUILD_ROWS,     /* lines of JSON */
+    CMD_BUILD_EXPORT,   /* text: path of a new file, text2: what goes into it */
     CMD_BUILD_WORKED,   /* within the jobs: id */
     CMD_BROADCAST,      /* ids, text, n: enum send_how */
     CMD_EXPORT,         /* sandbox, n: enum export_format, text: file or NULL: EV_CHUNK */

@@ -18,6 +18,8 @@
     X(OUTPUT, "output", "OUTPUT", NAV)                                                         \
     X(SELECT, "selection", "SELECTION", NAV)                                                   \
     X(PROCS, "processes", "PROCESSES", NAV)                                                    \
+    X(BUILDS, "builds", "BUILDS", NAV)                                                         \
+    X(BUILD_LOG, "build log", "BUILD LOG", NAV)                                                \
     X(USAGE, "usage", "USAGE", NAV)                                                            \
     X(WALL, "wall", "WALL", LIST) /* its digits are tiles, not panes */                        \
     X(FILES, "files", "FILES", NAV)                                                            \
@@ -51,6 +53,8 @@ bool scope_counts(enum key_scope s, enum key_scope other);
     X(PAGE_UP, "page-up", SCOPE_NAV, "PgUp ^B", "", "page up")                                 \
     X(PANE_LIST, "pane-list", SCOPE_NAV, "1", "list", "go to the list")                        \
     X(PANE_OUTPUT, "pane-output", SCOPE_NAV, "2", "output", "go to the output")                \
+    X(PANE_BUILDS, "pane-builds", SCOPE_NAV, "3", "builds",                                    \
+      "builds: templates, how they come to be, and back")                                      \
     X(PANE_USAGE, "pane-usage", SCOPE_NAV, "4", "usage", "usage: what it costs, and back")     \
     X(PANE_EVENTS, "pane-events", SCOPE_NAV, "5", "", "go to the events")                      \
     X(WALL, "wall", SCOPE_NAV, "W", "wall",                                                    \
@@ -143,6 +147,22 @@ bool scope_counts(enum key_scope s, enum key_scope other);
     X(PROC_WATCH, "process-watch", SCOPE_PROCS, "Enter", "watch",                              \
       "watch what the process puts out")                                                       \
     X(PROC_END, "process-end", SCOPE_PROCS, "t", "end", "end the process (asks)")              \
+    X(BUILD_USE, "build-use", SCOPE_BUILDS, "Enter", "new sandbox", "new sandbox from the template") \
+    X(BUILD_NEW, "build-new", SCOPE_BUILDS, "n", "new build",                                  \
+      "new build: from a folder, a Dockerfile, or a tool's recipe")                            \
+    X(BUILD_AGAIN, "build-again", SCOPE_BUILDS, "R", "rebuild", "build it once more, from its recipe") \
+    X(BUILD_CANCEL, "build-cancel", SCOPE_BUILDS, "C", "cancel", "call the build off")         \
+    X(BUILD_DELETE, "build-delete", SCOPE_BUILDS, "Delete", "",                                \
+      "delete the template (asks); D does the same here")                                      \
+    X(BUILD_EXPORT, "build-export", SCOPE_BUILDS, "e", "export log",                           \
+      "write the log to a file in the current folder")                                         \
+    X(BUILD_FOLLOW, "build-follow", SCOPE_BUILD_LOG, "F", "follow", "go on with what comes")   \
+    X(BUILD_LEVEL, "build-level", SCOPE_BUILD_LOG, "L", "level",                               \
+      "all lines, or warnings and errors alone")                                               \
+    X(BUILD_FIND_PREV, "build-find-earlier", SCOPE_BUILD_LOG, "N", "", "earlier match")        \
+    X(BUILD_FIND_NEXT, "build-find-later", SCOPE_BUILD_LOG, "n", "", "later match")            \
+    X(BUILD_LOG_EXPORT, "build-log-export", SCOPE_BUILD_LOG, "e", "export log",                \
+      "write the log to a file in the current folder")                                         \
     X(USAGE_SHORTER, "usage-shorter", SCOPE_USAGE, "<", "", "month, week, day")                \
     X(USAGE_LONGER, "usage-longer", SCOPE_USAGE, ">", "range", "day, week, month, all")        \
     X(USAGE_NEXT, "usage-next-table", SCOPE_USAGE, "l Right", "tables",                        \

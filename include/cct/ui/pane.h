@@ -13,14 +13,14 @@
 enum { UI_IGNORED = 0, UI_HANDLED = 1, UI_REDRAW = 2, UI_LAYOUT = 4, UI_QUIT = 8, UI_CLOSE = 16 };
 
 enum pane_id { PANE_LIST, PANE_OUTPUT, PANE_INPUT, PANE_DETAILS, PANE_EVENTS, PANE_WALL,
-               PANE_USAGE,
+               PANE_USAGE, PANE_BUILDS, PANE_BUILD_LOG,
                PANE_FILES, PANE_FILE, PANE_CHANGES, PANE_DIFF,
                PANE_COUNT };
 
 /* A body is what stands between the header and the two last lines: the panes of the work
  * (list, output ...), or others instead of all of them. Each is a row of `bodies` (body.c);
  * a pane that is in several belongs to the first of them. */
-enum body_id { BODY_WORK, BODY_WALL, BODY_USAGE,
+enum body_id { BODY_WORK, BODY_WALL, BODY_USAGE, BODY_BUILDS,
                BODY_FILES, BODY_CHANGES,
                BODY_COUNT };
 enum { BODY_PANES = 5 };
@@ -37,8 +37,10 @@ extern const struct body bodies[BODY_COUNT];
 bool body_has(enum body_id b, enum pane_id p);
 /* One pane with the input below it. */
 void place_wall(struct ui *ui, int top, int h, int w);
+void place_builds(struct ui *ui, int top, int h, int w);
 
 struct pane;
+struct ev_done;
 struct pane_ops {
     const char *name;
     enum key_scope scope;
@@ -75,7 +77,7 @@ int pane_input_rows(struct ui *ui, int w);
 void pane_input_drafts(struct ui *ui);
 void pane_input_observe(struct ui *ui, const struct msg *ev);
 extern const struct pane_ops pane_list, pane_output, pane_input, pane_details, pane_events,
-    pane_wall, pane_usage;
+    pane_wall, pane_usage, pane_builds, pane_build_log;
 /* Files of a sandbox and one of them (panes/files.c, file_view.c); what was changed in it and
  * the diff (panes/changes.c). */
 extern const struct pane_ops pane_files, pane_file, pane_changes, pane_diff;
@@ -93,6 +95,13 @@ void wall_settle(struct ui *ui);
 /* The list by a column; narrowed to what fits (model/filter.h). Both say so. */
 void list_sort(struct ui *ui, enum sort by, bool inverted);
 void list_filter(struct ui *ui, const char *text);
+
+/* The builds' body comes into sight, and goes. */
+void builds_shown(struct ui *ui);
+void builds_hidden(struct ui *ui);
+void builds_await_new(struct ui *ui); /* the cursor goes to the next new one */
+int builds_do(struct ui *ui, enum action a); /* to the build under the cursor */
+bool builds_done(struct ui *ui, const struct ev_done *d); /* true: it was its request */
 
 /* Lines "label    value" about one sandbox, for the pane and the dialog. */
 struct buf;
@@ -121,6 +130,11 @@ struct overlay_ops {
 void overlay_help(struct ui *ui);
 void overlay_command(struct ui *ui, const char *typed); /* what stands in its line */
 void overlay_create(struct ui *ui, bool prompt_first);
+/* With that template chosen; tool NULL: as it is. */
+void overlay_create_from(struct ui *ui, const char *template_name, const char *tool);
+void overlay_build(struct ui *ui); /* the form for a new build */
+/* build 0: the template of that name; id NULL: the service never had it. */
+void overlay_build_delete(struct ui *ui, uint64_t build, const char *name, const char *id);
 void overlay_kill_one(struct ui *ui, uint64_t sandbox);
 void overlay_kill_all(struct ui *ui);
 /* For all that are marked, else for the cursor's sandbox. */
