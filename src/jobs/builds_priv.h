@@ -1,6 +1,7 @@
 /* Builds of templates: a run is one that this process drives or follows.
  *
- *   core_builds.c    the rows, commands, picking up what another process left
+ *   core_builds.c    the rows, leases, picking up what another process left
+ *   build_ops.c      commands
  *   build_run.c      from the recipe to the last line of the log
  *   build_files.c    archives: asked for, packed, sent
  *   build_work.c     reading, hashing and packing on a thread
@@ -14,7 +15,7 @@
 #include <cct/recipe/files.h>
 #include <pthread.h>
 
-enum { BUILD_TAIL = 20, BUILD_UPLOADS = 3 /* archives in memory at a time */ };
+enum { BUILD_LEASE_MS = 6000, BUILD_LEASE_NAME = 40, BUILD_TAIL = 20, BUILD_UPLOADS = 3 /* archives in memory at a time */ };
 
 /* --- build_options.c ------------------------------------------------------------- */
 /* {"tags":[],"cpu":2,"memory":1024,"noCache":true,"args":{"K":"V"}} */
@@ -102,6 +103,39 @@ void build_files_release(struct build_run *b);
 void build_files_done(struct build_run *b); /* build_run.c: all are there */
 
 /* --- core_builds.c --------------------------------------------------------------- */
+struct tbuilds {
+    ARR(struct tbuild *) rows; /* of all accounts, by id */
+    ARR(struct build_run *) runs;
+    ARR(struct build_op *) ops;
+    bool loaded;
+    uint64_t tell_timer;
+};
+/* Something that was asked of the store or the service: a row, a lease, an end. */
+struct build_op {
+    struct jobs *j;
+    uint64_t req_id;
+    bool wait;
+    uint64_t id;         /* of a row */
+    char *name, *template_id;
+    struct cmd *c;       /* to be done when the rows are there */
+    struct e2b *client;
+    uint64_t call;
+};
+struct tbuilds *builds_all(struct jobs *j); /* made when there is none */
+struct build_op *builds_op_new(struct jobs *j, uint64_t req_id);
+void builds_op_free(struct build_op *op);
+/* Of the account in use? */
+bool builds_is_here(const struct jobs *j, const struct tbuild *b);
+void builds_tell_soon(struct jobs *j);
+struct tbuild *builds_row_of(struct tbuilds *t, uint64_t id);
+struct build_run *builds_run_of(struct tbuilds *t, uint64_t id);
+struct tbuild *builds_add_row(struct tbuilds *t, struct tbuild *take);
+void builds_drop_row(struct tbuilds *t, size_t i);
+void builds_lease_name(uint64_t id, char *dst);
+void builds_free_run(struct build_run *b); /* nothing is told */
+struct build_run *builds_add_run(struct jobs *j, struct tbuild *row);
+/* The store's answer, ctx is the jobs: rows that nobody drives here are taken from it. */
+void builds_take_rows(void *ctx, struct st_reply *r);
 void builds_row_changed(struct build_run *b, bool store); /* tell, and store */
 void builds_run_over(struct build_run *b);                /* frees it at the next turn */
 void builds_started(struct build_run *b);                 /* the service has it */
