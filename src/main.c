@@ -56,7 +56,7 @@ static void block_signals(void)
     sigset_t set;
     sigemptyset(&set);
     static const int sigs[] = {SIGWINCH, SIGTERM, SIGINT, SIGHUP, SIGCONT, SIGQUIT,
-                               SIGTSTP};
+                               SIGTSTP, SIGUSR1};
     for (size_t i = 0; i < sizeof(sigs) / sizeof(sigs[0]); i++)
         sigaddset(&set, sigs[i]);
     sigprocmask(SIG_BLOCK, &set, NULL);
@@ -205,21 +205,22 @@ static void start_log(const struct config *cfg)
 static char *keys_table(const struct config *cfg)
 {
     struct keymap *k = keymap_new();
-    for (size_t i = 0; cfg && i < cfg->n_keys; i++)
-        keymap_bind(k, cfg->keys[i].action, cfg->keys[i].keys, NULL);
+    if (cfg)
+        keymap_bind_all(k, cfg->keys, cfg->n_keys, NULL, NULL);
     char *text = keymap_table(k);
     keymap_free(k);
     return text;
 }
 
+static void bad_key(void *ctx, const struct key_line *l, const struct err *e)
+{
+    config_note(ctx, "%s: %s", l->where, e->text);
+}
+
 static void check_keys(struct config *cfg)
 {
     struct keymap *k = keymap_new();
-    for (size_t i = 0; i < cfg->n_keys; i++) {
-        struct err e = {0};
-        if (keymap_bind(k, cfg->keys[i].action, cfg->keys[i].keys, &e) != 0)
-            config_note(cfg, "%s: %s", cfg->keys[i].where, e.text);
-    }
+    keymap_bind_all(k, cfg->keys, cfg->n_keys, bad_key, cfg);
     keymap_free(k);
 }
 
@@ -262,6 +263,33 @@ static void check_screen(struct config *cfg, const char *config_dir)
 }
 
 static const struct cli_host host = {keys_table, check_screen, term_probe_colors};
+
+/* What of the configuration may change while the screen is open. */
+static void fill_screen(struct ui_opts *uo, const struct config *cfg)
+{
+    const struct options *o = &cfg->o;
+    uo->warn_left_ms = o->warn_left * INT64_C(1000);
+    uo->time_stamps = o->times;
+    uo->sort = o->sort;
+    uo->wrap = o->wrap;
+    uo->kill_all_confirm = o->kill_all_confirm;
+    uo->tool = o->tool;
+    uo->timeout_s = o->timeout;
+    uo->pause_at_end = str_eq(o->at_end, "pause");
+    uo->keys = cfg->keys;
+    uo->n_keys = cfg->n_keys;
+}
+
+/* Files and flags once more; on another thread, nobody writes to the arguments meanwhile. */
+static void load_again(void *ctx, struct config *cfg)
+{
+    const struct cli *c = ctx;
+    struct err e = {0};
+    config_load(cfg, c->user_file, c->project_file);
+    if (apply_flags(c, cfg, &e) != 0)
+        config_note(cfg, "%s", e.text);
+    check_keys(cfg);
+}
 
 /* Whoever holds the lock was here first; a second screen says that it is one. */
 static int first_screen(struct ui_opts *uo, const char *data_dir)
@@ -335,18 +363,11 @@ static int run_screen(const struct cli *c, const char *config_dir)
         .theme_auto = by_terminal,
         .config_dir = config_dir,
         .max_fps = o->fps,
-        .warn_left_ms = o->warn_left * INT64_C(1000),
-        .time_stamps = o->times,
-        .sort = o->sort,
-        .wrap = o->wrap,
-        .kill_all_confirm = o->kill_all_confirm,
-        .tool = o->tool,
-        .timeout_s = o->timeout,
-        .pause_at_end = strcmp(o->at_end, "pause") == 0,
         .bench_frames = c->value[CLI_BENCH_FRAMES],
         .shell_leave = shell_leave_key(cfg),
-        .keys = cfg->keys,
-        .n_keys = cfg->n_keys,
+        .config = cfg,
+        .fill = fill_screen,
+        .reload = {load_again, (void *)(uintptr_t)c, {c->user_file, c->project_file}, config_dir},
         .copy_command = o->copy_command,
         .copy_channel = o->copy_channel,
         .notify = channels,
@@ -356,6 +377,7 @@ static int run_screen(const struct cli *c, const char *config_dir)
         .mouse = o->mouse,
         .note = cfg->n_notes ? note : NULL,
     };
+    fill_screen(&uo, cfg);
     int lock = first_screen(&uo, ao.data_dir);
     char *state = fs_place(FS_STATE, NULL), *drafts = state ? fs_join(state, "drafts.json") : NULL;
     uo.drafts = drafts;

@@ -1,6 +1,7 @@
 /* Commands of the palette: their words, and what they do. */
 #include <cct/ui/commands.h>
 
+#include <cct/config/options.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <stdio.h>
@@ -44,6 +45,19 @@ static const struct sandbox *listener(const struct model *m, size_t i)
     return NULL;
 }
 
+/* "set screen.wrap on": its value is there to be changed. */
+static bool option_choice(struct ui *ui, size_t i, char *dst, size_t size)
+{
+    const char *section, *name, *help;
+    enum option_source src;
+    char value[64];
+    if (!ui->opts.config ||
+        !config_at(ui->opts.config, i, &section, &name, value, sizeof(value), &src, &help))
+        return false;
+    snprintf(dst, size, "set %s.%s %s ", section, name, value);
+    return true;
+}
+
 bool command_choice(struct ui *ui, enum command c, size_t i, char *dst, size_t size)
 {
     const struct model *m = ui->model;
@@ -61,6 +75,8 @@ bool command_choice(struct ui *ui, enum command c, size_t i, char *dst, size_t s
         if (i < SORT_COUNT)
             snprintf(dst, size, "sort by %s", sort_word((enum sort)i));
         return i < SORT_COUNT;
+    case COMMAND_SET:
+        return option_choice(ui, i, dst, size);
     case COMMAND_SAY:
         s = listener(m, i);
         if (s)
@@ -72,8 +88,14 @@ bool command_choice(struct ui *ui, enum command c, size_t i, char *dst, size_t s
     }
 }
 
-const char *command_choice_help(enum command c, size_t i)
+const char *command_choice_help(struct ui *ui, enum command c, size_t i)
 {
+    const char *section, *name, *help;
+    enum option_source src;
+    char value[8];
+    if (c == COMMAND_SET && ui->opts.config &&
+        config_at(ui->opts.config, i, &section, &name, value, sizeof(value), &src, &help))
+        return help;
     return c == COMMAND_SORT ? sort_help((enum sort)i) : commands[c].help;
 }
 
@@ -126,6 +148,17 @@ static void sort_by(struct ui *ui, const char *column)
         ui_status(ui, 1, "there is no column '%.40s' to sort by", column);
 }
 
+static void set_option(struct ui *ui, const char *args)
+{
+    size_t n = strcspn(args, " =");
+    char *name = xstrndup(args, n), *value = xstrdup(args + n + strspn(args + n, " =")), *end;
+    for (end = value + strlen(value); end > value && end[-1] == ' '; end--)
+        end[-1] = 0;
+    ui_set_option(ui, name, value);
+    free(name);
+    free(value);
+}
+
 static void say(struct ui *ui, const char *args)
 {
     const struct model *m = ui->model;
@@ -165,12 +198,23 @@ static void run(struct ui *ui, enum command c, const char *args)
     case COMMAND_FILTER:
         list_filter(ui, args);
         break;
+    case COMMAND_SET:
+        set_option(ui, args);
+        break;
+    case COMMAND_RELOAD:
+        reload_ask(ui->reload);
+        ui_status(ui, ui->reload ? 0 : 1, ui->reload ? "reading the configuration"
+                                                     : "the configuration is not read again here");
+        break;
     case COMMAND_ALL_PROJECTS:
         app_project_view(ui->app, true);
         ui_status(ui, 0, "sandboxes of all projects are shown");
         break;
     case COMMAND_THEME:
-        ui_set_theme(ui, args);
+        if (ui->reload) /* its file is read beside the screen */
+            ui_set_option(ui, "screen.theme", args);
+        else
+            ui_set_theme(ui, args);
         break;
     case COMMAND_SAY:
         say(ui, args);
@@ -189,7 +233,7 @@ static const char *args_of(const char *line, enum command c)
     if (c != COMMAND_SAY && *rest && *rest != ' ')
         return NULL;
     rest += strspn(rest, " ");
-    if (c == COMMAND_SAY && !rest[strcspn(rest, " ")])
+    if ((c == COMMAND_SAY || c == COMMAND_SET) && !rest[strcspn(rest, " ")])
         return NULL; /* a name alone is not whole */
     if (!*commands[c].args && *rest)
         return NULL;

@@ -1,6 +1,7 @@
 /* Keys to actions: the table of ACTIONS with the user's changes. */
 #include <cct/ui/keymap.h>
 
+#include <cct/config/options.h>
 #include <cct/util/buf.h>
 #include <cct/util/str.h>
 #include <cct/util/utf8.h>
@@ -65,6 +66,11 @@ const char *action_hint(enum action a)
 const char *action_help(enum action a)
 {
     return (unsigned)a < ACT_COUNT ? actions[a].help : "";
+}
+
+const char *action_keys(enum action a)
+{
+    return actions[a].keys;
 }
 
 enum key_scope action_scope(enum action a)
@@ -247,6 +253,35 @@ int keymap_bind(struct keymap *k, const char *action, const char *keys, struct e
     free(k->shown[a]);
     k->shown[a] = xstrdup(keys);
     return 0;
+}
+
+static void no_keys(struct keymap *k, enum action a)
+{
+    unbind(k, a);
+    free(k->shown[a]);
+    k->shown[a] = xstrdup("");
+}
+
+void keymap_bind_all(struct keymap *k, const struct key_line *v, size_t n,
+                     void (*bad)(void *ctx, const struct key_line *l, const struct err *e),
+                     void *ctx)
+{
+    for (size_t i = 0; i < n; i++) {
+        enum action a = find_action(v[i].action);
+        if (a != ACT_NONE)
+            no_keys(k, a);
+    }
+    bool fails[ACT_COUNT] = {false};
+    for (size_t i = 0; i < n; i++) {
+        struct err e = {0};
+        bool failed = keymap_bind(k, v[i].action, v[i].keys, &e) != 0;
+        fails[find_action(v[i].action)] = failed;
+        if (failed && bad)
+            bad(ctx, &v[i], &e);
+    }
+    for (int a = ACT_NONE + 1; a < ACT_COUNT; a++)
+        if (fails[a] && !*k->shown[a])
+            keymap_bind(k, actions[a].name, actions[a].keys, NULL);
 }
 
 struct keymap *keymap_new(void)

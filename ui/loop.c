@@ -41,7 +41,7 @@ static int open_signals(void)
     sigset_t set;
     sigemptyset(&set);
     static const int sigs[] = {SIGWINCH, SIGTERM, SIGINT, SIGHUP, SIGCONT, SIGQUIT,
-                               SIGTSTP};
+                               SIGTSTP, SIGUSR1};
     for (size_t i = 0; i < sizeof(sigs) / sizeof(sigs[0]); i++)
         sigaddset(&set, sigs[i]);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
@@ -56,6 +56,9 @@ static void read_signals(struct loop *l)
         case SIGWINCH:
             if (!l->resize_at)
                 l->resize_at = clock_mono_ms();
+            break;
+        case SIGUSR1:
+            reload_ask(l->ui->reload);
             break;
         case SIGTSTP:
             if (courier_edits(l->courier)) /* the editor's: it stops, and so do we */
@@ -218,15 +221,23 @@ static void take_background(struct loop *l, int64_t now)
     l->asked_background = 0;
 }
 
+static void take_settings(struct ui *ui)
+{
+    struct settings *s = reload_take(ui->reload);
+    if (s)
+        ui_take_settings(ui, s);
+}
+
 static void turn(struct loop *l)
 {
     bool edits = courier_edits(l->courier);
-    struct pollfd p[4] = {{.fd = edits ? -1 : STDIN_FILENO, .events = POLLIN},
+    struct pollfd p[5] = {{.fd = edits ? -1 : STDIN_FILENO, .events = POLLIN},
                           {.fd = app_fd(l->ui->app), .events = POLLIN},
                           {.fd = l->sigfd, .events = POLLIN},
-                          {.fd = courier_fd(l->courier), .events = POLLIN}};
+                          {.fd = courier_fd(l->courier), .events = POLLIN},
+                          {.fd = reload_fd(l->ui->reload), .events = POLLIN}};
     int64_t minute = clock_wall_ms() / 60000;
-    int n = poll(p, 4, wait_ms(l, clock_mono_ms()));
+    int n = poll(p, 5, wait_ms(l, clock_mono_ms()));
     l->wakes++;
     if (n < 0 && errno != EINTR) {
         l->stop = true;
@@ -249,6 +260,8 @@ static void turn(struct loop *l)
         l->dirty |= ui_notes(l->ui, clock_mono_ms());
     if (p[3].revents || l->ui->outbox.n)
         courier_turn(l->courier, l->ui);
+    if (p[4].revents)
+        take_settings(l->ui);
     if (l->ui->theme_changed)
         term_theme(&l->ui->theme);
     l->dirty |= l->ui->said || l->ui->theme_changed;
@@ -343,10 +356,14 @@ int ui_run(struct app *app, const struct ui_opts *o)
     }
     if (app_go_online(app, &e))
         ui_status(&ui, 2, "%s", e.text);
+    if (o->reload.load)
+        ui.reload = reload_new(&o->reload);
     l.dirty = true;
     while (!l.stop)
         turn(&l);
     app_observe(app, NULL, NULL);
+    reload_free(ui.reload);
+    ui.reload = NULL;
     bool tty_lost = l.status == 129;
     term_close();
     courier_free(l.courier);

@@ -29,10 +29,9 @@ void ui_init(struct ui *ui, struct app *app, const struct ui_opts *o)
     ui->model = app_model(app);
     ui->opts = *o;
     if (ui->opts.warn_left_ms == 0)
-        ui->opts.warn_left_ms = 5 * MINUTE_MS;
+        ui->opts.warn_left_ms = UI_WARN_LEFT_MS;
     ui->keys = keymap_new();
-    for (size_t i = 0; i < o->n_keys; i++) /* who loaded them told what is wrong */
-        keymap_bind(ui->keys, o->keys[i].action, o->keys[i].keys, NULL);
+    keymap_bind_all(ui->keys, o->keys, o->n_keys, NULL, NULL); /* who loaded them told what is wrong */
     if (o->note)
         ui_status(ui, 1, "%s", o->note);
     drafts_init(ui);
@@ -69,6 +68,9 @@ void ui_release(struct ui *ui)
     drafts_release(ui);
     inputline_release(&ui->command);
     canvas_release(&ui->canvas);
+    for (size_t i = 0; i < ui->settings.n; i++)
+        settings_free(ui->settings.v[i]);
+    ARR_RELEASE(&ui->settings);
 }
 
 /* After anything that may change what is on the screen. */

@@ -652,6 +652,33 @@ static void copies_by(const char *more, const char *told, unsigned osc52)
     rig_stop(&r);
 }
 
+/* What fills the screen, the palette, standing still, and the output alone. */
+static void test_whole_screens(void **state)
+{
+    (void)state;
+    struct ptyrig r;
+    start(&r, 24, 80);
+    rig_type(&r, "W");
+    must_show(&r, "= wall =");
+    rig_type(&r, ":wall\r");
+    must_show(&r, "LAST LINE");
+    rig_type(&r, "Z");
+    must_show(&r, "FROZEN");
+    rig_type(&r, "nD");
+    rig_type(&r, "Z");
+    assert_true(rig_wait_gone(&r, "FROZEN", SOON));
+    rig_type(&r, "\033l");
+    assert_true(rig_wait_gone(&r, "LAST LINE", SOON));
+    assert_true(rig_wait_gone(&r, "----", SOON));
+    rig_type(&r, "\033l");
+    must_show(&r, "LAST LINE");
+    rig_type(&r, ">");
+    must_show(&r, "sorted by name");
+    rig_type(&r, "q");
+    must_end(&r, AT_ONCE);
+    rig_stop(&r);
+}
+
 static void test_copy(void **state)
 {
     (void)state;
@@ -760,6 +787,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_hostile_output),
         cmocka_unit_test(test_writes_and_silence),
         cmocka_unit_test(test_scrolling),
+        cmocka_unit_test(test_whole_screens),
         cmocka_unit_test(test_copy),
         cmocka_unit_test(test_mouse),
         cmocka_unit_test(test_editor),

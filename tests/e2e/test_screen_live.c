@@ -152,6 +152,48 @@ static void test_comes_back(void **state)
     end(&r, 143);
 }
 
+static void configure(const char *text)
+{
+    char *file = xasprintf("%s/CONFIG/cc-tui.conf", dir);
+    FILE *f = fopen(file, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    assert_int_equal(fclose(f), 0);
+    free(file);
+}
+
+/* The file changes, a signal, a command: what was typed stays, and the keys are the new ones.
+ * A second screen says that it is one. */
+static void test_configured_anew(void **state)
+{
+    (void)state;
+    struct ptyrig r, second;
+    configure("");
+    start(&r, 24, 100);
+    must_show(&r, "local ok", SOON);
+    rig_type(&r, "ihalf a draft\033");
+    must_show(&r, "NAV", SOON);
+    configure("[screen]\nsort = name\n[keys]\nwall = Y\n");
+    must_show(&r, "screen.sort and more changed", SOON);
+    must_show(&r, "half a draft", AT_ONCE);
+    rig_type(&r, "Y");
+    must_show(&r, "= wall =", SOON);
+    rig_type(&r, "Y");
+    must_show(&r, "STATE", SOON);
+    rig_type(&r, ":set screen.warn_left 1m\r");
+    must_show(&r, "screen.warn_left changed", SOON);
+    kill(r.pid, SIGUSR1);
+    must_show(&r, "nothing in the configuration changed", SOON);
+    start(&second, 24, 80);
+    must_show(&second, "another cc-tui has this open", SOON);
+    must_show(&second, "NAV 2nd", AT_ONCE);
+    rig_type(&second, "q");
+    end(&second, 0);
+    rig_type(&r, "q");
+    end(&r, 0);
+    configure("");
+}
+
 static void test_closed_terminal(void **state)
 {
     (void)state;
@@ -249,6 +291,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_by_keys_alone),
         cmocka_unit_test(test_comes_back),
+        cmocka_unit_test(test_configured_anew),
         cmocka_unit_test(test_closed_terminal),
         cmocka_unit_test(test_flood),
     };

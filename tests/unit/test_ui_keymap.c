@@ -1,4 +1,5 @@
 /* The table of actions and keys: no key twice, everything reachable, names both ways. */
+#include <cct/config/options.h>
 #include <cct/ui/keymap.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -160,6 +161,52 @@ static void test_rebind(void **state)
     keymap_free(k);
 }
 
+static void count_bad(void *ctx, const struct key_line *l, const struct err *e)
+{
+    int *n = ctx;
+    assert_true(*l->action && *e->text);
+    ++*n;
+}
+
+static void bind(struct keymap *k, const char *const lines[][2], size_t n, int bad)
+{
+    struct key_line v[8] = {{0}};
+    int told = 0;
+    for (size_t i = 0; i < n; i++) {
+        v[i].action = (char *)(uintptr_t)lines[i][0];
+        v[i].keys = (char *)(uintptr_t)lines[i][1];
+    }
+    keymap_bind_all(k, v, n, count_bad, &told);
+    assert_int_equal(told, bad);
+}
+
+/* Lines of one configuration count together: two actions may change places. */
+static void test_bind_all(void **state)
+{
+    (void)state;
+    static const char *const swap[][2] = {{"down", "k"}, {"up", "j"}};
+    static const char *const wrong[][2] = {{"kill", "q"}, {"nosuch", "x"}, {"mark", "no-key"}};
+    static const char *const taken[][2] = {{"quit", "j"}, {"down", "q"}, {"up", "q"}};
+    struct keymap *k = keymap_new();
+    bind(k, swap, 2, 0);
+    assert_int_equal(press(k, SCOPE_LIST, "k"), ACT_DOWN);
+    assert_int_equal(press(k, SCOPE_LIST, "j"), ACT_UP);
+    keymap_free(k);
+    k = keymap_new();
+    bind(k, wrong, 3, 3); /* these have their own keys again */
+    assert_int_equal(press(k, SCOPE_LIST, "D"), ACT_KILL);
+    assert_int_equal(press(k, SCOPE_LIST, "q"), ACT_QUIT);
+    assert_string_equal(keymap_keys(k, ACT_KILL), action_keys(ACT_KILL));
+    assert_int_equal(press(k, SCOPE_LIST, "Space"), ACT_MARK);
+    keymap_free(k);
+    k = keymap_new();
+    bind(k, taken, 3, 1); /* "up" clashes: its own key k is free still */
+    assert_int_equal(press(k, SCOPE_LIST, "q"), ACT_DOWN);
+    assert_int_equal(press(k, SCOPE_LIST, "j"), ACT_QUIT);
+    assert_int_equal(press(k, SCOPE_LIST, "k"), ACT_UP);
+    keymap_free(k);
+}
+
 /* After the first key of a sequence any other key ends it and does nothing. */
 static void test_sequences(void **state)
 {
@@ -180,7 +227,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_reachable),       cmocka_unit_test(test_names_are_unique),
         cmocka_unit_test(test_no_command_in_input), cmocka_unit_test(test_names_round_trip),
-        cmocka_unit_test(test_rebind),              cmocka_unit_test(test_sequences),
+        cmocka_unit_test(test_rebind),              cmocka_unit_test(test_bind_all),   cmocka_unit_test(test_sequences),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,7 +73,7 @@ static void offer_commands(struct ui *ui, struct palette *p, const char *typed)
         for (size_t i = 0; command_choice(ui, (enum command)c, i, text, sizeof(text)); i++)
             if ((*typed == '@') == (c == COMMAND_SAY))
                 offer(p, typed, IS_COMMAND, (uint64_t)c, text,
-                      command_choice_help((enum command)c, i));
+                      command_choice_help(ui, (enum command)c, i));
 }
 
 static void offer_sandboxes(struct ui *ui, struct palette *p, const char *typed)

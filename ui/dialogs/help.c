@@ -11,6 +11,7 @@
 struct help_row {
     char left[20];
     const char *right;
+    const char *was; /* keys before the configuration changed them, or NULL */
     bool head;
 };
 struct help {
@@ -54,6 +55,17 @@ static void fill(struct ui *ui, struct help *h)
             add_row(h, false, keys, action_help((enum action)a));
         }
     }
+    bool changed = false;
+    for (int a = ACT_NONE + 1; a < ACT_COUNT; a++) {
+        const char *keys = keymap_keys(ui->keys, (enum action)a), *was = action_keys((enum action)a);
+        if (strcmp(keys, was) == 0 || !wanted(h, keys, action_name((enum action)a)))
+            continue;
+        if (!changed)
+            add_row(h, true, "CHANGED BY YOU", "");
+        changed = true;
+        add_row(h, false, *keys ? keys : "(none)", action_name((enum action)a));
+        h->rows.v[h->rows.n - 1].was = was;
+    }
     if (!h->find.text.len) {
         add_row(h, true, "SIGNS", "");
         add_row(h, false, "~ creating", "our request is under way");
@@ -89,7 +101,10 @@ static void help_draw(struct ui *ui, void *state, struct canvas *c, struct rect 
         const struct help_row *r = &h->rows.v[h->top + y];
         int left = in.w >= 60 ? 18 : 14;
         canvas_text(c, in.y + y, in.x, left, r->head ? ROLE_TITLE : ROLE_PROMPT, r->left);
-        canvas_text(c, in.y + y, in.x + left + 1, in.w - left - 1, ROLE_DIALOG, r->right);
+        int used = canvas_text(c, in.y + y, in.x + left + 1, in.w - left - 1, ROLE_DIALOG, r->right);
+        if (r->was)
+            canvas_textf(c, in.y + y, in.x + left + 2 + used, in.w - left - used - 2, ROLE_HINT,
+                         "(was %s)", r->was);
     }
     int y = in.y + in.h - 1;
     if (h->finding || h->find.text.len) {

@@ -421,7 +421,10 @@ static const char *list_note(struct ui *ui, void *state)
     size_t shown = 0, n = 0;
     for (size_t i = 0; i < l->rows.n; i++)
         shown += marks_has(ui, l->rows.v[i]);
-    if (*f)
+    if (*f && ui->panes[PANE_LIST].r.w < UI_LIST_ONLY_W) /* the field below says by what */
+        n = (size_t)snprintf(l->note, sizeof(l->note), "%zu of %zu", l->rows.n,
+                             ui->model->n_sandboxes);
+    else if (*f)
         n = (size_t)snprintf(l->note, sizeof(l->note), "filter: %.40s  %zu of %zu", f, l->rows.n,
                              ui->model->n_sandboxes);
     else

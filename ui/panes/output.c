@@ -27,6 +27,13 @@ static void *output_open(struct ui *ui)
     return o;
 }
 
+void output_style(struct ui *ui, bool wrap, bool times)
+{
+    struct output *o = ui->panes[PANE_OUTPUT].state;
+    o->wrap = wrap;
+    o->times = times;
+}
+
 static void view_free(void *p)
 {
     struct view *v = p;

@@ -12,6 +12,8 @@
     X(SORT, "sort by", "COLUMN", false, "sort the list by the column")                         \
     X(FILTER, "filter", "[WORDS]", false,                                                      \
       "narrow the list: words, state:running, agent:claude, -is:foreign; none: all")           \
+    X(SET, "set", "OPTION VALUE", false, "change an option until cc-tui ends")                 \
+    X(RELOAD, "reload", "", false, "read the configuration again")                             \
     X(ALL_PROJECTS, "all projects", "", false, "show the sandboxes of all projects")           \
     X(THEME, "theme", "NAME", false, "colours: one of the themes, or a file of yours")         \
     X(SAY, "@", "NAME TEXT", true, "send TEXT to the sandbox NAME")
@@ -27,7 +29,8 @@ const char *command_args(enum command c);
 const char *command_help(enum command c);
 /* The i-th line that it suggests ("project acme/web"; "@fix-login ", which goes on), false
  * behind the last one. */
-const char *command_choice_help(enum command c, size_t i); /* of that line */
+/* What is said of that line. */
+const char *command_choice_help(struct ui *ui, enum command c, size_t i);
 bool command_choice(struct ui *ui, enum command c, size_t i, char *dst, size_t size);
 /* Runs the line when it begins with a command's name and has what it wants; UI_IGNORED: it is
  * none. What is wrong with it is said in the status line. */

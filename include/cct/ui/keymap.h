@@ -256,6 +256,13 @@ struct keymap *keymap_new(void); /* the defaults */
 void keymap_free(struct keymap *k);
 /* Rebind: "kill = D x". 0, or ERR_INVALID naming the clash or the nearest word. */
 int keymap_bind(struct keymap *k, const char *action, const char *keys, struct err *e);
+/* Several at once, so that two may change places. One that cannot be bound is told of, and has
+ * its default keys, or none where these are taken now. */
+struct key_line; /* cct/config/options.h */
+void keymap_bind_all(struct keymap *k, const struct key_line *v, size_t n,
+                     void (*bad)(void *ctx, const struct key_line *l, const struct err *e),
+                     void *ctx);
+const char *action_keys(enum action a); /* the default ones */
 /* Look up a key in `scope`, falling back to SCOPE_NAV for list and output. Sequences
  * ("gg", "za"): ACT_NONE with *pending true after the first key. The caller resets
  * by keymap_reset on any other event. */

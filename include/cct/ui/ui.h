@@ -5,6 +5,7 @@
 #include <cct/config/options.h>
 #include <cct/ui/notify.h>
 #include <cct/ui/pane.h>
+#include <cct/ui/reload.h>
 #include <cct/ui/term.h>
 #include <cct/util/arr.h>
 
@@ -28,6 +29,11 @@ struct ui_opts {
     const struct key_line *keys;  /* [keys] of the configuration; bad ones are left out */
     size_t n_keys;
     int shell_leave;      /* key that leaves a shell, see cct/app/passage.h */
+    /* The configuration that all of this is from, and how it is read again; NULL: it is not.
+     * `fill` puts one into the fields that it decides, on the main thread. */
+    const struct config *config;
+    void (*fill)(struct ui_opts *o, const struct config *c);
+    struct reload_opts reload;
     const char *drafts;           /* file of what was typed and not sent, or NULL */
     const char *state_dir;        /* for a copy that finds no clipboard; or NULL */
     const char *copy_command, *copy_channel; /* NULL = none, "auto" */
@@ -78,6 +84,8 @@ struct ui {
     struct inputline command; /* of the palette, with what was run before */
     ARR(uint64_t) followed; /* sandboxes whose output is asked for */
     ARR(uint64_t) marks;  /* sandbox ids, in the order they were marked */
+    struct reload *reload; /* the loop's; NULL without */
+    ARR(struct settings *) settings; /* read since the start; the last one counts */
     struct map *drafts;   /* drafts.c */
     uint64_t int_req;     /* interrupt that was asked for last, 0 = none open */
     key_code last_key;    /* that is being handled */
@@ -133,6 +141,7 @@ struct ui {
     struct buf copy_text; /* of it, so far */
 };
 
+enum { UI_WARN_LEFT_MS = 300000 }; /* where nothing else is said */
 enum { UI_SAID_MS = 10000 }; /* an info in the status line is shown so long */
 enum { UI_MIN_H = 10, UI_MIN_W = 40, UI_LIST_ONLY_W = 60, UI_COLUMNS_W = 100, UI_WIDE_W = 160 };
 
@@ -226,6 +235,13 @@ void ui_out_release(struct ui_out *out);
 int ui_shell(struct ui *ui);
 /* Asks the loop for it where it can be had; nothing wakes a sandbox for it. */
 void ui_ask_shell(struct ui *ui, const struct sandbox *s);
+/* What was read while the screen is open (settings.c): taken over with all that can change now;
+ * cursor, scrolling and drafts stay. Takes s. */
+void ui_take_settings(struct ui *ui, struct settings *s);
+/* One option from now on, until the end. */
+void ui_set_option(struct ui *ui, const char *name, const char *value);
+/* The output's, as configured anew. */
+void output_style(struct ui *ui, bool wrap, bool times);
 /* Marks (marks.c). One belongs to a sandbox's id, wherever its row is and whether it is
  * shown; it ends with the row. */
 bool marks_has(const struct ui *ui, uint64_t sandbox);
