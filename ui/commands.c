@@ -34,15 +34,9 @@ const char *command_help(enum command c)
     return commands[c].help;
 }
 
-/* The i-th row in view whose agent can be told something. */
-static const struct sandbox *listener(const struct model *m, size_t i)
+bool command_listens(const struct model *m, const struct sandbox *s)
 {
-    for (size_t k = 0; k < m->n_sandboxes; k++) {
-        const struct sandbox *s = &m->sandboxes[k];
-        if (s->state != SB_KILLED && !s->foreign && model_in_view(m, s) && i-- == 0)
-            return s;
-    }
-    return NULL;
+    return s->state != SB_KILLED && !s->foreign && model_in_view(m, s);
 }
 
 /* "set screen.wrap on": its value is there to be changed. */
@@ -61,7 +55,6 @@ static bool option_choice(struct ui *ui, size_t i, char *dst, size_t size)
 bool command_choice(struct ui *ui, enum command c, size_t i, char *dst, size_t size)
 {
     const struct model *m = ui->model;
-    const struct sandbox *s;
     switch (c) {
     case COMMAND_PROJECT:
         if (i < m->n_projects)
@@ -77,11 +70,8 @@ bool command_choice(struct ui *ui, enum command c, size_t i, char *dst, size_t s
         return i < SORT_COUNT;
     case COMMAND_SET:
         return option_choice(ui, i, dst, size);
-    case COMMAND_SAY:
-        s = listener(m, i);
-        if (s)
-            snprintf(dst, size, "@%s ", s->name);
-        return s != NULL;
+    case COMMAND_SAY: /* names are offered by themselves */
+        return false;
     default:
         str_copy(dst, size, commands[c].name);
         return i == 0;
@@ -163,11 +153,11 @@ static void say(struct ui *ui, const char *args)
 {
     const struct model *m = ui->model;
     size_t n = strcspn(args, " ");
-    const struct sandbox *to = NULL, *s;
+    const struct sandbox *to = NULL;
     char *name = xstrndup(args, n);
-    for (size_t i = 0; (s = listener(m, i)); i++)
-        if (str_eq(s->name, name))
-            to = s;
+    for (size_t i = 0; i < m->n_sandboxes; i++)
+        if (command_listens(m, &m->sandboxes[i]) && str_eq(m->sandboxes[i].name, name))
+            to = &m->sandboxes[i];
     args += n + strspn(args + n, " ");
     if (!to)
         ui_status(ui, 1, "not sent: no sandbox in view is called '%.60s'", name);

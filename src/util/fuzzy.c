@@ -41,6 +41,8 @@ int fuzzy_score(const char *typed, const char *text)
     size_t n = strlen(typed);
     if (!n)
         return 0;
+    if (n > strlen(text))
+        return -1;
     for (size_t i = 0; text[i]; i++) {
         int s = low(text[i]) == low(*typed) ? score_from(typed, text, i) : -1;
         if (s > best)

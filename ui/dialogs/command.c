@@ -24,6 +24,8 @@ struct entry {
 struct palette {
     ARR(struct entry) v;
     size_t at, top, page;
+    char *typed;     /* what v is for, at that state of the model */
+    uint64_t rev;
     bool recalled;   /* the line comes from what was run before */
 };
 
@@ -31,6 +33,7 @@ static void palette_close(void *state)
 {
     struct palette *p = state;
     ARR_RELEASE(&p->v);
+    free(p->typed);
     free(p);
 }
 
@@ -71,9 +74,8 @@ static void offer_commands(struct ui *ui, struct palette *p, const char *typed)
     char text[96];
     for (int c = 0; c < COMMAND_COUNT; c++)
         for (size_t i = 0; command_choice(ui, (enum command)c, i, text, sizeof(text)); i++)
-            if ((*typed == '@') == (c == COMMAND_SAY))
-                offer(p, typed, IS_COMMAND, (uint64_t)c, text,
-                      command_choice_help(ui, (enum command)c, i));
+            offer(p, typed, IS_COMMAND, (uint64_t)c, text,
+                  command_choice_help(ui, (enum command)c, i));
 }
 
 static void offer_sandboxes(struct ui *ui, struct palette *p, const char *typed)
@@ -83,6 +85,19 @@ static void offer_sandboxes(struct ui *ui, struct palette *p, const char *typed)
     for (size_t i = 0; i < m->n_sandboxes && p->v.n < most; i++)
         if (model_in_view(m, &m->sandboxes[i]))
             offer(p, typed, IS_SANDBOX, m->sandboxes[i].id, m->sandboxes[i].name, NULL);
+}
+
+/* Those whose agents can be told something: "@fix-login " goes on. */
+static void offer_listeners(struct ui *ui, struct palette *p, const char *typed)
+{
+    const struct model *m = ui->model;
+    char text[96];
+    for (size_t i = 0; i < m->n_sandboxes; i++) {
+        if (!command_listens(m, &m->sandboxes[i]))
+            continue;
+        snprintf(text, sizeof(text), "@%s ", m->sandboxes[i].name);
+        offer(p, typed, IS_COMMAND, COMMAND_SAY, text, command_help(COMMAND_SAY));
+    }
 }
 
 static int better(const void *a, const void *b)
@@ -97,14 +112,20 @@ static void fill(struct ui *ui, struct palette *p)
 {
     const char *typed = inputline_text(&ui->command);
     typed += strspn(typed, " ");
+    if (p->typed && str_eq(p->typed, typed) && p->rev == ui->model->rev)
+        return;
+    free(p->typed);
+    p->typed = xstrdup(typed);
+    p->rev = ui->model->rev;
     ARR_CLEAR(&p->v);
-    if (*typed != '@') {
+    if (*typed == '@') {
+        offer_listeners(ui, p, typed);
+    } else {
         offer_actions(ui, p, typed, true);
         offer_actions(ui, p, typed, false);
-    }
-    offer_commands(ui, p, typed);
-    if (*typed != '@')
+        offer_commands(ui, p, typed);
         offer_sandboxes(ui, p, typed);
+    }
     if (*typed && p->v.n)
         qsort(p->v.v, p->v.n, sizeof(*p->v.v), better);
     if (p->at >= p->v.n)

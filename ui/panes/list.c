@@ -12,6 +12,7 @@
 
 struct list {
     ARR(uint64_t) rows;       /* sandbox ids as shown */
+    ARR(uint64_t) ended;      /* of them, while they are collected */
     struct order order;
     size_t top;
     size_t at;                /* position of the cursor when last seen */
@@ -37,6 +38,7 @@ static void list_close(void *state)
 {
     struct list *l = state;
     ARR_RELEASE(&l->rows);
+    ARR_RELEASE(&l->ended);
     ARR_RELEASE(&l->order.ids);
     inputline_release(&l->filter);
     free(l);
@@ -50,15 +52,20 @@ static void collect(struct ui *ui, struct list *l)
     order_update(&l->order, m);
     filter_parse(&l->terms, inputline_text(&l->filter));
     ARR_CLEAR(&l->rows);
-    for (int ended = 0; ended < 2; ended++)
-        for (size_t i = 0; i < l->order.ids.n; i++) {
-            const struct sandbox *s = model_sandbox(m, l->order.ids.v[i]);
-            /* the cursor's row stays in sight when it no longer matches */
-            bool stays = !l->filtering && s && s->id == ui->selected;
-            if (s && (s->state == SB_KILLED) == ended && model_in_view(m, s) &&
-                (stays || filter_match(&l->terms, s)))
-                *ARR_PUSH(&l->rows) = s->id;
-        }
+    ARR_CLEAR(&l->ended);
+    for (size_t i = 0, n = order_count(&l->order, m); i < n; i++) {
+        const struct sandbox *s = order_at(&l->order, m, i);
+        /* the cursor's row stays in sight when it no longer matches */
+        bool stays = !l->filtering && s && s->id == ui->selected;
+        if (!s || !model_in_view(m, s) || !(stays || filter_match(&l->terms, s)))
+            continue;
+        if (s->state == SB_KILLED)
+            *ARR_PUSH(&l->ended) = s->id;
+        else
+            *ARR_PUSH(&l->rows) = s->id;
+    }
+    for (size_t i = 0; i < l->ended.n; i++)
+        *ARR_PUSH(&l->rows) = l->ended.v[i];
 }
 
 const struct order *list_order(struct ui *ui)

@@ -34,11 +34,16 @@ static void sort_all(struct order *o, const struct model *m)
     free(v);
 }
 
-static void as_made(struct order *o, const struct model *m)
+size_t order_count(const struct order *o, const struct model *m)
 {
-    ARR_CLEAR(&o->ids);
-    for (size_t i = 0; i < m->n_sandboxes; i++)
-        *ARR_PUSH(&o->ids) = m->sandboxes[o->inverted ? m->n_sandboxes - 1 - i : i].id;
+    return o->by == SORT_MADE ? m->n_sandboxes : o->ids.n;
+}
+
+const struct sandbox *order_at(const struct order *o, const struct model *m, size_t i)
+{
+    if (o->by == SORT_MADE)
+        return &m->sandboxes[o->inverted ? m->n_sandboxes - 1 - i : i];
+    return model_sandbox(m, o->ids.v[i]);
 }
 
 /* In front of the first row that it comes before. */
@@ -65,14 +70,11 @@ static void insert_new(struct order *o, const struct model *m)
 void order_update(struct order *o, const struct model *m)
 {
     size_t keep = 0;
-    if (o->made && o->seen == m->sandboxes_rev)
+    if (o->by == SORT_MADE || (o->made && o->seen == m->sandboxes_rev))
         return;
     o->seen = m->sandboxes_rev;
-    if (o->by == SORT_MADE || !o->made) {
-        if (o->by == SORT_MADE)
-            as_made(o, m);
-        else
-            sort_all(o, m);
+    if (!o->made) {
+        sort_all(o, m);
         o->made = m->n_sandboxes > 0; /* the stored rows come together */
         return;
     }

@@ -6,14 +6,16 @@
 #include <cct/ui/ui.h>
 #include <cct/util/map.h>
 
-/* Ids of all the model's rows as they are to stand; see list_order.c. */
+/* All the model's rows as they are to stand; see list_order.c. */
 struct order {
     enum sort by;
     bool inverted, made;
     uint64_t seen;
-    ARR(uint64_t) ids;
+    ARR(uint64_t) ids; /* unless by SORT_MADE, which is the model's own order */
 };
 void order_update(struct order *o, const struct model *m);
+size_t order_count(const struct order *o, const struct model *m);
+const struct sandbox *order_at(const struct order *o, const struct model *m, size_t i); /* or NULL */
 const struct order *list_order(struct ui *ui); /* up to date */
 void list_draw_head(struct canvas *c, struct rect r, const struct order *o);
 /* The cells of one sandbox at row y of r; the cursor's mark is the list's business. */

@@ -56,8 +56,8 @@ static bool has_tile(const struct model *m, const struct sandbox *s)
 static const struct sandbox *living(struct ui *ui, size_t at)
 {
     const struct order *o = list_order(ui);
-    for (size_t i = 0; i < o->ids.n; i++) {
-        const struct sandbox *s = model_sandbox(ui->model, o->ids.v[i]);
+    for (size_t i = 0, n = order_count(o, ui->model); i < n; i++) {
+        const struct sandbox *s = order_at(o, ui->model, i);
         if (s && has_tile(ui->model, s) && at-- == 0)
             return s;
     }
@@ -69,8 +69,8 @@ static size_t cursor(struct ui *ui)
 {
     const struct order *o = list_order(ui);
     size_t at = 0;
-    for (size_t i = 0; i < o->ids.n; i++) {
-        const struct sandbox *s = model_sandbox(ui->model, o->ids.v[i]);
+    for (size_t i = 0, n = order_count(o, ui->model); i < n; i++) {
+        const struct sandbox *s = order_at(o, ui->model, i);
         if (!s || !has_tile(ui->model, s))
             continue;
         if (s->id == ui->selected)

@@ -27,8 +27,10 @@ enum command {
 const char *command_name(enum command c);
 const char *command_args(enum command c);
 const char *command_help(enum command c);
-/* The i-th line that it suggests ("project acme/web"; "@fix-login ", which goes on), false
- * behind the last one. */
+/* Its agent can be told something, by COMMAND_SAY. */
+bool command_listens(const struct model *m, const struct sandbox *s);
+/* The i-th line that it suggests ("project acme/web"; "set screen.wrap on ", which goes on),
+ * false behind the last one. */
 /* What is said of that line. */
 const char *command_choice_help(struct ui *ui, enum command c, size_t i);
 bool command_choice(struct ui *ui, enum command c, size_t i, char *dst, size_t size);
