@@ -984,7 +984,7 @@ static bool feed_line(struct script *s, const char *w, char *rest, const char *w
         ended_line(s, rest);
     else if (!strcmp(w, "receipts"))
         receipts_line(s, rest);
-    else if (!strcmp(w, "build"))
+    else if (!strcmp(w, "tbuild"))
         script_build(s, rest);
     else if (!strcmp(w, "buildlog"))
         script_buildlog(s, rest);

@@ -37,7 +37,7 @@ void script_release(struct script *s);
  *   message ID SANDBOX STATE TEXT     event LEVEL SANDBOX TEXT    tool NAME TEMPLATE [KEY]
  *   template NAME STATUS [CPU MEM]   model WORD INPUT OUTPUT   preset NAME TOOL MODEL REPO PROMPT
  *   key|repokey none|asking|good|hides|bad TEXT (how they stand, in the form)
- *   build ID NAME TOOL VERSION STATE AGO_S [ENDED_AGO_S|- STEP/STEPS [PHASE | TITLE | ERROR | TAIL
+ *   tbuild ID NAME TOOL VERSION STATE AGO_S [ENDED_AGO_S|- STEP/STEPS [PHASE | TITLE | ERROR | TAIL
  *       with \\ for LF]]   buildlog [LEVEL TEXT | phase NAME TITLE | cached NAME TITLE] (of the one
  *       that is followed)
  *   procs ID asking|listed|cannot none|live|lost|paused|ended WATCHED [WHY, or
