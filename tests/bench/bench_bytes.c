@@ -134,6 +134,8 @@ static struct term_stats shown(struct ui *ui)
     ui_update(ui);
     ui_draw(ui, ui->now);
     term_flush(&ui->canvas);
+    while (term_backed_up()) /* the other end may be slow */
+        poll(NULL, 0, 1);
     term_stats(&after);
     after.bytes -= before.bytes;
     after.writes -= before.writes;
