@@ -265,6 +265,10 @@ void store_run_end(struct store *s, uint64_t run, int code, int sig, struct st_t
  * first; from UINT64_MAX the newest. more_before: older ones exist. */
 void store_events(struct store *s, uint64_t run, uint64_t offset, uint32_t index,
                   bool before, size_t limit, struct st_to to);
+/* Of these the ones that sums are made of: what was used, ends of turns and processes, and
+ * what a session is. Answers like store_events(), more_before is not told. */
+void store_events_summed(struct store *s, uint64_t run, uint64_t offset, uint32_t index,
+                         size_t limit, struct st_to to);
 /* At most `max` raw bytes from offset on, as far as they are kept without a gap. */
 void store_raw(struct store *s, uint64_t run, uint64_t offset, size_t max, struct st_to to);
 

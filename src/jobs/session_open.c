@@ -91,8 +91,8 @@ static void sum_page(struct session *s)
         finish(s);
         return;
     }
-    store_events(s->j->o.store, o->to_sum.v[0], at->offset, at->any ? at->index + 1 : 0, false,
-                 PAGE, jobs_store(s->j, on_page, s, o));
+    store_events_summed(s->j->o.store, o->to_sum.v[0], at->offset, at->any ? at->index + 1 : 0,
+                        PAGE, jobs_store(s->j, on_page, s, o));
 }
 
 /* The runs of this session one after another, the one at hand at the end. A run that was

@@ -43,6 +43,7 @@ static const struct {
     [OP_APPEND] = {HOW_BULK, ST_APPENDED, st_op_append},
     [OP_RUN_END] = {HOW_WRITE, ST_RUN, st_op_run_end},
     [OP_EVENTS] = {HOW_READ, ST_EVENTS, st_op_events},
+    [OP_EVENTS_SUMMED] = {HOW_READ, ST_EVENTS, st_op_events_summed},
     [OP_RAW] = {HOW_READ, ST_RAW, st_op_raw},
     [OP_MESSAGE_ADD] = {HOW_FULL, ST_MESSAGE, st_op_message_add},
     [OP_MESSAGES_ADD] = {HOW_FULL, ST_MESSAGES, st_op_messages_add},

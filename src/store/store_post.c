@@ -151,6 +151,16 @@ void store_events(struct store *s, uint64_t run, uint64_t offset, uint32_t index
     post(s, q);
 }
 
+void store_events_summed(struct store *s, uint64_t run, uint64_t offset, uint32_t index,
+                         size_t limit, struct st_to to)
+{
+    struct st_req *q = request(OP_EVENTS_SUMMED, to, run);
+    q->offset = offset < INT64_MAX ? offset : INT64_MAX;
+    q->n1 = index;
+    q->n2 = (int64_t)limit;
+    post(s, q);
+}
+
 void store_raw(struct store *s, uint64_t run, uint64_t offset, size_t max, struct st_to to)
 {
     struct st_req *q = request(OP_RAW, to, run);

@@ -21,6 +21,7 @@ enum st_op {
     OP_APPEND,
     OP_RUN_END,
     OP_EVENTS,
+    OP_EVENTS_SUMMED,
     OP_RAW,
     OP_MESSAGE_ADD,
     OP_MESSAGES_ADD,
@@ -216,7 +217,7 @@ st_op_fn st_op_projects, st_op_project_rename, st_op_project_put, st_op_project_
 int st_project_of(struct store *s, const char *name, char **uid, struct err *e);
 int st_projects_changed(struct store *s, struct err *e); /* the number that tells grows */
 /* store_runs.c */
-st_op_fn st_op_run_open, st_op_append, st_op_run_end, st_op_events, st_op_raw, st_op_runs;
+st_op_fn st_op_run_open, st_op_append, st_op_run_end, st_op_events, st_op_events_summed, st_op_raw, st_op_runs;
 
 /* --- store_ledger.c ---------------------------------------------------------------- */
 

@@ -1,6 +1,7 @@
 /* Runs: raw bytes of the agents and the events decoded from them. Offsets only grow,
  * rows are keyed by their place, so writing one twice changes nothing. */
 #include "store_priv.h"
+#include "store_schema.h"
 
 #include <cct/util/clock.h>
 #include <cct/util/limits.h>
@@ -211,6 +212,23 @@ static void reverse(struct st_event *v, size_t n)
         v[i] = v[n - 1 - i];
         v[n - 1 - i] = t;
     }
+}
+
+int st_op_events_summed(struct store *s, const struct st_req *q, struct st_reply *r)
+{
+    size_t cap = 0;
+    sqlite3_stmt *p = st_query(s, &r->err,
+                               "SELECT offset, idx, json FROM agentEvents"
+                               " WHERE run=? AND (offset, idx) >= (?,?) AND " STORE_SUMMED
+                               " ORDER BY offset, idx LIMIT ?",
+                               "iiii", (int64_t)q->id, (int64_t)q->offset, q->n1, q->n2);
+    int rc;
+
+    if (!p)
+        return r->err.code;
+    while ((rc = st_step(s, p, &r->err)) == 1)
+        push_event(r, &cap, p);
+    return rc;
 }
 
 int st_op_events(struct store *s, const struct st_req *q, struct st_reply *r)

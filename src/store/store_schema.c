@@ -205,10 +205,15 @@ static const char builds[] =
 /* The user's words for a sandbox, a space between them. */
 static const char tags[] = "ALTER TABLE sandboxes ADD COLUMN tags TEXT;";
 
+/* The few events of a run that sums are made of: a long one is not read for them from its
+ * begin to its end. */
+static const char summed[] = "CREATE INDEX agentEventsSummed ON agentEvents(run, offset, idx)"
+                             " WHERE " STORE_SUMMED ";";
+
 /* A step has a part for each topic. */
 static const char *const steps[STORE_SCHEMA][STORE_STEP_PARTS + 1] = {
     {first}, {keys}, {urgent, branch, search, projects, answers, pairs, ledger},
-    {budgets, starts, builds, tags}};
+    {budgets, starts, builds, tags, summed}};
 
 const char *const *store_step(int64_t version)
 {

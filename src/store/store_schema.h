@@ -5,6 +5,9 @@
 #include "store_priv.h"
 
 enum { STORE_STEP_PARTS = 8 };
+/* An event's kind is the first thing in its JSON: session, usage, exit, turn_end (and
+ * turn_begin). */
+#define STORE_SUMMED "substr(json, 10, 5) IN ('sessi', 'usage', 'exit\"', 'turn_')"
 /* What brings `version` to the next one; ends with NULL. */
 const char *const *store_step(int64_t version);
 extern const char *const store_tables[]; /* ends with NULL */

@@ -554,6 +554,50 @@ static void test_the_step_before(void **state)
     assert_int_equal(doubts(T0 + HOUR, &from), 1);
 }
 
+static struct st_reply *summed(uint64_t run, uint64_t offset, size_t limit)
+{
+    struct st_reply *r;
+
+    store_events_summed(b.s, run, offset, 0, limit, storebox_to(&b));
+    r = storebox_wait(&b);
+    assert_int_equal(r->err.code, 0);
+    return r;
+}
+
+/* Sums are made of few of a long session's events, and of none that only speaks of them. */
+static void test_only_what_sums_are_made_of(void **state)
+{
+    static const char *const json[] = {
+        "{\"kind\":\"session\",\"id\":\"s\"}",    "{\"kind\":\"turn_begin\"}",
+        "{\"kind\":\"text\",\"text\":\"usage\"}", "{\"kind\":\"tool\",\"id\":\"exit\"}",
+        "{\"kind\":\"usage\",\"in\":1}",          "{\"kind\":\"user_echo\",\"id\":\"u\"}",
+        "{\"kind\":\"turn_end\"}",                "{\"kind\":\"exit\",\"code\":0}"};
+    static const uint64_t wanted[] = {10, 20, 50, 70, 80};
+    uint64_t run = storebox_run(&b, storebox_sandbox(&b, "i1"), "s1");
+    struct st_append a = {.run = run, .n_events = 8};
+    struct st_reply *r;
+
+    (void)state;
+    a.events = xcalloc(8, sizeof(*a.events));
+    for (size_t i = 0; i < 8; i++)
+        a.events[i] = (struct st_event){10 * (i + 1), 0, xstrdup(json[i]), strlen(json[i]), NULL};
+    store_append(b.s, &a, (struct st_to){NULL, 0});
+    r = summed(run, 0, 100);
+    assert_int_equal(r->n_events, 5);
+    for (size_t i = 0; i < 5; i++)
+        assert_int_equal(r->events[i].offset, wanted[i]);
+    assert_string_equal(r->events[2].json, json[4]);
+    msg_free(&r->m);
+    r = summed(run, 20, 2); /* by pages */
+    assert_int_equal(r->n_events, 2);
+    assert_int_equal(r->events[0].offset, 20);
+    assert_int_equal(r->events[1].offset, 50);
+    msg_free(&r->m);
+    r = summed(run + 1, 0, 100);
+    assert_int_equal(r->n_events, 0);
+    msg_free(&r->m);
+}
+
 static void used(uint64_t run, uint64_t offset, const char *total, int64_t in, double cost)
 {
     struct st_append a = {.run = run, .n_events = 1};
@@ -641,6 +685,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_budget_is_told_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_the_step_before, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_intervals_are_kept, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_only_what_sums_are_made_of, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_turns_count_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_totals_count_their_growth, set_up, tear_down),
     };

@@ -45,7 +45,8 @@ static void draw_axis(struct canvas *c, struct rect at, double most)
     char label[16];
     for (int y = 0; y < at.h; y++) {
         bool middle = at.h >= 4 && y == at.h / 2;
-        snprintf(label, sizeof(label), "%6.2f", y ? most * (at.h - y) / at.h : most);
+        snprintf(label, sizeof(label), "%6.*f", most < 0.1 ? 4 : 2,
+                 y ? most * (at.h - y) / at.h : most);
         canvas_textf(c, at.y + y, at.x, AXIS_W, ROLE_HINT, "%s |", y == 0 || middle ? label : "      ");
     }
 }
@@ -73,7 +74,8 @@ void usage_chart(const struct ledger_report *r, struct canvas *c, struct rect at
         return;
     }
     bar = bar < 1 ? 1 : bar > 5 ? 5 : bar;
-    canvas_textf(c, at.y, at.x, at.w, ROLE_TITLE, "per hour, last 24 h (max $%.2f)", most);
+    canvas_textf(c, at.y, at.x, at.w, ROLE_TITLE, "per hour, last 24 h (max $%.*f)",
+                 most < 0.1 ? 4 : 2, most);
     draw_axis(c, (struct rect){at.y + 1, at.x, rows, at.w}, most);
     draw_bars(r, c, (struct rect){at.y + 1, at.x + AXIS_W, rows, at.w}, bar, most);
     draw_feet(r, c, at.y + 1 + rows, at.x, bar);
