@@ -121,7 +121,7 @@ bool ui_notes(struct ui *ui, int64_t now)
     ui->attended = attended(ui, now);
     bool changed = drop_news(ui);
     while (notify_next(ui->notify, now, seen, ui, &note)) {
-        if (now < ui->notes_from && note.event != NOTE_ASKS)
+        if (now < ui->notes_from && note.event != NOTE_ASKS && note.event != NOTE_BUDGET)
             continue; /* it became so while nobody looked, and is on the screen */
         tell(ui, &note);
         changed = true;

@@ -109,7 +109,7 @@ void jobs_say_budget(struct jobs *j, int level, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    say(j, level, 0, true, fmt, ap);
+    say(j, level, 0, j->o.usage_limits.action != USAGE_NONE, fmt, ap);
     va_end(ap);
 }
 

@@ -47,8 +47,8 @@
       "a sandbox has only screen.warn_left of its time left")                                  \
     X(notify_build, "notify", "build", STR, "mark", "", "",                                    \
       "a template's build has ended")                                                          \
-    X(notify_budget, "notify", "budget", STR, "mark", "", "",                                  \
-      "a budget is nearly or all used up")                                                     \
+    X(notify_budget, "notify", "budget", STR, "bell osc", "", "",                              \
+      "a budget is nearly or all used up, where budget.action is not none")                    \
     X(notify_osc, "notify", "osc", ENUM, "auto", "auto none 9 777 99", "",                     \
       "how the terminal is told of a notification")                                            \
     X(notify_hook, "notify", "hook", STR, "", "", "",                                          \
@@ -81,9 +81,9 @@
     X(budget_warn, "budget", "warn", INT, "80", "1", "100",                                    \
       "percent of a budget at which it is told once that it goes to its end")                  \
     X(budget_action, "budget", "action", ENUM, "none", "none notify pause-idle", "",           \
-      "when a budget is used up: none = it is only told, notify = and the terminal's bell "    \
-      "rings, pause-idle = and sandboxes of yours that have been idle for 5 minutes are "      \
-      "paused, but for protected ones")                                                        \
+      "none = budgets are told in the header and the events alone, notify = and as "           \
+      "notify.budget says, pause-idle = and when one is used up, sandboxes of yours that "     \
+      "have been idle for 5 minutes are paused, but for protected ones")                       \
     X(log_level, "log", "level", ENUM, "info", "debug info warn error", "", "what is logged")
 
 enum option_type { OPT_INT, OPT_BOOL, OPT_STR, OPT_ENUM, OPT_SPAN, OPT_SIZE, OPT_USD };

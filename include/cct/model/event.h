@@ -82,7 +82,7 @@ struct ev_event {
     int level; /* 0 info 1 warn 2 error */
     uint64_t sandbox; /* or 0 */
     char *text;
-    bool budget; /* one is used up, or nearly */
+    bool budget; /* one is used up, or nearly, and the user wants to be called for it */
 };
 /* Kill-all. `phase` LISTING -> ARMED -> RUNNING -> VERIFYING -> REPORT. */
 enum kill_phase { KILL_LISTING, KILL_ARMED, KILL_RUNNING, KILL_VERIFYING, KILL_REPORT,

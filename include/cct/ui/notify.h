@@ -14,7 +14,7 @@
     X(ERROR, "error", "bell osc", "failed", "sandboxes failed")                                \
     X(ENDING, "ending", "mark", "is about to end", "sandboxes are about to end")               \
     X(BUILD, "build", "mark", "has ended", "builds have ended")                                \
-    X(BUDGET, "budget", "mark", "is reached", "budgets are reached")
+    X(BUDGET, "budget", "bell osc", "is reached", "budgets are reached")
 
 enum note_event {
 #define NOTE_ENUM(id, name, def, one, several) NOTE_##id,
