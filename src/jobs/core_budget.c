@@ -75,18 +75,19 @@ static const char *action_words(const struct jobs *j)
 static void on_told(void *ctx, struct st_reply *r)
 {
     const struct crossing *c = ctx;
-    char whose[80] = "";
+    char whose[80] = "", usd[32];
 
     if (r->err.code || !r->got)
         return;
     if (c->project)
         snprintf(whose, sizeof(whose), " of project %.60s", c->project);
+    ledger_usd_text(usd, sizeof(usd), c->usd, 0, 0);
     if (c->level >= USED_UP)
-        jobs_say_budget(c->j, 2, "the budget for %s%s is used up: $%.2f of $%.2f%s",
-                 ledger_period_words(c->period), whose, c->usd, c->budget, action_words(c->j));
+        jobs_say_budget(c->j, 2, "the budget for %s%s is used up: %s of $%.2f%s",
+                        ledger_period_words(c->period), whose, usd, c->budget, action_words(c->j));
     else
-        jobs_say_budget(c->j, 1, "%d %% of the budget for %s%s is used: $%.2f of $%.2f", c->pct,
-                 ledger_period_words(c->period), whose, c->usd, c->budget);
+        jobs_say_budget(c->j, 1, "%d %% of the budget for %s%s is used: %s of $%.2f", c->pct,
+                        ledger_period_words(c->period), whose, usd, c->budget);
 }
 
 static bool is_seen(const struct budget *b, const struct crossing *c)
