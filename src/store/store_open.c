@@ -236,6 +236,44 @@ static int migrate(struct store *s, int64_t first_id, struct err *e)
     return rc;
 }
 
+static int put_part(struct store *s, const char *sql, struct err *e)
+{
+    int rc = st_begin(s, true, e);
+    if (rc == 0)
+        rc = st_exec(s, sql, e);
+    if (rc == 0)
+        return st_commit(s, e);
+    st_rollback(s);
+    return rc;
+}
+
+/* A part of a step begins with the table or the column that it makes. */
+static int has_part(struct store *s, const char *sql, int64_t *there, struct err *e)
+{
+    char table[64], column[64];
+    if (sscanf(sql, "CREATE TABLE %63[A-Za-z]", table) == 1)
+        return st_number(s, e, 0, there,
+                         "SELECT 1 FROM sqlite_schema WHERE type='table' AND name=?", "t", table);
+    if (sscanf(sql, "ALTER TABLE %63[A-Za-z] ADD COLUMN %63[A-Za-z]", table, column) == 2)
+        return st_number(s, e, 0, there, "SELECT 1 FROM pragma_table_info(?) WHERE name=?", "tt",
+                         table, column);
+    BUG("a part of the schema that makes no table and no column: %.40s", sql);
+}
+
+/* The newest step may have grown since the file came to it: what is not there is brought up,
+ * what is there stays. */
+static int complete_step(struct store *s, struct err *e)
+{
+    int64_t there;
+    int rc = 0;
+    for (const char *const *part = store_step(STORE_SCHEMA - 1); rc == 0 && *part; part++) {
+        rc = has_part(s, *part, &there, e);
+        if (rc == 0 && !there)
+            rc = put_part(s, *part, e);
+    }
+    return rc;
+}
+
 /* A cheap look: the schema and the first page of every table; small files wholly. */
 static int quick_look(struct store *s, struct err *e)
 {
@@ -284,6 +322,8 @@ static int open_steps(struct store *s, int64_t first_id, struct err *e)
         rc = set_journal(s, e);
     if (rc == 0 && version < STORE_SCHEMA)
         rc = migrate(s, first_id, e);
+    else if (rc == 0)
+        rc = complete_step(s, e);
     return rc == 0 ? quick_look(s, e) : rc;
 }
 

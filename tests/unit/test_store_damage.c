@@ -296,6 +296,35 @@ static void test_older_schema(void **state)
     free(aside);
 }
 
+/* A file that came to the newest step when that had fewer parts is not damaged. */
+static void test_grown_schema(void **state)
+{
+    (void)state;
+    storebox_start(&b, dir);
+    fill(3);
+    storebox_stop(&b);
+    storebox_sql(at("cc-tui.db"), "DROP TABLE budgetNotes; DROP TABLE starts;"
+                                  "DROP TABLE templateBuilds;"
+                                  "ALTER TABLE usageSpans DROP COLUMN settled;"
+                                  "ALTER TABLE sandboxes DROP COLUMN tags");
+    for (int i = 0; i < 2; i++) {
+        storebox_start(&b, dir);
+        assert_int_equal(b.opened->err.code, 0);
+        store_sandboxes(b.s, storebox_to(&b));
+        struct st_reply *r = storebox_wait(&b);
+        assert_true(r->err.code == 0 && r->n_sandboxes == 1);
+        msg_free(&r->m);
+        storebox_stop(&b);
+    }
+    storebox_sql(at("cc-tui.db"), "SELECT settled FROM usageSpans; SELECT tags FROM sandboxes; SELECT 1 FROM starts;"
+                                  "SELECT 1 FROM templateBuilds; SELECT 1 FROM budgetNotes");
+    assert_null(find("cc-tui.db.damaged-"));
+    storebox_sql(at("cc-tui.db"), "DROP TABLE answers"); /* of a step that is over */
+    storebox_start(&b, dir);
+    assert_int_equal(b.opened->err.code, ERR_CORRUPT);
+    storebox_stop(&b);
+}
+
 static void opened_well(void)
 {
     if (b.opened->err.code)
@@ -513,6 +542,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(test_damaged_files), T(test_damage_met_later), T(test_background_check),
         T(test_newer_schema),  T(test_older_schema),     T(test_planted),
+        T(test_grown_schema),
         T(test_other_owner),   T(test_unwritable),       T(test_modes),
         T(test_disk_full),     T(test_full_at_start),    T(test_no_shared_memory),
     };
