@@ -335,13 +335,13 @@ static int run_screen(const struct cli *c, const char *config_dir)
     ao.first_demo = true;
     err_clear(&e);
     if (cli_passphrase(c, &ao, &e) != 0) {
-        fprintf(stderr, "cc-tui: %s\n", e.text);
+        cli_tell("%s", e.text);
         return cli_exit_of(e.code);
     }
     struct app *app = app_new(&ao, &e);
     if (!app || app_start(app, &e) != 0) {
         app_free(app);
-        fprintf(stderr, "cc-tui: %s\n", e.text);
+        cli_tell("%s", e.text);
         return cli_exit_of(e.code);
     }
     for (size_t i = 0; i < cfg->n_notes; i++)
@@ -412,14 +412,14 @@ static int run(struct cli *c)
     if (cli_has(c, CLI_CONFIG) && access(f.user, R_OK) != 0)
         err_sys(&e, ERR_INVALID, "cannot read '%s'", f.user);
     if (e.code != 0 || apply_flags(c, &cfg, &e) != 0 || choose_project(c, &f, &e) != 0) {
-        fprintf(stderr, "cc-tui: %s\n", e.text);
+        cli_tell("%s", e.text);
         status = CLI_USAGE;
     } else {
         start_log(&cfg);
         for (size_t i = 0; i < cfg.n_notes && c->cmd != CLI_CMD_SCREEN &&
                            c->cmd != CLI_CMD_CONFIG_CHECK && c->cmd != CLI_CMD_DOCTOR;
              i++)
-            fprintf(stderr, "cc-tui: %s\n", cfg.notes[i]);
+            cli_tell("%s", cfg.notes[i]);
         status = c->cmd == CLI_CMD_SCREEN ? run_screen(c, f.dir) : cli_run(c);
         log_close();
     }
@@ -450,12 +450,12 @@ int main(int argc, char **argv)
     int status;
 
     if (prepare(&e) != 0) {
-        fprintf(stderr, "cc-tui: %s\n", e.text);
+        cli_tell("%s", e.text);
         return CLI_FAILED;
     }
     if (cli_parse(&c, argc, (const char *const *)argv, &e) != 0) {
         log_redact(e.text, strlen(e.text)); /* a key may stand where none belongs */
-        fprintf(stderr, "cc-tui: %s\n", e.text);
+        cli_tell("%s", e.text);
         status = CLI_USAGE;
     } else {
         status = run(&c);

@@ -344,6 +344,8 @@ void cli_app_opts(const struct cli *c, struct app_opts *o);
 /* The vault's passphrase of --passphrase-fd or --unlock into o; 0, or a code. May ask on the
  * terminal, so before the screen. */
 int cli_passphrase(const struct cli *c, struct app_opts *o, struct err *e);
+/* "cc-tui: text" on stderr, cleaned: it may repeat arguments, files and services. */
+void cli_tell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Run the command; its exit status. Flushes stdout. */
 int cli_run(struct cli *c);
 

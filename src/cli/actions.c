@@ -31,7 +31,7 @@ static void print_json(const char *id, const char *did)
     jw_str(&w, "sandboxID", id);
     jw_str(&w, "done", did);
     jw_end(&w);
-    puts(buf_str(&b));
+    cli_out_json(&b);
     buf_release(&b);
 }
 

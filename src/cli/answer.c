@@ -91,25 +91,25 @@ static void print_json(const struct model *m, uint64_t sandbox)
             add_json(&w, s, &m->asks[i]);
     }
     jw_end(&w);
-    puts(buf_str(&b));
+    cli_out_json(&b);
     buf_release(&b);
 }
 
 static void print_question(const struct sandbox *s, const struct question *q)
 {
-    printf("%s  %s\n", s->name ? s->name : s->sandbox_id, q->question);
+    cli_out("%s  %s\n", s->name ? s->name : s->sandbox_id, q->question);
     for (const char *line = q->detail; line && *line;) {
         size_t n = strcspn(line, "\n");
 
-        printf("    %.*s\n", (int)n, line);
+        cli_out("    %.*s\n", (int)n, line);
         line += n + (line[n] == '\n');
     }
     for (size_t i = 0; q->choices && q->choices[i]; i++)
-        printf("  %zu) %s\n", i + 1, q->choices[i]);
+        cli_out("  %zu) %s\n", i + 1, q->choices[i]);
     if (q->answer)
-        printf("  answered: %s\n", q->answer);
+        cli_out("  answered: %s\n", q->answer);
     else if (q->words)
-        printf("  %s\n", q->choices ? "or in your own words" : "in your own words");
+        cli_out("  %s\n", q->choices ? "or in your own words" : "in your own words");
 }
 
 static int list(struct cli *c, struct cli_app *a, uint64_t sandbox)
@@ -127,7 +127,7 @@ static int list(struct cli *c, struct cli_app *a, uint64_t sandbox)
         if (!s || (sandbox && sandbox != s->id))
             continue;
         if (cli_has(c, CLI_QUIET))
-            printf("%s\n", s->sandbox_id ? s->sandbox_id : s->name);
+            cli_out("%s\n", s->sandbox_id ? s->sandbox_id : s->name);
         else
             print_question(s, &m->asks[i]);
         n++;

@@ -132,12 +132,12 @@ struct secret *cli_secret_prompt(const char *prompt, struct err *e)
     typed_init(&t);
     /* what was typed ahead was shown: it is no secret. Then who is asked may type */
     rc = tcsetattr(fd, TCSAFLUSH, &quiet) == 0 ? 0 : err_sys(e, ERR_IO, "the echo cannot be stopped");
-    fputs(prompt, stderr);
+    cli_err("%s", prompt);
     fflush(stderr);
     if (rc == 0)
         rc = type_line(&t, fd, sigfd, e);
     tcsetattr(fd, TCSAFLUSH, &was);
-    fputc('\n', stderr);
+    cli_err("\n");
     if (sigfd >= 0)
         close(sigfd);
     sigprocmask(SIG_SETMASK, &old, NULL);

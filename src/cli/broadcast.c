@@ -140,7 +140,7 @@ static void print_json(const struct mail *m)
         jw_end(&w);
     }
     jw_end(&w);
-    puts(buf_str(&b));
+    cli_out_json(&b);
     buf_release(&b);
 }
 
@@ -155,7 +155,7 @@ static int report(const struct mail *m)
         bool failed = st == MSG_FAILED || st == MSG_UNCONFIRMED || st == MSG_CANCELLED;
         bad += failed;
         if (failed)
-            fprintf(stderr, "cc-tui: %s: %s\n", id, why ? why : msg_state_name(st));
+            cli_tell("%s: %s", id, why ? why : msg_state_name(st));
         else if (!cli_json(m->a.c))
             cli_say(m->a.c, st == MSG_QUEUED ? "queued for %s: cc-tui sends it when it runs and "
                                                "the agent is idle"

@@ -1,7 +1,6 @@
 /* Running a command, and how commands tell and ask. */
 #include "cli_priv.h"
 
-#include <cct/text/clean.h>
 #include <cct/util/fs.h>
 #include <cct/util/limits.h>
 #include <cct/util/str.h>
@@ -9,7 +8,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,46 +19,6 @@ static int (*const functions[])(struct cli *c) = {[CLI_CMD_SCREEN] = NULL,
 #undef CLI_ROW
 };
 
-/* What is told repeats names from files, services and arguments: never as they are. */
-static void tell(const char *lead, const char *text)
-{
-    char *clean = clean_text_dup(text, strlen(text));
-
-    fprintf(stderr, "%s%s\n", lead, clean);
-    free(clean);
-}
-
-int cli_fail(const struct err *e)
-{
-    tell("cc-tui: ", e->text);
-    return cli_exit_of(e->code);
-}
-
-int cli_usage(const char *fmt, ...)
-{
-    va_list ap;
-    fputs("cc-tui: ", stderr);
-    va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
-    va_end(ap);
-    fputc('\n', stderr);
-    return CLI_USAGE;
-}
-
-void cli_say(const struct cli *c, const char *fmt, ...)
-{
-    va_list ap;
-    char *text;
-    if (cli_has(c, CLI_QUIET))
-        return;
-    va_start(ap, fmt);
-    if (vasprintf(&text, fmt, ap) < 0)
-        text = NULL;
-    va_end(ap);
-    tell("", text ? text : "out of memory");
-    free(text);
-}
-
 bool cli_can_ask(const struct cli *c)
 {
     return !cli_has(c, CLI_NO_INPUT) && isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
@@ -69,7 +27,7 @@ bool cli_can_ask(const struct cli *c)
 bool cli_ask(const char *question)
 {
     char answer[16];
-    fprintf(stderr, "%s [y/N] ", question);
+    cli_err("%s [y/N] ", question);
     fflush(stderr);
     if (!fgets(answer, sizeof(answer), stdin))
         return false;
@@ -152,7 +110,7 @@ int cli_help(struct cli *c)
     int rc = cli_parse(&asked, argc, argv, &e);
     if (rc == 0) {
         char *text = cli_help_text(asked.cmd, asked.group);
-        fputs(text, stdout);
+        cli_out("%s", text);
         free(text);
     }
     cli_release(&asked);
@@ -166,9 +124,9 @@ int cli_help(struct cli *c)
 int cli_version(struct cli *c)
 {
     if (cli_json(c))
-        printf("{\"version\":\"%s\"}\n", CCT_VERSION);
+        cli_out("{\"version\":\"%s\"}\n", CCT_VERSION);
     else
-        printf("cc-tui %s\n", CCT_VERSION);
+        cli_out("cc-tui %s\n", CCT_VERSION);
     return CLI_OK;
 }
 
@@ -178,7 +136,7 @@ int cli_completion(struct cli *c)
     if (!text)
         return cli_usage("completion is there for bash, zsh and fish, not for '%.60s'",
                          c->args[0]);
-    fputs(text, stdout);
+    cli_out_bytes(text, strlen(text));
     free(text);
     return CLI_OK;
 }
@@ -210,7 +168,7 @@ static int finish(int status)
         sigprocmask(SIG_UNBLOCK, &set, NULL);
         raise(SIGPIPE);
     }
-    fprintf(stderr, "cc-tui: the output cannot be written%s%s\n", error ? ": " : "",
+    cli_tell("the output cannot be written%s%s", error ? ": " : "",
             error ? strerror(error) : "");
     return status == CLI_OK ? CLI_FAILED : status;
 }
@@ -219,7 +177,7 @@ int cli_run(struct cli *c)
 {
     if (cli_has(c, CLI_HELP)) {
         char *text = cli_help_text(c->cmd, c->group);
-        fputs(text, stdout);
+        cli_out("%s", text);
         free(text);
         return finish(CLI_OK);
     }

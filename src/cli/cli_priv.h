@@ -6,19 +6,33 @@
 #include <cct/cli.h>
 #include <cct/util/arr.h>
 #include <signal.h>
+#include <stdio.h>
 
 /* The commands; each returns its exit status. */
 #define CLI_DECLARE(id, fn, name, aliases, args, least, most, flags, help) int fn(struct cli *c);
 CLI_COMMANDS(CLI_DECLARE)
 #undef CLI_DECLARE
 
-/* --- telling (cli.c) --------------------------------------------------------- */
-/* "cc-tui: text" on stderr; returns the exit status of the error. */
+/* --- telling (print.c): text is cleaned, whatever it repeats ------------------- */
+/* On stdout; bytes of the text as it was meant. */
+int cli_out(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void cli_err(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* on stderr */
+/* A remark on stderr with its newline, not with -q. */
+void cli_say(const struct cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* cli_tell() (cct/cli.h) of an error; returns its exit status. */
 int cli_fail(const struct err *e);
 /* The same for wrong usage: CLI_USAGE. */
 int cli_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* A remark on stderr, not with -q. */
-void cli_say(const struct cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* JSON, and a newline: what a terminal would act on is escaped, so it says the same. Of a
+ * part that ends between two characters, and without the newline. */
+void cli_out_json(struct buf *b);
+void cli_out_json_part(const char *json, size_t len);
+/* As it is: raw output that was asked for, what is clean already; colours of our own. */
+void cli_out_bytes(const char *data, size_t len);
+void cli_stream_bytes(FILE *f, const char *data, size_t len);
+void cli_out_sgr(const char *ours);
+
+/* --- asking, reading (cli.c) ---------------------------------------------------- */
 /* May we ask? A terminal on both sides and no --no-input. */
 bool cli_can_ask(const struct cli *c);
 /* y/N on stderr; reads one line. */

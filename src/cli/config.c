@@ -40,7 +40,7 @@ static void show_json(const struct cli *c)
     }
     jw_end(&w);
     jw_end(&w);
-    puts(buf_str(&b));
+    cli_out_json(&b);
     buf_release(&b);
 }
 
@@ -54,20 +54,20 @@ int cli_config_show(struct cli *c)
         show_json(c);
         return CLI_OK;
     }
-    printf("# user file: %s\n# project file: %s\n", c->user_file ? c->user_file : "none",
+    cli_out("# user file: %s\n# project file: %s\n", c->user_file ? c->user_file : "none",
            c->project_file ? c->project_file : "none");
     for (size_t i = 0;
          config_at(c->config, i, &section, &name, value, sizeof(value), &src, &help); i++) {
         if (strcmp(last, section) != 0)
-            printf("\n[%s]\n", section);
+            cli_out("\n[%s]\n", section);
         last = section;
-        int n = printf("%s = %s", name, value);
-        printf("%*s # %s\n", n < 32 ? 32 - n : 0, "", source_name(src));
+        int n = cli_out("%s = %s", name, value);
+        cli_out("%*s # %s\n", n < 32 ? 32 - n : 0, "", source_name(src));
     }
     if (c->config->n_keys)
-        puts("\n[keys]");
+        cli_out("\n[keys]\n");
     for (size_t i = 0; i < c->config->n_keys; i++)
-        printf("%s = %s\n", c->config->keys[i].action, c->config->keys[i].keys);
+        cli_out("%s = %s\n", c->config->keys[i].action, c->config->keys[i].keys);
     return CLI_OK;
 }
 
@@ -102,7 +102,7 @@ int cli_config_check(struct cli *c)
 {
     cli_config_look(c);
     for (size_t i = 0; i < c->config->n_notes; i++)
-        puts(c->config->notes[i]);
+        cli_out("%s\n", c->config->notes[i]);
     if (c->config->n_notes == 0)
         cli_say(c, "nothing is wrong");
     return c->config->n_notes ? CLI_FAILED : CLI_OK;
@@ -112,7 +112,7 @@ int cli_config_example(struct cli *c)
 {
     char *text = config_example();
     (void)c;
-    fputs(text, stdout);
+    cli_out("%s", text);
     free(text);
     return CLI_OK;
 }
@@ -120,7 +120,7 @@ int cli_config_example(struct cli *c)
 int cli_config_keys(struct cli *c)
 {
     char *text = c->host->keys_table(c->config);
-    fputs(text, stdout);
+    cli_out("%s", text);
     free(text);
     return CLI_OK;
 }

@@ -270,7 +270,7 @@ static void print_json(const struct doctor *d)
         jw_end(&w);
     }
     jw_end(&w);
-    puts(buf_str(&b));
+    cli_out_json(&b);
     buf_release(&b);
 }
 
@@ -294,7 +294,7 @@ int cli_doctor(struct cli *c)
         const struct finding *f = &d.v.v[i];
         failed |= f->grade == D_FAIL;
         if (!cli_json(c) && !(cli_has(c, CLI_QUIET) && f->grade == D_OK))
-            printf("%-4s  %-20s  %s\n", grades[f->grade], f->what, f->text);
+            cli_out("%-4s  %-20s  %s\n", grades[f->grade], f->what, f->text);
         free(f->text);
     }
     ARR_RELEASE(&d.v);

@@ -18,8 +18,10 @@ enum { HITS = 50, HITS_PAGE = 500 };
 
 static void put_bytes(void *ctx, const char *data, size_t len)
 {
-    (void)ctx;
-    fwrite(data, 1, len, stdout);
+    if (*(const int *)ctx == EXPORT_JSON)
+        cli_out_json_part(data, len);
+    else
+        cli_out_bytes(data, len); /* it was cleaned */
 }
 
 static void drop_bytes(void *ctx, const char *data, size_t len)
@@ -93,7 +95,7 @@ int cli_export(struct cli *c)
         rc = 0;
     }
     if (rc == 0)
-        rc = cli_app_wait(&a, app_export(a.app, id, format, path, put_bytes, NULL), &e);
+        rc = cli_app_wait(&a, app_export(a.app, id, format, path, put_bytes, &format), &e);
     if (rc != 0)
         status = cli_app_fail(&a, &e);
     else if (path)
@@ -153,14 +155,15 @@ static void print_hit(struct hits *h, const struct found *f)
     clock_format_rfc3339(when, sizeof(when), f->time_ms);
     when[16] = 0;
     when[10] = ' ';
-    printf("%s  %s  %s: ", when, f->name ? f->name : f->sandbox_id ? f->sandbox_id : "-", f->who);
-    for (const char *s = f->text; *s; s++) {
-        if (*s == 2 || *s == 3)
-            fputs(!color ? "" : *s == 2 ? "\033[1m" : "\033[0m", stdout);
-        else
-            putchar(*s == '\n' ? ' ' : *s);
+    cli_out("%s  %s  %s: ", when, f->name ? f->name : f->sandbox_id ? f->sandbox_id : "-", f->who);
+    for (const char *s = f->text; *s;) {
+        size_t n = strcspn(s, "\002\003\n");
+
+        cli_out("%.*s%s", (int)n, s, s[n] == '\n' ? " " : "");
+        cli_out_sgr(!color || !s[n] || s[n] == '\n' ? "" : s[n] == 2 ? "\033[1m" : "\033[0m");
+        s += n + (s[n] != 0);
     }
-    putchar('\n');
+    cli_out("\n");
 }
 
 static void on_event(void *ctx, const struct msg *m)
@@ -224,7 +227,7 @@ int cli_search(struct cli *c)
     if (cli_json(c) && rc == 0)
         cli_print_array(buf_str(&h.lines), h.lines.len);
     else if (rc == 0 && cli_has(c, CLI_QUIET))
-        printf("%zu\n", h.n);
+        cli_out("%zu\n", h.n);
     if (rc != 0)
         status = cli_app_fail(&a, &e);
     else if (!h.n)

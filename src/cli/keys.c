@@ -86,7 +86,7 @@ static void row_text(const struct keys_at *at, const struct st_key *row)
 
     key_row_mask(row, mask);
     clock_format_rfc3339(when, sizeof(when), row->created_at);
-    printf("%-24s %-16s %-9s %.10s  %-9s%s%s\n", level, row->provider, mask, when,
+    cli_out("%-24s %-16s %-9s %.10s  %-9s%s%s\n", level, row->provider, mask, when,
            in_force(at, row) ? "in force" : "", *row->api ? " " : "", row->api);
     free(level);
 }
@@ -131,7 +131,7 @@ static void ls_json(const struct keys_at *at, const struct key_found *k, const s
             row_json(&w, at, &at->stored->v[i]);
     jw_end(&w);
     jw_end(&w);
-    puts(buf_str(&b));
+    cli_out_json(&b);
     buf_release(&b);
 }
 
@@ -141,15 +141,15 @@ static void ls_text(const struct cli *c, const struct keys_at *at, const struct 
     bool own = keys_api_is_own(at->api);
 
     if (local)
-        printf("the local provider is used: no E2B key\n");
+        cli_out("the local provider is used: no E2B key\n");
     else if (k->source)
-        printf("E2B key %s (%s)%s%s%s%s\n", k->mask, key_source_name(k->source),
+        cli_out("E2B key %s (%s)%s%s%s%s\n", k->mask, key_source_name(k->source),
                own ? "" : " at ", own ? "" : at->api, k->hidden ? ", " : "",
                k->hidden ? k->hidden : "");
     else
-        printf("no E2B key is in force%s\n", e->code ? "" : ": the local provider is used");
+        cli_out("no E2B key is in force%s\n", e->code ? "" : ": the local provider is used");
     if (e->code)
-        fprintf(stderr, "cc-tui: %s\n", e->text);
+        cli_tell("%s", e->text);
     for (size_t i = 0; at->stored && i < at->stored->n; i++)
         if (!str_eq(at->stored->v[i].provider, ST_VARIABLE)) /* 'projects show' has those */
             row_text(at, &at->stored->v[i]);
@@ -214,7 +214,7 @@ static void done_json(const struct cli *c, const char *did, const char *mask)
         jw_str(&w, "key", mask);
     jw_str(&w, "done", did);
     jw_end(&w);
-    puts(buf_str(&b));
+    cli_out_json(&b);
     buf_release(&b);
 }
 
@@ -306,7 +306,7 @@ static void tested(const struct cli *c, const char *provider, const char *text)
     struct jw w;
 
     if (!cli_json(c)) {
-        printf("%s\n", text);
+        cli_out("%s\n", text);
         return;
     }
     jw_init(&w, &b);
@@ -315,7 +315,7 @@ static void tested(const struct cli *c, const char *provider, const char *text)
     jw_bool(&w, "ok", true);
     jw_str(&w, "text", text);
     jw_end(&w);
-    puts(buf_str(&b));
+    cli_out_json(&b);
     buf_release(&b);
 }
 

@@ -88,7 +88,7 @@ static void report_json(const struct report *r, bool dry)
         jw_bool(&w, "verified", r->verified);
     }
     jw_end(&w);
-    puts(buf_str(&b));
+    cli_out_json(&b);
     buf_release(&b);
 }
 
@@ -99,10 +99,17 @@ static void report_text(const struct cli *c, const struct report *r)
     for (size_t i = 0; i < r->v.n; i++) {
         const struct target *t = &r->v.v[i];
         bool bad = t->result >= T_FAILED;
-        fprintf(bad ? stderr : stdout, "%s%s%s%s: %s%s%s\n", t->sandbox_id,
-                *t->name ? " (" : "", t->name, *t->name ? ")" : "",
-                t->result == T_KILLED && !r->verified ? "told to go" : words[t->result],
-                t->reason ? ": " : "", t->reason ? t->reason : "");
+        char *text = xasprintf("%s%s%s%s: %s%s%s\n", t->sandbox_id, *t->name ? " (" : "", t->name,
+                               *t->name ? ")" : "",
+                               t->result == T_KILLED && !r->verified ? "told to go"
+                                                                     : words[t->result],
+                               t->reason ? ": " : "", t->reason ? t->reason : "");
+
+        if (bad)
+            cli_err("%s", text);
+        else
+            cli_out("%s", text);
+        free(text);
     }
     cli_say(c, "%zu %s, %zu already gone, %zu failed, %zu still alive", r->count[T_KILLED],
             r->verified ? "killed" : "told to go", r->count[T_GONE], r->count[T_FAILED],
@@ -119,7 +126,7 @@ static int tell(const struct cli *c, struct report *r)
     if (cli_json(c))
         report_json(r, false);
     else if (cli_has(c, CLI_QUIET))
-        printf("%zu\n", r->count[T_KILLED]);
+        cli_out("%zu\n", r->count[T_KILLED]);
     else
         report_text(c, r);
     if (!r->verified)
@@ -139,7 +146,7 @@ static int tell_dry(const struct cli *c, struct report *r)
     }
     for (size_t i = 0; i < r->v.n; i++)
         if (r->v.v[i].result == T_KILLED)
-            printf("%s %s\n", r->v.v[i].sandbox_id, r->v.v[i].name);
+            cli_out("%s %s\n", r->v.v[i].sandbox_id, r->v.v[i].name);
     cli_say(c, "would kill %zu", r->count[T_KILLED]);
     if (r->count[T_PROTECTED])
         cli_say(c, "%zu protected would be left alone", r->count[T_PROTECTED]);
@@ -153,7 +160,7 @@ static int may_kill(const struct cli *c, const char *question)
         return CLI_OK;
     if (cli_ask(question))
         return CLI_OK;
-    fputs("cc-tui: nothing was killed\n", stderr);
+    cli_tell("nothing was killed");
     return CLI_DECLINED;
 }
 

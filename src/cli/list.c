@@ -123,16 +123,18 @@ static void print_table(const struct cli *c, const struct sandbox *const *rows, 
         }
     }
     for (int i = 0; i < COLUMNS; i++)
-        printf("%-*s%s", i + 1 < COLUMNS ? (int)width[i] : 0, heads[i],
+        cli_out("%-*s%s", i + 1 < COLUMNS ? (int)width[i] : 0, heads[i],
                i + 1 < COLUMNS ? "  " : "\n");
     for (size_t r = 0; r < n; r++)
         for (int i = 0; i < COLUMNS; i++) {
             size_t w = text_width(cells[r][i], strlen(cells[r][i]));
             bool paint = i == 3 && cli_color(c);
-            printf("%s%s%s%*s", paint ? color_of(rows[r]) : "", cells[r][i],
-                   paint ? "\033[0m" : "", i + 1 < COLUMNS ? (int)(width[i] - w + 2) : 0, "");
+            cli_out_sgr(paint ? color_of(rows[r]) : "");
+            cli_out("%s", cells[r][i]);
+            cli_out_sgr(paint ? "\033[0m" : "");
+            cli_out("%*s", i + 1 < COLUMNS ? (int)(width[i] - w + 2) : 0, "");
             if (i + 1 == COLUMNS)
-                putchar('\n');
+                cli_out("\n");
             free(cells[r][i]);
         }
     free(cells);
@@ -161,12 +163,12 @@ static void print_list(const struct cli *c, const struct model *m)
         for (size_t i = 0; i < n; i++)
             json_row(&w, rows[i]);
         jw_end(&w);
-        puts(buf_str(&b));
+        cli_out_json(&b);
         buf_release(&b);
     } else if (cli_has(c, CLI_QUIET)) {
         for (size_t i = 0; i < n; i++)
             if (rows[i]->sandbox_id)
-                puts(rows[i]->sandbox_id);
+                cli_out("%s\n", rows[i]->sandbox_id);
     } else {
         print_table(c, rows, n, server_clock_at(&m->clock, clock_boot_ms(), clock_wall_ms()));
     }

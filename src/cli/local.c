@@ -66,7 +66,7 @@ static void print_json(const struct local_provider *p)
         jw_str(&w, "limits", p->limits);
     }
     jw_end(&w);
-    puts(buf_str(&b));
+    cli_out_json(&b);
     buf_release(&b);
 }
 
@@ -98,7 +98,7 @@ int cli_local_start(struct cli *c)
     if (cli_json(c))
         print_json(&p);
     else if (!cli_has(c, CLI_QUIET))
-        printf("the local provider %s: API on port %d, sandboxes on port %d%s\n",
+        cli_out("the local provider %s: API on port %d, sandboxes on port %d%s\n",
                was ? "was running" : "runs", p.control, p.traffic,
                p.unsafe ? ", NOT ISOLATED" : "");
     local_provider_release(&p);
@@ -153,7 +153,7 @@ static int may_stop(struct cli *c)
         return cli_usage("sandboxes would end with the local provider; give --yes to do it");
     if (cli_ask(question))
         return CLI_OK;
-    fputs("cc-tui: nothing was ended\n", stderr);
+    cli_tell("nothing was ended");
     return CLI_DECLINED;
 }
 
@@ -180,12 +180,12 @@ int cli_local_status(struct cli *c)
     if (cli_json(c))
         print_json(rc == 0 ? &p : NULL);
     else if (rc == 0)
-        printf("running: pid %d, API on port %d, sandboxes on port %d, limits of a sandbox: "
+        cli_out("running: pid %d, API on port %d, sandboxes on port %d, limits of a sandbox: "
                "%s, network: %s%s\n",
                p.pid, p.control, p.traffic, p.limits[0] ? p.limits : "no memory, no CPU",
                network_name(&p), p.unsafe ? ", NOT ISOLATED" : "");
     else
-        puts("not running");
+        cli_out("not running\n");
     if (rc == 0)
         local_provider_release(&p);
     return rc == 0 ? CLI_OK : CLI_FAILED;
@@ -201,11 +201,11 @@ int cli_local_env(struct cli *c)
     char *api = xasprintf("http://127.0.0.1:%d", p.control);
     char *traffic = xasprintf("http://127.0.0.1:%d", p.traffic);
     if (cli_json(c))
-        printf("{\"E2B_API_KEY\":\"%s\",\"E2B_API_URL\":\"%s\",\"E2B_SANDBOX_URL\":\"%s\","
+        cli_out("{\"E2B_API_KEY\":\"%s\",\"E2B_API_URL\":\"%s\",\"E2B_SANDBOX_URL\":\"%s\","
                "\"NO_UPDATE_NOTIFIER\":\"1\"}\n",
                secret_value(p.key), api, traffic);
     else
-        printf("export E2B_API_KEY='%s'\nexport E2B_API_URL='%s'\nexport E2B_SANDBOX_URL='%s'\n"
+        cli_out("export E2B_API_KEY='%s'\nexport E2B_API_URL='%s'\nexport E2B_SANDBOX_URL='%s'\n"
                "export NO_UPDATE_NOTIFIER=1\n",
                secret_value(p.key), api, traffic);
     free(api);

@@ -18,17 +18,22 @@ struct out {
     char *part_id;   /* which text that is */
 };
 
-/* Raw output, and lines of JSON, go out as they are. */
 static void put_bytes(void *ctx, const char *data, size_t len)
 {
     (void)ctx;
-    fwrite(data, 1, len, stdout);
+    cli_out_bytes(data, len); /* --raw: as it is */
+}
+
+static void put_json(void *ctx, const char *data, size_t len)
+{
+    (void)ctx;
+    cli_out_json_part(data, len);
 }
 
 static void end_line(struct out *o)
 {
     if (o->open_line)
-        putchar('\n');
+        cli_out("\n");
     o->open_line = false;
 }
 
@@ -38,7 +43,7 @@ static void put_block(struct out *o, const char *lead, const char *text)
     while (n > 0 && text[n - 1] == '\n')
         n--;
     end_line(o);
-    printf("%s%s%.*s\n", lead, *lead && n ? " " : "", (int)n, text ? text : "");
+    cli_out("%s%s%.*s\n", lead, *lead && n ? " " : "", (int)n, text ? text : "");
 }
 
 /* A call is announced when it begins, its output comes when it is done. */
@@ -68,10 +73,10 @@ static void put_item(struct out *o, const struct item *it)
         put_tool(o, it);
         break;
     case ITEM_RAW:
-        fputs(it->text ? it->text : "", stdout);
+        cli_out("%s", it->text ? it->text : "");
         o->open_line = it->streaming;
         if (!it->streaming)
-            putchar('\n');
+            cli_out("\n");
         break;
     case ITEM_ASK:
         if (it->state && it->input && *it->input)
@@ -174,7 +179,7 @@ int cli_logs(struct cli *c)
     app_follow(a.app, id);
     uint64_t req =
         raw ? app_raw(a.app, id, 0, follow, put_bytes, NULL)
-            : app_events(a.app, id, follow, cli_json(c) ? put_bytes : put_events, &o);
+            : app_events(a.app, id, follow, cli_json(c) ? put_json : put_events, &o);
     if (cli_app_wait(&a, req, &e) != 0)
         status = cli_app_fail(&a, &e);
     put_part(&o);

@@ -207,7 +207,7 @@ static void tell_steps(void *ctx, const struct msg *m)
         t->step = s->step;
         free(t->text);
         t->text = xstrdup(text);
-        fprintf(stderr, "cc-tui: %s: step %d of %d (%s)%s%s\n", s->name ? s->name : "", (int)s->step,
+        cli_tell("%s: step %d of %d (%s)%s%s", s->name ? s->name : "", (int)s->step,
                 (int)STEP_LAST, sb_step_name(s->step), *text ? ": " : "", text);
     }
 }
@@ -241,14 +241,14 @@ static void print_new(const struct cli *c, const struct cli_app *a, const struct
     const char *id = a->sandbox_id ? a->sandbox_id : s ? s->sandbox_id : NULL;
 
     if (!cli_json(c)) {
-        puts(id ? id : "");
+        cli_out("%s\n", id ? id : "");
         return;
     }
     struct buf b = BUF_INIT;
     struct jw w;
     jw_init(&w, &b);
     add_json(&w, a, a->sandbox, id, n);
-    puts(buf_str(&b));
+    cli_out_json(&b);
     buf_release(&b);
 }
 
@@ -274,7 +274,7 @@ static int create_one(const struct cli *c, struct cli_app *a, const struct app_c
         /* nobody else starts the agent, so we stay until it runs; what was made and
          * is paid for is named even when that failed */
         if (a->sandbox_id)
-            fprintf(stderr, "cc-tui: the sandbox %s exists\n", a->sandbox_id);
+            cli_tell("the sandbox %s exists", a->sandbox_id);
         else if (a->signal)
             cli_say(c, "what was begun may exist; 'cc-tui ls' shows it");
         return cli_app_fail(a, &e);
@@ -295,10 +295,10 @@ static bool tell_copy(const struct cli *c, struct cli_app *a, const struct app_c
     bool good;
 
     if (!e.code && !json)
-        puts(s && s->sandbox_id ? s->sandbox_id : "");
+        cli_out("%s\n", s && s->sandbox_id ? s->sandbox_id : "");
     good = !e.code && hand_over(c, a, w->sandbox, n, &e) == 0;
     if (!good)
-        fprintf(stderr, "cc-tui: %s%s%s\n", name ? name : "", name ? ": " : "", e.text);
+        cli_tell("%s%s%s", name ? name : "", name ? ": " : "", e.text);
     if (json && (w->sandbox || good))
         add_json(json, a, w->sandbox, NULL, n);
     free(name);
@@ -327,7 +327,7 @@ static int create_copies(const struct cli *c, struct cli_app *a, const struct ap
         good += tell_copy(c, a, n, &waits[i], cli_json(c) ? &w : NULL);
     jw_end(&w);
     if (cli_json(c))
-        puts(buf_str(&b));
+        cli_out_json(&b);
     buf_release(&b);
     if (a->signal)
         return cli_app_fail(a, &e);

@@ -45,7 +45,7 @@ static void print_side(const struct pair_side *s, enum pair_role role)
 
     if (!isnan(s->cost_usd))
         snprintf(cost, sizeof(cost), "$%.4f est.", s->cost_usd);
-    printf("%-8s  %s%s%s  %d %s  %lld tokens in, %lld out  %s\n", pair_role_name(role), s->tool,
+    cli_out("%-8s  %s%s%s  %d %s  %lld tokens in, %lld out  %s\n", pair_role_name(role), s->tool,
            s->model ? ":" : "", s->model ? s->model : "", s->turns,
            s->turns == 1 ? "turn" : "turns",
            (long long)s->tokens_in, (long long)s->tokens_out, cost);
@@ -64,11 +64,11 @@ static void print_end(const struct cli *c, const struct sandbox *s)
         jw_str(&w, "name", s->name);
         cli_pair_json(&w, p);
         jw_end(&w);
-        puts(buf_str(&b));
+        cli_out_json(&b);
         buf_release(&b);
         return;
     }
-    printf("%s  round %d of %d%s%s\n", pair_state_name(p->state), p->round, p->rounds,
+    cli_out("%s  round %d of %d%s%s\n", pair_state_name(p->state), p->round, p->rounds,
            p->reason ? ": " : "", p->reason ? p->reason : "");
     for (int i = 0; i < PAIR_ROLES; i++)
         print_side(&p->side[i], (enum pair_role)i);
@@ -239,7 +239,7 @@ static void print_id(const struct cli *c, const char *id)
     } else {
         buf_adds(&b, id);
     }
-    puts(buf_str(&b));
+    cli_out_json(&b);
     buf_release(&b);
 }
 
@@ -305,7 +305,7 @@ static int create(const struct cli *c, const struct app_create *n)
                 n->pair->side[PAIR_DESIGNER].tool, n->pair->side[PAIR_CHECKER].tool);
     } else if (cli_app_wait(&a, app_create(a.app, n, true), &e) != 0) {
         if (a.sandbox_id)
-            fprintf(stderr, "cc-tui: the sandbox %s exists\n", a.sandbox_id);
+            cli_tell("the sandbox %s exists", a.sandbox_id);
         status = cli_app_fail(&a, &e);
     } else {
         status = begun(c, &a, n, 0);

@@ -30,14 +30,14 @@ static void ps_json(const struct procs *p)
         jw_end(&w);
     }
     jw_end(&w);
-    puts(buf_str(&b));
+    cli_out_json(&b);
     buf_release(&b);
 }
 
 static void put_cell(const char *s, size_t width)
 {
     size_t w = text_width(s, strlen(s));
-    printf("%s%*s", s, (int)(width > w ? width - w : 0) + 2, "");
+    cli_out("%s%*s", s, (int)(width > w ? width - w : 0) + 2, "");
 }
 
 /* The command line comes last, so that nothing has to be cut. */
@@ -51,15 +51,15 @@ static void ps_table(const struct cli *c, const struct procs *p)
         cwd = n > cwd ? n : cwd;
         tag = t > tag ? t : tag;
     }
-    printf("%7s  ", "PID");
+    cli_out("%7s  ", "PID");
     put_cell("CWD", cwd);
     put_cell("TAG", tag);
-    puts("COMMAND");
+    cli_out("COMMAND\n");
     for (size_t i = 0; i < p->n; i++) {
-        printf("%7d  ", p->v[i].pid);
+        cli_out("%7d  ", p->v[i].pid);
         put_cell(p->v[i].cwd ? p->v[i].cwd : "-", cwd);
         put_cell(p->v[i].tag ? p->v[i].tag : "-", tag);
-        puts(p->v[i].command);
+        cli_out("%s\n", p->v[i].command);
     }
     if (p->more)
         cli_say(c, "and %zu more", p->more);
@@ -90,7 +90,7 @@ int cli_ps(struct cli *c)
         ps_json(p);
     } else if (cli_has(c, CLI_QUIET)) {
         for (size_t i = 0; i < p->n; i++)
-            printf("%d\n", p->v[i].pid);
+            cli_out("%d\n", p->v[i].pid);
     } else {
         ps_table(c, p);
     }
@@ -131,8 +131,8 @@ static void put_line(void *ctx, const char *text, size_t len, const struct text_
                      size_t n_runs)
 {
     (void)runs, (void)n_runs;
-    fwrite(text, 1, len, ctx);
-    putc('\n', ctx);
+    cli_stream_bytes(ctx, text, len);
+    cli_stream_bytes(ctx, "\n", 1);
 }
 
 static void watched_end(struct watched *w)
@@ -151,11 +151,11 @@ static void put_bytes(void *ctx, int stream, const char *data, size_t len)
     bool err = stream == 1;
 
     if (stream < 0)
-        fprintf(stderr, "cc-tui: %.*s\n", (int)len, data);
+        cli_tell("%.*s", (int)len, data);
     else if (w->clean[err])
         clean_feed(w->clean[err], data, len, put_line, err ? stderr : stdout);
     else
-        fwrite(data, 1, len, err ? stderr : stdout);
+        cli_stream_bytes(err ? stderr : stdout, data, len);
 }
 
 static void put_json(void *ctx, int stream, const char *data, size_t len)
@@ -177,7 +177,7 @@ static void put_json(void *ctx, int stream, const char *data, size_t len)
         free(b64);
     }
     jw_end(&w);
-    puts(buf_str(&b));
+    cli_out_json(&b);
     buf_release(&b);
 }
 
@@ -223,7 +223,7 @@ static int ask_kill(const struct cli *c, const struct sandbox *s, const struct p
     free(question);
     if (yes)
         return CLI_OK;
-    fputs("cc-tui: nothing was done\n", stderr);
+    cli_tell("nothing was done");
     return CLI_DECLINED;
 }
 
@@ -245,7 +245,7 @@ static int kill_process(struct cli_app *a, const struct sandbox *s, int pid, boo
         return cli_fail(&e);
     }
     if (cli_has(c, CLI_DRY_RUN)) {
-        printf("%d %s\n", pid, p->command);
+        cli_out("%d %s\n", pid, p->command);
         cli_say(c, "would get %s", hard ? "SIGKILL" : "SIGTERM");
         return CLI_OK;
     }
@@ -256,7 +256,7 @@ static int kill_process(struct cli_app *a, const struct sandbox *s, int pid, boo
     if (cli_app_wait(a, app_proc_kill(a->app, id, pid, ident, hard), &e) != 0)
         return cli_app_fail(a, &e);
     if (cli_json(c))
-        printf("{\"pid\":%d,\"done\":\"ended\"}\n", pid);
+        cli_out("{\"pid\":%d,\"done\":\"ended\"}\n", pid);
     else
         cli_say(c, "process %d has ended", pid);
     return CLI_OK;
@@ -322,7 +322,7 @@ static void told_adopted(const struct cli *c, const struct sandbox *s, bool undo
     if (pid)
         jw_i64(&w, "pid", pid);
     jw_end(&w);
-    puts(buf_str(&b));
+    cli_out_json(&b);
     buf_release(&b);
 }
 

@@ -178,11 +178,11 @@ int cli_projects_ls(struct cli *c)
         for (size_t i = 0; i < m->n_projects; i++)
             project_json(&w, c, m, at, i, false);
         jw_end(&w);
-        puts(buf_str(&b));
+        cli_out_json(&b);
         buf_release(&b);
     } else if (cli_has(c, CLI_QUIET)) {
         for (size_t i = 0; i < m->n_projects; i++)
-            puts(m->projects[i].name);
+            cli_out("%s\n", m->projects[i].name);
     } else {
         for (size_t i = 0; i < m->n_projects; i++)
             ls_row(&t, c, m, at, i);
@@ -203,13 +203,13 @@ static void choice_text(const char *lead, const struct project_choice *d)
 
     for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++)
         if (t[i].value)
-            printf("%s%s = %s\n", lead, t[i].name, t[i].value);
+            cli_out("%s%s = %s\n", lead, t[i].name, t[i].value);
     if (d->timeout_s)
-        printf("%stimeout = %d\n", lead, d->timeout_s);
+        cli_out("%stimeout = %d\n", lead, d->timeout_s);
     if (d->at_end_known)
-        printf("%sat_end = %s\n", lead, d->pause_at_end ? "pause" : "kill");
+        cli_out("%sat_end = %s\n", lead, d->pause_at_end ? "pause" : "kill");
     if (d->copies)
-        printf("%scopies = %d\n", lead, d->copies);
+        cli_out("%scopies = %d\n", lead, d->copies);
 }
 
 static void keys_text(const struct keys_at *at, const struct project *p)
@@ -221,7 +221,7 @@ static void keys_text(const struct keys_at *at, const struct project *p)
         if (!str_eq(k->project, p->id) || str_eq(k->provider, ST_VARIABLE))
             continue;
         key_row_mask(k, mask);
-        printf("key %s %s\n", k->provider, mask);
+        cli_out("key %s %s\n", k->provider, mask);
     }
 }
 
@@ -229,25 +229,25 @@ static void show_text(const struct cli *c, const struct model *m, const struct k
 {
     const struct project *p = model_project(m);
 
-    printf("project %s (%s)%s\n", p->name, chosen_by(c, p),
+    cli_out("project %s (%s)%s\n", p->name, chosen_by(c, p),
            p->id ? "" : ": nothing is stored of it yet");
     keys_text(at, p);
     for (size_t i = 0; i < p->n_vars; i++)
         if (p->vars[i].secret)
-            printf("variable %s (secret, ****%s)\n", p->vars[i].name, p->vars[i].last4);
+            cli_out("variable %s (secret, ****%s)\n", p->vars[i].name, p->vars[i].last4);
         else
-            printf("variable %s=%s\n", p->vars[i].name, p->vars[i].value ? p->vars[i].value : "");
+            cli_out("variable %s=%s\n", p->vars[i].name, p->vars[i].value ? p->vars[i].value : "");
     choice_text("", &p->defaults);
     for (int k = 0; k < LEDGER_PERIODS; k++)
         if (p->budget.usd[k] > 0)
             printf("budget_%s = %.2f\n", ledger_period_name((enum ledger_period)k),
                    p->budget.usd[k]);
     if (p->prompt)
-        printf("prompt = %s\n", p->prompt);
+        cli_out("prompt = %s\n", p->prompt);
     for (size_t s = 0; p->skills && p->skills[s]; s++)
-        printf("skill = %s\n", p->skills[s]);
+        cli_out("skill = %s\n", p->skills[s]);
     for (size_t i = 0; i < p->n_presets; i++) {
-        printf("preset %s (%s)\n", p->presets[i].name, p->presets[i].of_user ? "user" : "project");
+        cli_out("preset %s (%s)\n", p->presets[i].name, p->presets[i].of_user ? "user" : "project");
         choice_text("    ", &p->presets[i].c);
     }
 }
@@ -265,10 +265,10 @@ int cli_projects_show(struct cli *c)
     if (cli_json(c)) {
         jw_init(&w, &b);
         project_json(&w, c, m, app_keys(a.app), m->project_at, true);
-        puts(buf_str(&b));
+        cli_out_json(&b);
         buf_release(&b);
     } else if (cli_has(c, CLI_QUIET)) {
-        puts(m->project);
+        cli_out("%s\n", m->project);
     } else {
         show_text(c, m, app_keys(a.app));
     }
@@ -300,7 +300,7 @@ static int finish(struct cli_app *a, const struct cli *c, uint64_t req, const ch
     int status = cli_app_wait(a, req, &e) == 0 ? CLI_OK : cli_app_fail(a, &e);
 
     if (status == CLI_OK && cli_json(c))
-        printf("{\"done\":true}\n");
+        cli_out("{\"done\":true}\n");
     else if (status == CLI_OK)
         cli_say(c, "%s", done);
     cli_app_close(a);
@@ -518,7 +518,7 @@ int cli_projects_env(struct cli *c)
         if (one_variable(&a, c, c->args[i], &e) != 0)
             status = cli_app_fail(&a, &e);
     if (status == CLI_OK && cli_json(c))
-        printf("{\"done\":true}\n");
+        cli_out("{\"done\":true}\n");
     else if (status == CLI_OK)
         cli_say(c, "%s", cli_has(c, CLI_UNDO) ? "removed" : "set; sandboxes made from now on get it");
     cli_app_close(&a);

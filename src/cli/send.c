@@ -35,11 +35,11 @@ static int print_answer(const struct cli *c, const struct cli_app *a, const char
             jw_null(&w, "exitCode");
         jw_str(&w, "text", a->text ? a->text : "");
         jw_end(&w);
-        puts(buf_str(&b));
+        cli_out_json(&b);
         buf_release(&b);
     } else if (a->text && *a->text) {
         size_t n = strlen(a->text);
-        printf("%s%s", a->text, a->text[n - 1] == '\n' ? "" : "\n");
+        cli_out("%s%s", a->text, a->text[n - 1] == '\n' ? "" : "\n");
     }
     if (a->outcome != AGENT_OK)
         cli_say(c, "the turn ended: %s", agent_outcome_name((enum agent_outcome)a->outcome));

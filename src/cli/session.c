@@ -47,9 +47,9 @@ void cli_app_opts(const struct cli *c, struct app_opts *o)
 static void kill_progress(const struct ev_kill *k)
 {
     if (k->phase == KILL_RUNNING)
-        fprintf(stderr, "killed %zu of %zu\n", k->killed + k->already_gone, k->n);
+        cli_err("killed %zu of %zu\n", k->killed + k->already_gone, k->n);
     else if (k->phase == KILL_VERIFYING)
-        fprintf(stderr, "looking whether they are gone\n");
+        cli_err("looking whether they are gone\n");
 }
 
 /* Trouble of the program itself is told, what sandboxes do only with -v. */
@@ -57,7 +57,7 @@ static void tell_event(const struct cli_app *a, const struct ev_event *ev)
 {
     bool trouble = ev->level > 0 && ev->sandbox == 0;
     if (cli_has(a->c, CLI_VERBOSE) || (trouble && !cli_has(a->c, CLI_QUIET)))
-        fprintf(stderr, "cc-tui: %s\n", ev->text);
+        cli_tell("%s", ev->text);
 }
 
 /* Whoever waits for an answer of the agent learns that it waits for one, too. */

@@ -37,14 +37,14 @@ void cli_table_print(struct cli_table *t)
         if (cells_of(t->cells.v[i]) > width[i % columns])
             width[i % columns] = cells_of(t->cells.v[i]);
     for (size_t c = 0; c < columns; c++)
-        printf("%-*s%s", c + 1 < columns ? (int)width[c] : 0, t->heads[c],
+        cli_out("%-*s%s", c + 1 < columns ? (int)width[c] : 0, t->heads[c],
                c + 1 < columns ? "  " : "\n");
     for (size_t i = 0; i < t->cells.n; i++) {
         size_t c = i % columns;
         size_t gap = c + 1 < columns ? width[c] - cells_of(t->cells.v[i]) + 2 : 0;
-        printf("%s%*s", t->cells.v[i], (int)gap, "");
+        cli_out("%s%*s", t->cells.v[i], (int)gap, "");
         if (c + 1 == columns)
-            putchar('\n');
+            cli_out("\n");
         free(t->cells.v[i]);
     }
     ARR_RELEASE(&t->cells);
@@ -69,7 +69,8 @@ static void put_item(void *ctx, const char *line, size_t len)
 {
     bool *more = ctx;
 
-    printf("%s%.*s", *more ? "," : "", (int)len, line);
+    cli_out("%s", *more ? "," : "");
+    cli_out_json_part(line, len);
     *more = true;
 }
 
@@ -77,7 +78,7 @@ void cli_print_array(const char *lines, size_t len)
 {
     bool more = false;
 
-    putchar('[');
+    cli_out("[");
     cli_each_line(lines, len, put_item, &more);
-    puts("]");
+    cli_out("]\n");
 }

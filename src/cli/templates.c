@@ -105,7 +105,7 @@ static void bare_id(void *ctx, const char *line, size_t len)
     struct cJSON *j = json_parse(line, len, NULL);
     char *id = clean_line_dup(json_str(j, ctx, ""), 0);
 
-    puts(id);
+    cli_out("%s\n", id);
     free(id);
     json_free(j);
 }
@@ -256,7 +256,7 @@ static void print_time(const struct cJSON *j)
 
     if (clock_parse_rfc3339(json_str(j, "timestamp", ""), &ms) == 0)
         clock_format_hms(t, sizeof(t), ms);
-    printf("%-8s ", t);
+    cli_out("%-8s ", t);
 }
 
 /* Each line of it behind the same indent; no byte of it reaches the terminal raw. */
@@ -270,10 +270,10 @@ static void print_text(const char *text, const char *indent)
     for (const char *p = clean;;) {
         size_t len = strcspn(p, "\n");
         if (p + len >= clean + n) {
-            printf("%.*s\n", (int)(clean + n - p), p);
+            cli_out("%.*s\n", (int)(clean + n - p), p);
             break;
         }
-        printf("%.*s\n%s", (int)len, p, indent);
+        cli_out("%.*s\n%s", (int)len, p, indent);
         p += len + 1;
     }
     free(clean);
@@ -302,9 +302,9 @@ static void print_log(const struct cJSON *j)
         return;
     }
     if (str_eq(level, "warn") || str_eq(level, "error"))
-        printf("  %s: ", level);
+        cli_out("  %s: ", level);
     else
-        fputs("  ", stdout);
+        cli_out("  ");
     print_text(output_of(json_str(j, "message", "")), "           ");
 }
 
@@ -356,7 +356,7 @@ void templates_follow(void *ctx, const char *json, size_t len)
 void templates_put(void *ctx, const char *json, size_t len)
 {
     (void)ctx;
-    fwrite(json, 1, len, stdout);
+    cli_out_json_part(json, len);
 }
 
 static int follow(struct cli *c)

@@ -172,7 +172,7 @@ static void print_json(const struct cli *c, const struct ledger_report *r)
         json_hours(&w, r);
     jw_end(&w);
     jw_end(&w);
-    puts(buf_str(&b));
+    cli_out_json(&b);
     buf_release(&b);
 }
 
@@ -195,12 +195,12 @@ static void print_group(const struct ledger_group *g, enum ledger_by b)
     const char *shown = *name ? name : b == BY_MODEL ? "unknown" : "none";
 
     ledger_sums_text(usd, sizeof(usd), &g->sums);
-    printf("  %s%*s  %10s", shown, NAME_CELLS - (int)text_width(shown, strlen(shown)), "", usd);
+    cli_out("  %s%*s  %10s", shown, NAME_CELLS - (int)text_width(shown, strlen(shown)), "", usd);
     if (b == BY_MODEL)
-        printf("  %9s", "");
+        cli_out("  %9s", "");
     else
-        printf("  %8.2fh", hours(g->sums.run_ms));
-    printf("  %10" PRId64 " in  %9" PRId64 " out\n", tokens_in(&g->sums), g->sums.out_tokens);
+        cli_out("  %8.2fh", hours(g->sums.run_ms));
+    cli_out("  %10" PRId64 " in  %9" PRId64 " out\n", tokens_in(&g->sums), g->sums.out_tokens);
     free(name);
 }
 
@@ -213,7 +213,7 @@ static void print_idle(const struct model *m, int64_t now)
         if (!sandbox_idles(s))
             continue;
         clock_format_span(span, sizeof(span), now - s->agent_since);
-        printf("idle but running: %s %s ($%.2f/h, $%.4f so far)\n", s->name ? s->name : "-", span,
+        cli_out("idle but running: %s %s ($%.2f/h, $%.4f so far)\n", s->name ? s->name : "-", span,
                sandbox_usd_per_hour(s),
                sandbox_usd_per_hour(s) * hours(now > s->agent_since ? now - s->agent_since : 0));
     }
@@ -224,7 +224,7 @@ static void print_budget(const char *whose, double usd, double budget)
     int pct = ledger_budget_pct(usd, budget);
 
     if (pct >= 0)
-        printf("%-10s %s$%.2f of $%.2f, %d %%%s\n", "  budget", whose, usd, budget, pct,
+        cli_out("%-10s %s$%.2f of $%.2f, %d %%%s\n", "  budget", whose, usd, budget, pct,
                pct >= 100 ? ": used up" : "");
 }
 
@@ -233,7 +233,7 @@ static void print_period(const struct ledger_report *r, enum ledger_period p)
     char usd[32], whose[80];
 
     ledger_sums_text(usd, sizeof(usd), &r->period[p]);
-    printf("%-10s %s\n", ledger_period_words(p), usd);
+    cli_out("%-10s %s\n", ledger_period_words(p), usd);
     print_budget("", ledger_usd(&r->period[p]), r->limits.budget.usd[p]);
     for (size_t i = 0; i < r->n_spend; i++) {
         snprintf(whose, sizeof(whose), "project %.60s: ", r->spend[i].project);
@@ -245,7 +245,7 @@ static void print_hours(const struct ledger_report *r)
 {
     char usd[32], at[20];
 
-    puts("\nby hour");
+    cli_out("%s\n", "\nby hour");
     for (size_t i = 0; i < r->n_hours; i++) {
         const struct ledger_sums *h = &r->hours[i].sums;
         time_t t = (time_t)(r->hours[i].at / 1000);
@@ -254,7 +254,7 @@ static void print_hours(const struct ledger_report *r)
         localtime_r(&t, &tm);
         strftime(at, sizeof(at), "%Y-%m-%d %H:%M", &tm);
         ledger_sums_text(usd, sizeof(usd), h);
-        printf("  %-*s  %10s  %8.2fh  %10" PRId64 " in  %9" PRId64 " out\n", NAME_CELLS, at, usd,
+        cli_out("  %-*s  %10s  %8.2fh  %10" PRId64 " in  %9" PRId64 " out\n", NAME_CELLS, at, usd,
                hours(h->run_ms), tokens_in(h), h->out_tokens);
     }
 }
@@ -267,36 +267,36 @@ static void print_text(const struct cli *c, const struct ledger_report *r, const
     ledger_sums_text(all, sizeof(all), a);
     ledger_usd_text(sandboxes, sizeof(sandboxes), a->sandbox_usd, a->unpriced_spans, a->spans);
     ledger_usd_text(agents, sizeof(agents), a->agent_usd, a->unpriced_turns, a->turns);
-    printf("%-10s %s   sandboxes %s   agents %s (est.)\n", c->n_args ? c->args[0] : "week", all,
+    cli_out("%-10s %s   sandboxes %s   agents %s (est.)\n", c->n_args ? c->args[0] : "week", all,
            sandboxes, agents);
-    printf("%-10s %.2f h running   %.2f vCPU-h   %.2f GiB-h   %" PRId64 " tokens in, %" PRId64
+    cli_out("%-10s %.2f h running   %.2f vCPU-h   %.2f GiB-h   %" PRId64 " tokens in, %" PRId64
            " out\n", "", hours(a->run_ms), hours(a->vcpu_ms), hours(a->mib_ms) / 1024,
            tokens_in(a), a->out_tokens);
     for (int p = 0; p < LEDGER_PERIODS; p++)
         print_period(r, (enum ledger_period)p);
     if (r->q.to > r->q.now && r->q.to < INT64_MAX)
-        printf("%-10s $%.2f%s to its end, if the last 3 h go on\n", "forecast", r->forecast_usd,
+        cli_out("%-10s $%.2f%s to its end, if the last 3 h go on\n", "forecast", r->forecast_usd,
                ledger_unpriced(a) ? "+?" : "");
     if (r->most)
-        printf("%-10s %zu sandbox%s at once\n", "most", r->most, r->most == 1 ? "" : "es");
+        cli_out("%-10s %zu sandbox%s at once\n", "most", r->most, r->most == 1 ? "" : "es");
     if (a->unpriced_spans + a->unpriced_turns)
-        printf("%-10s %zu intervals and %zu turns have no known price and are not in the sums\n",
+        cli_out("%-10s %zu intervals and %zu turns have no known price and are not in the sums\n",
                "unpriced", a->unpriced_spans, a->unpriced_turns);
     if (a->estimates)
-        printf("%-10s %zu intervals have an end that nobody saw\n", "estimated", a->estimates);
+        cli_out("%-10s %zu intervals have an end that nobody saw\n", "estimated", a->estimates);
     for (int b = 0; b < LEDGER_BYS; b++) {
         if (!is_wanted(c, b) || !r->by[b].n)
             continue;
-        printf("\nby %s\n", ledger_by_name((enum ledger_by)b));
+        cli_out("\nby %s\n", ledger_by_name((enum ledger_by)b));
         for (size_t i = 0; i < r->by[b].n; i++)
             print_group(&r->by[b].v[i], (enum ledger_by)b);
     }
     if (by_of(c) == LEDGER_BY_HOUR)
         print_hours(r);
-    putchar('\n');
+    cli_out("\n");
     print_idle(m, r->q.now);
     if (r->rate_text)
-        printf("prices: %s, last checked %s\n", r->rate_text, r->rate_date ? r->rate_date : "-");
+        cli_out("prices: %s, last checked %s\n", r->rate_text, r->rate_date ? r->rate_date : "-");
 }
 
 /* --- the command --------------------------------------------------------------------------- */

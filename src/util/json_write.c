@@ -1,6 +1,7 @@
 /* The JSON writer. A refused addition shows in the buffer's `over`. */
 #include <cct/util/buf.h>
 #include <cct/util/json.h>
+#include <cct/util/utf8.h>
 #include <cct/util/xalloc.h>
 #include <math.h>
 #include <stdio.h>
@@ -110,4 +111,29 @@ void jw_raw(struct jw *w, const char *name, const char *json)
 {
     lead(w, name);
     buf_adds(w->b, json ? json : "null");
+}
+
+/* --- on a terminal ----------------------------------------------------------------------- */
+
+static bool acts(uint32_t cp)
+{
+    return (cp < 0x20 && cp != '\n' && cp != '\t' && cp != '\r') || (cp >= 0x7f && cp < 0xa0) ||
+           cp == 0x61c || (cp >= 0x200e && cp <= 0x200f) || (cp >= 0x2028 && cp <= 0x202e) ||
+           (cp >= 0x2066 && cp <= 0x2069);
+}
+
+/* Outside of strings JSON has neither of them, so each stands in one. */
+void json_for_terminal(const char *json, size_t len, struct buf *out)
+{
+    for (size_t at = 0; at < len;) {
+        uint32_t cp = 0;
+        size_t n = utf8_decode(json + at, len - at, &cp);
+
+        n = n ? n : len - at; /* cut: the rest comes later */
+        if (acts(cp))
+            buf_addf(out, "\\u%04x", (unsigned)cp);
+        else
+            buf_add(out, json + at, n);
+        at += n;
+    }
 }

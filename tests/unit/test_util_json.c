@@ -253,9 +253,40 @@ static void test_mutations(void **state)
         }
 }
 
+/* On a terminal nothing of it acts, and it says the same. */
+static void test_for_terminal(void **state)
+{
+    static const char text[] = "a\033[2J\rb\xc2\x9b" "2Jc\xe2\x80\xae" "d\x7f\t\xe2\x81\xa6\xf0\x9f\x98\x80";
+    struct buf plain = BUF_INIT, shown = BUF_INIT, cut = BUF_INIT;
+    struct cJSON *j;
+    struct jw w;
+
+    (void)state;
+    jw_init(&w, &plain);
+    jw_obj(&w, NULL);
+    jw_str(&w, "t", text);
+    jw_end(&w);
+    json_for_terminal(plain.p, plain.len, &shown);
+    for (size_t i = 0; i < shown.len; i++)
+        assert_true((unsigned char)shown.p[i] >= ' ' && shown.p[i] != 0x7f);
+    assert_null(strstr(buf_str(&shown), "\xc2\x9b"));
+    assert_null(strstr(buf_str(&shown), "\xe2\x80\xae"));
+    assert_non_null(strstr(buf_str(&shown), "\xf0\x9f\x98\x80"));
+    j = json_parse(shown.p, shown.len, NULL);
+    assert_string_equal(json_str(j, "t", ""), text);
+    json_free(j);
+    json_for_terminal("{\n\t\"a\": 1\r\n}", 12, &cut); /* blanks between are no text */
+    json_for_terminal("\xe2\x80", 2, &cut); /* cut in a character: handed on */
+    assert_string_equal(buf_str(&cut), "{\n\t\"a\": 1\r\n}\xe2\x80");
+    buf_release(&plain);
+    buf_release(&shown);
+    buf_release(&cut);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_for_terminal),
         cmocka_unit_test(test_repair), cmocka_unit_test(test_refused),
         cmocka_unit_test(test_depth),  cmocka_unit_test(test_getters),
         cmocka_unit_test(test_writer), cmocka_unit_test(test_mutations),

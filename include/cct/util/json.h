@@ -67,4 +67,8 @@ void jw_bool(struct jw *w, const char *name, bool v);
 void jw_null(struct jw *w, const char *name);
 void jw_raw(struct jw *w, const char *name, const char *json); /* checked text */
 
+/* The same JSON with what a terminal acts on (controls, C1, bidi) written as escapes: it says
+ * the same to the character. Appends to out. */
+void json_for_terminal(const char *json, size_t len, struct buf *out);
+
 #endif
