@@ -116,6 +116,12 @@ size_t app_create_copies(struct app *a, const struct app_create *c, bool done_wh
 uint64_t app_send(struct app *a, uint64_t sandbox, const char *text, bool wait);
 /* The same with bits of enum send_how. */
 uint64_t app_send_how(struct app *a, uint64_t sandbox, const char *text, bool wait, int how);
+/* A message with the text of files of this machine (paths ends with NULL; "~/" is home)
+ * behind it. Reads them. New string; NULL with *e: one is missing or no text, or all of it is
+ * too long for a message. */
+char *app_text_with_files(const char *text, const char *const *paths, struct err *e);
+bool app_is_text(const char *s, size_t len); /* UTF-8 without controls */
+char *app_own_path(const char *path);        /* "~/x" in the user's home; new string */
 /* One message to several, of which each gets it once: committed for all that can take it,
  * together. EV_BROADCAST has the receipts, then EV_DONE comes, ERR_CONFLICT when some could
  * not; what becomes of each message is told by EV_MESSAGE. */

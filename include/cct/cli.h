@@ -53,12 +53,16 @@ int cli_exit_of(int err_code);
     X(NAME, "name", 'n', "NAME", "name; letters, digits, - and _")                             \
     X(ENV, "env", 'e', "NAME=VALUE", "variable in the sandbox; may be repeated")               \
     X(PROMPT, "prompt", 'p', "TEXT|-", "first message to the agent; - reads stdin")            \
-    X(WAIT, "wait", 'w', "", "wait for the answer")                                            \
-    X(DESIGNER, "designer", 0, "TOOL[:MODEL]", "agent that does the work of a pair")           \
-    X(CHECKER, "checker", 0, "TOOL[:MODEL]", "agent that judges it")                           \
-    X(DESIGNER_PROMPT, "designer-prompt", 0, "FILE", "instructions of the designer, for ours") \
-    X(CHECKER_PROMPT, "checker-prompt", 0, "FILE", "instructions of the checker, for ours")    \
-    X(ROUNDS, "rounds", 0, "N", "work and check at most so often")                             \
+    X(WAIT, "wait", 'w', "", "wait for the answer, of a pair for its end")                     \
+    X(FILE, "file", 0, "PATH", "the text of a file goes along, as @PATH on the screen; may be repeated") \
+    X(DESIGNER, "designer", 0, "TOOL[:MODEL]", "agent of a pair that does the work")           \
+    X(CHECKER, "checker", 0, "TOOL[:MODEL]",                                                   \
+      "agent of a pair that looks at the work and ends with VERDICT: PASS or FAIL")            \
+    X(DESIGNER_PROMPT, "designer-prompt", 0, "FILE",                                           \
+      "what the designer is told, in the place of cc-tui's own instructions")                  \
+    X(CHECKER_PROMPT, "checker-prompt", 0, "FILE",                                             \
+      "what the checker is told, in the place of cc-tui's own instructions")                   \
+    X(ROUNDS, "rounds", 0, "N", "turns of work and check before it gives up: 1 to 99, else 5") \
     X(FOLLOW, "follow", 'f', "", "go on with what comes")                                      \
     X(RAW, "raw", 0, "", "the exact bytes, on a terminal too")                                 \
     X(SYSTEM, "system", 0, "", "the log of the sandbox's system, not of the agent")            \
@@ -117,16 +121,21 @@ _Static_assert(CLI_FLAG_COUNT <= 128, "a set of flags is one number");
           CLI_BIT(ASK) | CLI_BIT(PRESET) | CLI_BIT(DRY_RUN),                                   \
       "create a sandbox with an agent in it; prints its id")                                   \
     X(SEND, cli_send, "send", "", "SANDBOX TEXT|- | SANDBOX... -- TEXT|-", 1, -1,              \
-      CLI_BIT(WAIT) | CLI_BIT(NOW) | CLI_BIT(ALL) | CLI_BIT(DRY_RUN),                          \
-      "send a message to the agent; --wait prints the answer. To several, or with --all to "   \
-      "all of the project: {name} {branch} {project} in it are each one's own")                                 \
+      CLI_BIT(WAIT) | CLI_BIT(NOW) | CLI_BIT(ALL) | CLI_BIT(FILE) | CLI_BIT(DRY_RUN),          \
+      "send a message to the agent; --wait prints the answer. An @ in TEXT is text: files go " \
+      "along by --file. To several, or with --all to all of the project: {name} {branch} "     \
+      "{project} in it are each one's own")                                                    \
     X(PAIR, cli_pair, "pair", "", "[SANDBOX] --designer TOOL --checker TOOL --prompt TEXT",    \
       0, 1,                                                                                    \
       CLI_BIT(DESIGNER) | CLI_BIT(CHECKER) | CLI_BIT(DESIGNER_PROMPT) |                        \
           CLI_BIT(CHECKER_PROMPT) | CLI_BIT(ROUNDS) | CLI_BIT(PROMPT) | CLI_BIT(TEMPLATE) |    \
           CLI_BIT(TIMEOUT) | CLI_BIT(NAME) | CLI_BIT(ENV) | CLI_BIT(WAIT) | CLI_BIT(DRY_RUN),  \
-      "two agents take turns in one sandbox: one works, one checks, until it passes. In a "     \
-      "new one, or in that of a pair that has come to its end")      \
+      "two agents take turns in one sandbox: the designer works at TEXT, the checker judges; " \
+      "what it finds goes back to the designer, until it passes or the rounds are used up. "   \
+      "Without SANDBOX a new one is made, with one that of a pair that has ended takes a new " \
+      "task. The turns go on while cc-tui runs: the screen, or --wait, which prints the end "  \
+      "and each role's cost (exit status 0: passed). pair stop, resume, accept, reject and "   \
+      "wait take it from there")                                                               \
     X(PAIR_STOP, cli_pair_stop, "pair stop", "", "SANDBOX", 1, 1, CLI_NONE,                    \
       "end its turn and begin no further one")                                                 \
     X(PAIR_RESUME, cli_pair_resume, "pair resume", "", "SANDBOX", 1, 1,                        \
@@ -308,7 +317,8 @@ struct cli {
     const char *value[CLI_FLAG_COUNT];  /* the last one given */
     const char **sets, **envs, **skills; /* --set, --env or --build-arg, --skill or --tag, in
                                             order; the last ends with NULL */
-    size_t n_sets, n_envs, n_skills;
+    const char **files;                  /* --file, as well */
+    size_t n_sets, n_envs, n_skills, n_files;
     const char **args; /* ends with NULL */
     int n_args;
     int n_plain;                        /* of them in front of `--` */

@@ -29,14 +29,6 @@ struct files {
     struct err err;
 };
 
-/* "~/x" is in the user's home; new string. */
-static char *own_path(const char *path)
-{
-    const char *home = str_starts(path, "~/") ? getenv("HOME") : NULL;
-
-    return home && *home ? fs_join(home, path + 2) : xstrdup(path);
-}
-
 static void files_free(struct msg *m)
 {
     struct files *f = (struct files *)m;
@@ -65,12 +57,12 @@ static struct files *files_new(const struct app *a, const struct app_create *c)
         msg_init(&f->m, MSG_FILES, sizeof(*f), files_free);
         f->events = a->events;
         f->env_file = env ? xstrdup(c->env_file) : NULL;
-        f->env_path = env ? own_path(c->env_file) : NULL;
+        f->env_path = env ? app_own_path(c->env_file) : NULL;
         while (skills[n])
             n++;
         f->skills = xcalloc(n + 1, sizeof(*f->skills));
         for (size_t i = 0; i < n; i++)
-            f->skills[i] = own_path(skills[i]);
+            f->skills[i] = app_own_path(skills[i]);
     }
     free(skills);
     return f;

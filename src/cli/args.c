@@ -226,6 +226,8 @@ static void take_flag(struct cli *c, int f, const char *value)
         c->envs[c->n_envs++] = value;
     if (f == CLI_SKILL || f == CLI_TAG)
         c->skills[c->n_skills++] = value;
+    if (f == CLI_FILE)
+        c->files[c->n_files++] = value;
 }
 
 /* --name, --name=value, --name value */
@@ -314,6 +316,7 @@ int cli_parse(struct cli *c, int argc, const char *const *argv, struct err *e)
     c->sets = xcalloc(room, sizeof(*c->sets));
     c->envs = xcalloc(room, sizeof(*c->envs));
     c->skills = xcalloc(room, sizeof(*c->skills));
+    c->files = xcalloc(room, sizeof(*c->files));
     for (int i = 1; i < argc && rc == 0; i++) {
         const char *arg = argv[i];
         if (plain && strcmp(arg, "--") == 0) {
@@ -346,5 +349,6 @@ void cli_release(struct cli *c)
     free(c->sets);
     free(c->envs);
     free(c->skills);
+    free(c->files);
     memset(c, 0, sizeof(*c));
 }

@@ -7,6 +7,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { WIDTH = 79, LEFT = 32 }; /* of a line; of the column in front of an explanation */
+
+/* Words over lines, those after the first one `indent` cells in. */
+static void add_wrapped(struct buf *b, const char *text, size_t indent)
+{
+    size_t at = indent, n;
+
+    for (const char *p = text; *p; p += n + (p[n] == ' ')) {
+        n = strcspn(p, " ");
+        if (at > indent && at + 1 + n > WIDTH) {
+            buf_addf(b, "\n%*s", (int)indent, "");
+            at = indent;
+        }
+        buf_addf(b, "%s%.*s", at > indent ? " " : "", (int)n, p);
+        at += n + (at > indent);
+    }
+    buf_addc(b, '\n');
+}
+
 static void add_flags(struct buf *b, uint64_t which)
 {
     for (int f = 0; f < CLI_FLAG_COUNT; f++) {
@@ -19,18 +38,25 @@ static void add_flags(struct buf *b, uint64_t which)
         snprintf(left, sizeof(left), "%s--%s%s%s", letter, r->name, *r->value ? " " : "",
                  r->value);
         if (strlen(left) > 28)
-            buf_addf(b, "  %s\n  %28s  %s\n", left, "", r->help);
+            buf_addf(b, "  %s\n%*s", left, LEFT, "");
         else
-            buf_addf(b, "  %-28s  %s\n", left, r->help);
+            buf_addf(b, "  %-28s  ", left);
+        add_wrapped(b, r->help, LEFT);
     }
 }
 
+/* The first sentence alone: more is said by the command's own help. */
 static void add_commands(struct buf *b, const char *group)
 {
     size_t n = group ? strlen(group) : 0;
     for (const struct cli_cmd *cmd = cli_commands + 1; cmd->name; cmd++)
-        if (!group || (strncmp(cmd->name, group, n) == 0 && cmd->name[n] == ' '))
-            buf_addf(b, "  %-16s  %s\n", cmd->name, cmd->help);
+        if (!group || (strncmp(cmd->name, group, n) == 0 && cmd->name[n] == ' ')) {
+            const char *end = strstr(cmd->help, ". ");
+            char *first = xstrndup(cmd->help, end ? (size_t)(end - cmd->help) : strlen(cmd->help));
+            buf_addf(b, "  %-16s  ", cmd->name);
+            add_wrapped(b, first, 20);
+            free(first);
+        }
 }
 
 static const char more[] =
@@ -56,12 +82,12 @@ char *cli_help_text(enum cli_cmd_id id, const char *group)
         buf_addf(&b, "usage: cc-tui %s COMMAND\n\nCommands:\n", group);
         add_commands(&b, group);
     } else {
-        buf_addf(&b, "usage: cc-tui %s%s%s%s%s\n\n%s", cmd->name,
-                 cmd->flags ? " [OPTIONS]" : "", *cmd->args ? " " : "", cmd->args, "",
-                 cmd->help);
-        if (*cmd->aliases)
-            buf_addf(&b, " (also: %s)", cmd->aliases);
-        buf_adds(&b, "\n");
+        char *what = xasprintf("%s%s%s%s", cmd->help, *cmd->aliases ? " (also: " : "", cmd->aliases,
+                               *cmd->aliases ? ")" : "");
+        buf_addf(&b, "usage: cc-tui %s%s%s%s\n\n", cmd->name, cmd->flags ? " [OPTIONS]" : "",
+                 *cmd->args ? " " : "", cmd->args);
+        add_wrapped(&b, what, 0);
+        free(what);
         if (cmd->flags) {
             buf_adds(&b, "\nOptions:\n");
             add_flags(&b, cmd->flags);

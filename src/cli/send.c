@@ -115,7 +115,9 @@ int cli_send(struct cli *c)
 
     if (n < 0)
         return -n;
-    char *text = cli_text_arg(c->args[n], &e);
+    char *said = cli_text_arg(c->args[n], &e);
+    char *text = said ? app_text_with_files(said, c->files, &e) : NULL;
+    free(said);
     if (!text)
         return cli_fail(&e);
     if (n == 1 && !cli_has(c, CLI_DRY_RUN))

@@ -47,7 +47,7 @@ static int leave_key(const struct cli *c)
 
     if (key != PASSAGE_KEY_BAD)
         return key;
-    fprintf(stderr, "cc-tui: shell_detach_key is ^ and a letter, or none, not '%.20s': ^] counts\n",
+    cli_tell("shell_detach_key is ^ and a letter, or none, not '%.20s': ^] counts",
             c->config->o.shell_leave);
     return passage_key_parse("^]");
 }

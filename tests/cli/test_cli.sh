@@ -324,6 +324,17 @@ run sh -c "'$c' logs box --raw >&-"
 check "closed stdout: 1" is 1
 run sh -c "{ '$c' logs box --raw; echo \$? > '$T/pipe'; } | :"
 check "a reader that left: nothing on stderr" no_err
+# a file goes along by --file; an @ in the text is text
+printf 'one\ntwo\n' > "$T/note.txt"
+run "$c" send box "look @$T/none at it" --file "$T/note.txt" --file "$T/note.txt" --wait
+check "send --file" is 0
+run "$c" export box --format json
+check "send: an @ in the text is text" out "look @$T/none at it"
+check "send --file: its text goes along, once" out "--- $T/note.txt ---\\none\\ntwo\\n--- end of $T/note.txt ---\""
+run "$c" send box hello --file "$T/none"
+check "send --file: one that is not there" both is 5 err "@$T/none cannot go along"
+run "$c" send box hello --file "$c"
+check "send --file: one that is no text" err "$c"
 run "$c" timeout box 20m
 check "timeout" is 0
 run "$c" timeout box never

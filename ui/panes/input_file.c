@@ -2,11 +2,8 @@
  * a paste may name any file. The text is read when the message is sent. */
 #include "input_priv.h"
 
-#include <cct/text/clean.h>
 #include <cct/util/fs.h>
-#include <cct/util/limits.h>
 #include <cct/util/str.h>
-#include <cct/util/utf8.h>
 #include <cct/util/xalloc.h>
 #include <dirent.h>
 #include <stdio.h>
@@ -16,68 +13,20 @@
 
 enum { MAX_ENTRIES = 20000, SHOWN_BYTES = 160 };
 
-static char *real_path(const char *path)
-{
-    const char *home = getenv("HOME");
-    return str_starts(path, "~/") && home ? xasprintf("%s%s", home, path + 1) : xstrdup(path);
-}
-
 /* --- sending ------------------------------------------------------------------------ */
-
-static bool is_text(const char *s, size_t len)
-{
-    if (!utf8_valid(s, len))
-        return false;
-    for (size_t i = 0; i < len; i++)
-        if (((unsigned char)s[i] < ' ' && !strchr("\t\n\r", s[i])) || s[i] == 0x7F || !s[i])
-            return false;
-    return true;
-}
-
-static int add_file(struct buf *b, const char *path, struct err *e)
-{
-    char *real = real_path(path), *text;
-    size_t len = 0;
-    text = fs_read(real, LIM_MESSAGE_BYTES, false, &len, e);
-    free(real);
-    if (!text)
-        return err_wrap(e, "@%s cannot go along", path);
-    if (!is_text(text, len)) {
-        free(text);
-        return err_set(e, ERR_INVALID, "@%s is not text: copy it into the sandbox instead", path);
-    }
-    buf_addf(b, "\n\n--- %s ---\n", path);
-    buf_add(b, text, len);
-    buf_addf(b, "%s--- end of %s ---", len && text[len - 1] == '\n' ? "" : "\n", path);
-    free(text);
-    return 0;
-}
-
-/* The same file twice goes along once. */
-static bool is_repeated(const struct inputline *l, size_t i)
-{
-    for (size_t k = 0; k < i; k++)
-        if (str_eq(inputline_file(l, k), inputline_file(l, i)))
-            return true;
-    return false;
-}
 
 char *input_compose(struct inputline *l, struct err *e)
 {
-    struct buf b = BUF_INIT;
-    const char *path;
-    int rc = 0;
-    buf_adds(&b, inputline_text(l));
-    for (size_t i = 0; rc == 0 && (path = inputline_file(l, i)); i++)
-        if (!is_repeated(l, i))
-            rc = add_file(&b, path, e);
-    if (rc == 0 && b.len > LIM_MESSAGE_BYTES)
-        rc = err_set(e, ERR_LIMIT, "with its files it has %zu bytes, at most %u go into a message",
-                     b.len, LIM_MESSAGE_BYTES);
-    if (rc == 0)
-        return buf_detach(&b, NULL);
-    buf_release(&b);
-    return NULL;
+    const char **paths = xcalloc(1, sizeof(*paths)), *path;
+    char *text;
+    for (size_t i = 0; (path = inputline_file(l, i)); i++) {
+        paths = xrealloc(paths, (i + 2) * sizeof(*paths));
+        paths[i] = path;
+        paths[i + 1] = NULL;
+    }
+    text = app_text_with_files(inputline_text(l), paths, e);
+    free(paths);
+    return text;
 }
 
 static bool begins_word(const char *text, const char *at)
@@ -92,7 +41,7 @@ bool input_names_file(const char *text, char *name, size_t size)
         struct stat st;
         if (!begins_word(text, at) || !n || n >= size)
             continue;
-        char *word = xstrndup(at + 1, n), *real = real_path(word);
+        char *word = xstrndup(at + 1, n), *real = app_own_path(word);
         bool is = stat(real, &st) == 0 && S_ISREG(st.st_mode);
         if (is)
             snprintf(name, size, "%s", word);
@@ -147,13 +96,13 @@ static void take_name(struct matches *f, const char *name, const char *base, boo
 /* Entries of dir that begin with base; hidden ones only when it does, too. */
 static bool look(const char *dir, const char *base, struct matches *f)
 {
-    char *real = real_path(*dir ? dir : ".");
+    char *real = app_own_path(*dir ? dir : ".");
     DIR *d = opendir(real);
     struct dirent *one;
     for (int i = 0; d && i < MAX_ENTRIES && (one = readdir(d)); i++) {
         const char *name = one->d_name;
         if (!str_starts(name, base) || (*name == '.' && *base != '.') || str_eq(name, ".") ||
-            str_eq(name, "..") || !is_text(name, strlen(name)) || strpbrk(name, "\t\r\n"))
+            str_eq(name, "..") || !app_is_text(name, strlen(name)) || strpbrk(name, "\t\r\n"))
             continue;
         take_name(f, name, base, is_dir(real, one));
     }
