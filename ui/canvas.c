@@ -276,6 +276,62 @@ void canvas_fill(struct canvas *c, struct rect r, enum theme_role role, const ch
                 set_cell(c, y, x, cluster, strlen(cluster), 1, &style);
 }
 
+/* --- hints ------------------------------------------------------------------------------ */
+
+enum { HINTS_MOST = 12, HINTS_BYTES = 256 };
+
+struct hints {
+    const char *at[HINTS_MOST];
+    size_t len[HINTS_MOST];
+    int n, gap; /* cells between two: more where keys stand apart from what they do */
+};
+
+static int hints_width(const struct hints *h)
+{
+    int w = h->gap * (h->n - 1);
+    for (int i = 0; i < h->n; i++)
+        w += (int)text_width(h->at[i], h->len[i]);
+    return w;
+}
+
+static void hints_split(struct hints *h, const char *text)
+{
+    *h = (struct hints){.gap = strstr(text, "  ") ? 4 : 2};
+    for (const char *p = text; h->n < HINTS_MOST; p++) {
+        size_t n = strcspn(p, "\t");
+        h->at[h->n] = p;
+        h->len[h->n++] = n;
+        p += n;
+        if (!*p)
+            break;
+    }
+}
+
+static void hints_fit(const char *text, int w, char dst[HINTS_BYTES])
+{
+    struct hints h;
+    size_t used = 0;
+    hints_split(&h, text);
+    while (h.n > 1 && hints_width(&h) > w) {
+        int out = h.n > 2 ? h.n - 2 : 1;
+        for (int i = out; i + 1 < h.n; i++) {
+            h.at[i] = h.at[i + 1];
+            h.len[i] = h.len[i + 1];
+        }
+        h.n--;
+    }
+    for (int i = 0; i < h.n && used < HINTS_BYTES; i++)
+        used += (size_t)snprintf(dst + used, HINTS_BYTES - used, "%*s%.*s", i ? h.gap : 0, "",
+                                 (int)h.len[i], h.at[i]);
+}
+
+void canvas_hints(struct canvas *c, int y, int x, int w, enum theme_role role, const char *hints)
+{
+    char text[HINTS_BYTES] = "";
+    hints_fit(hints, w, text);
+    canvas_text(c, y, x, w, role, text);
+}
+
 void canvas_rule(struct canvas *c, int y, int x, int w, enum theme_role role, const char *title,
                  const char *right, bool focused)
 {
@@ -285,10 +341,13 @@ void canvas_rule(struct canvas *c, int y, int x, int w, enum theme_role role, co
         int n = canvas_text(c, y, x + 2, w - 5, ROLE_TITLE, title);
         canvas_text(c, y, x + 2 + n, 1, role, " ");
         int room = w - n - 8;
-        size_t rw = right ? text_width(right, strlen(right)) : 0;
+        char fit[HINTS_BYTES] = "";
+        if (right)
+            hints_fit(right, room, fit);
+        size_t rw = text_width(fit, strlen(fit));
         if (rw && (int)rw <= room) {
             canvas_text(c, y, x + w - (int)rw - 4, 1, role, " ");
-            canvas_text(c, y, x + w - (int)rw - 3, (int)rw, ROLE_HINT, right);
+            canvas_text(c, y, x + w - (int)rw - 3, (int)rw, ROLE_HINT, fit);
             canvas_text(c, y, x + w - 3, 1, role, " ");
         }
     }

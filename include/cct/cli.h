@@ -259,6 +259,15 @@ _Static_assert(CLI_FLAG_COUNT <= 128, "a set of flags is one number");
     X(PROJECTS_SECRET, cli_projects_secret, "projects secret", "", "PROJECT NAME", 2, -1,      \
       CLI_BIT(COMMAND) | CLI_BIT(UNDO),                                                        \
       "a secret variable for its agents, sealed like a key; asks for it, or reads stdin")      \
+    X(PRESETS_LS, cli_presets_ls, "presets ls", "", "", 0, 0, CLI_NONE,                        \
+      "list the presets of the project, and yours for all projects")                           \
+    X(PRESETS_SAVE, cli_presets_save, "presets save", "", "NAME SETTING=VALUE...", 2, -1,      \
+      CLI_BIT(ALL),                                                                            \
+      "keep tool, model, template, repo, branch, timeout, at_end, copies or prompt (TEXT, "    \
+      "@FILE or -) under a name, for the project or with --all for all of them. One that is "  \
+      "there keeps what is not said; an empty value takes one away")                           \
+    X(PRESETS_RM, cli_presets_rm, "presets rm", "", "NAME", 1, 1, CLI_BIT(ALL),                \
+      "remove a preset of the project, with --all one for all projects")                       \
     X(CONFIG_SHOW, cli_config_show, "config show", "", "", 0, 0, CLI_NONE,                     \
       "print every option, its value and where it came from")                                  \
     X(CONFIG_CHECK, cli_config_check, "config check", "", "", 0, 0, CLI_NONE,                  \

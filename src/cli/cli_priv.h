@@ -171,6 +171,20 @@ bool cli_is_up(const struct sandbox *s);
 const struct sandbox *cli_app_begin(struct cli_app *a, const struct cli *c, const char *name,
                                     int *status);
 
+/* --- presets.c */
+struct project_choice;
+struct project_preset;
+/* TEXT, @FILE or - into the field; an empty one takes it away. 0 or a code. */
+int cli_put_text(char **field, const char *value, struct err *e);
+/* One of the settings that presets and a project's defaults have; false: it is none, *rc what
+ * came of it. */
+bool cli_put_choice(struct project_choice *d, const char *name, const char *value, int *rc,
+                    struct err *e);
+void cli_choice_json(struct jw *w, const struct project_choice *d);
+void cli_choice_text(const char *lead, const struct project_choice *d);
+void cli_preset_json(struct jw *w, const struct project_preset *p);
+void cli_preset_text(const struct project_preset *p);
+
 /* --- config.c */
 /* All files of the configuration; what is wrong in them becomes notes. */
 void cli_config_look(const struct cli *c);

@@ -154,8 +154,8 @@ static int take_rest(const struct cli *c, const struct app *a, struct app_create
         if (str_eq(kept->presets[i].name, preset))
             from = &kept->presets[i].c;
     if (preset && !from)
-        return err_set(e, ERR_NOTFOUND, "there is no preset '%.60s' in the project '%.60s'; its form "
-                       "keeps one by Alt-w", preset, kept->name ? kept->name : "default");
+        return err_set(e, ERR_NOTFOUND, "there is no preset '%.60s' in the project '%.60s': cc-tui "
+                       "presets ls shows those that are", preset, kept->name ? kept->name : "default");
     n->pause_at_end = str_eq(c->config->o.at_end, "pause");
     if (kept->defaults.at_end_known)
         n->pause_at_end = kept->defaults.pause_at_end;

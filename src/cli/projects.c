@@ -64,23 +64,6 @@ static void ls_row(struct cli_table *t, const struct cli *c, const struct model 
     cli_table_add(t, xasprintf("%.10s", when));
 }
 
-static void choice_json(struct jw *w, const struct project_choice *d)
-{
-    jw_str(w, "tool", d->tool);
-    jw_str(w, "model", d->model);
-    jw_str(w, "template", d->template_id);
-    jw_str(w, "repo", d->repo);
-    jw_str(w, "branch", d->branch);
-    if (d->prompt)
-        jw_str(w, "prompt", d->prompt);
-    if (d->timeout_s)
-        jw_i64(w, "timeout", d->timeout_s);
-    if (d->copies)
-        jw_i64(w, "copies", d->copies);
-    if (d->at_end_known)
-        jw_str(w, "atEnd", d->pause_at_end ? "pause" : "kill");
-}
-
 static void parts_json(struct jw *w, const struct project *p)
 {
     jw_arr(w, "variables");
@@ -96,13 +79,8 @@ static void parts_json(struct jw *w, const struct project *p)
     }
     jw_end(w);
     jw_arr(w, "presets");
-    for (size_t i = 0; i < p->n_presets; i++) {
-        jw_obj(w, NULL);
-        jw_str(w, "name", p->presets[i].name);
-        jw_str(w, "level", p->presets[i].of_user ? "user" : "project");
-        choice_json(w, &p->presets[i].c);
-        jw_end(w);
-    }
+    for (size_t i = 0; i < p->n_presets; i++)
+        cli_preset_json(w, &p->presets[i]);
     jw_end(w);
 }
 
@@ -130,7 +108,7 @@ static void project_json(struct jw *w, const struct cli *c, const struct model *
             jw_str(w, NULL, p->skills[s]);
         jw_end(w);
         jw_obj(w, "defaults");
-        choice_json(w, &p->defaults);
+        cli_choice_json(w, &p->defaults);
         jw_end(w);
         jw_obj(w, "budget");
         for (int k = 0; k < LEDGER_PERIODS; k++)
@@ -194,24 +172,6 @@ int cli_projects_ls(struct cli *c)
 
 /* --- show --------------------------------------------------------------------------- */
 
-static void choice_text(const char *lead, const struct project_choice *d)
-{
-    const struct {
-        const char *name, *value;
-    } t[] = {{"tool", d->tool}, {"model", d->model},   {"template", d->template_id},
-             {"repo", d->repo}, {"branch", d->branch}, {"prompt", d->prompt}};
-
-    for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++)
-        if (t[i].value)
-            cli_out("%s%s = %s\n", lead, t[i].name, t[i].value);
-    if (d->timeout_s)
-        cli_out("%stimeout = %d\n", lead, d->timeout_s);
-    if (d->at_end_known)
-        cli_out("%sat_end = %s\n", lead, d->pause_at_end ? "pause" : "kill");
-    if (d->copies)
-        cli_out("%scopies = %d\n", lead, d->copies);
-}
-
 static void keys_text(const struct keys_at *at, const struct project *p)
 {
     char mask[16];
@@ -237,19 +197,17 @@ static void show_text(const struct cli *c, const struct model *m, const struct k
             cli_out("variable %s (secret, ****%s)\n", p->vars[i].name, p->vars[i].last4);
         else
             cli_out("variable %s=%s\n", p->vars[i].name, p->vars[i].value ? p->vars[i].value : "");
-    choice_text("", &p->defaults);
+    cli_choice_text("", &p->defaults);
     for (int k = 0; k < LEDGER_PERIODS; k++)
         if (p->budget.usd[k] > 0)
-            printf("budget_%s = %.2f\n", ledger_period_name((enum ledger_period)k),
-                   p->budget.usd[k]);
+            cli_out("budget_%s = %.2f\n", ledger_period_name((enum ledger_period)k),
+                    p->budget.usd[k]);
     if (p->prompt)
         cli_out("prompt = %s\n", p->prompt);
     for (size_t s = 0; p->skills && p->skills[s]; s++)
         cli_out("skill = %s\n", p->skills[s]);
-    for (size_t i = 0; i < p->n_presets; i++) {
-        cli_out("preset %s (%s)\n", p->presets[i].name, p->presets[i].of_user ? "user" : "project");
-        choice_text("    ", &p->presets[i].c);
-    }
+    for (size_t i = 0; i < p->n_presets; i++)
+        cli_preset_text(&p->presets[i]);
 }
 
 int cli_projects_show(struct cli *c)
@@ -372,22 +330,6 @@ int cli_projects_use(struct cli *c)
 
 /* --- settings ----------------------------------------------------------------------------- */
 
-static void put(char **field, const char *value)
-{
-    str_set(field, *value ? value : NULL);
-}
-
-static int put_prompt(struct project *p, const char *value, struct err *e)
-{
-    char *text = *value == '@' ? cli_text_file(value + 1, e) : cli_text_arg(value, e);
-
-    if (!text)
-        return e->code;
-    put(&p->prompt, text);
-    free(text);
-    return 0;
-}
-
 /* Absolute: the folder may be another one later. An empty one takes all away. */
 static int put_skill(struct project *p, const char *value, struct err *e)
 {
@@ -404,28 +346,6 @@ static int put_skill(struct project *p, const char *value, struct err *e)
     return 0;
 }
 
-static int put_time(struct project *p, const char *value, struct err *e)
-{
-    int64_t s = 0;
-
-    if (*value && (!str_to_seconds(value, &s) || s < 1 || s > LIM_TIMEOUT_MAX_S))
-        return err_set(e, ERR_INVALID, "timeout is a time such as 90, 15m or 1h30m, at most %d s, "
-                       "not '%.60s'", LIM_TIMEOUT_MAX_S, value);
-    p->defaults.timeout_s = (int)s;
-    return 0;
-}
-
-static int put_end(struct project *p, const char *value, struct err *e)
-{
-    bool pause = str_eq(value, "pause");
-
-    if (*value && !pause && !str_eq(value, "kill"))
-        return err_set(e, ERR_INVALID, "at_end is pause or kill, not '%.60s'", value);
-    p->defaults.at_end_known = *value != '\0';
-    p->defaults.pause_at_end = pause;
-    return 0;
-}
-
 static int put_budget(struct project *p, enum ledger_period period, const char *value,
                       struct err *e)
 {
@@ -437,34 +357,35 @@ static int put_budget(struct project *p, enum ledger_period period, const char *
     return 0;
 }
 
+/* budget_day, budget_week, budget_month; false: it is none. */
+static bool budget_setting(struct project *p, const char *name, const char *value, int *rc,
+                           struct err *e)
+{
+    for (int k = 0; str_starts(name, "budget_") && k < LEDGER_PERIODS; k++)
+        if (str_eq(name + strlen("budget_"), ledger_period_name((enum ledger_period)k))) {
+            *rc = put_budget(p, (enum ledger_period)k, value, e);
+            return true;
+        }
+    return false;
+}
+
 static int put_setting(struct project *p, const char *arg, struct err *e)
 {
-    static const char *const names[] = {"tool",   "model",  "template", "repo", "branch",
-                                        "prompt", "skill", "timeout",  "at_end", "budget_day",
-                                        "budget_week", "budget_month"};
-    char **texts[] = {&p->defaults.tool, &p->defaults.model, &p->defaults.template_id,
-                      &p->defaults.repo, &p->defaults.branch};
-    const size_t n = sizeof(names) / sizeof(names[0]), n_texts = sizeof(texts) / sizeof(texts[0]);
     const char *eq = strchr(arg, '=');
-    size_t len = eq ? (size_t)(eq - arg) : 0, at = 0;
+    char *name = eq ? xstrndup(arg, (size_t)(eq - arg)) : NULL;
+    int rc = 0;
 
-    while (at < n && !(strlen(names[at]) == len && strncmp(names[at], arg, len) == 0))
-        at++;
-    if (at == n)
-        return err_set(e, ERR_INVALID, "a setting is tool, model, template, repo, branch, timeout, "
-                       "at_end, prompt, skill or budget_day (_week, _month) with =VALUE, not "
-                       "'%.60s'; variables go by cc-tui projects env", arg);
-    if (at < n_texts) {
-        put(texts[at], eq + 1);
-        return 0;
-    }
-    if (at == n_texts)
-        return put_prompt(p, eq + 1, e);
-    if (at == n_texts + 1)
-        return put_skill(p, eq + 1, e);
-    if (at > n_texts + 3)
-        return put_budget(p, (enum ledger_period)(at - n_texts - 4), eq + 1, e);
-    return at == n_texts + 2 ? put_time(p, eq + 1, e) : put_end(p, eq + 1, e);
+    if (name && str_eq(name, "prompt"))
+        rc = cli_put_text(&p->prompt, eq + 1, e);
+    else if (name && str_eq(name, "skill"))
+        rc = put_skill(p, eq + 1, e);
+    else if (!name || (!cli_put_choice(&p->defaults, name, eq + 1, &rc, e) &&
+                       !budget_setting(p, name, eq + 1, &rc, e)))
+        rc = err_set(e, ERR_INVALID, "a setting is tool, model, template, repo, branch, timeout, "
+                     "at_end, prompt, skill or budget_day (_week, _month) with =VALUE, not "
+                     "'%.60s'; variables go by cc-tui projects env", arg);
+    free(name);
+    return rc;
 }
 
 int cli_projects_set(struct cli *c)

@@ -181,7 +181,7 @@ static void print_csv(const struct cli *c, const struct ledger_report *r)
     struct buf b = BUF_INIT;
 
     ledger_csv(r, by_of(c), &b);
-    fwrite(b.p, 1, b.len, stdout);
+    cli_out("%s", buf_str(&b));
     buf_release(&b);
 }
 
@@ -245,7 +245,7 @@ static void print_hours(const struct ledger_report *r)
 {
     char usd[32], at[20];
 
-    cli_out("%s\n", "\nby hour");
+    cli_out("\nby hour\n");
     for (size_t i = 0; i < r->n_hours; i++) {
         const struct ledger_sums *h = &r->hours[i].sums;
         time_t t = (time_t)(r->hours[i].at / 1000);

@@ -42,6 +42,27 @@ ok "what is no setting is refused" $?
 call 0 projects env acme/web A=1 'B=two words' && call 0 projects show &&
     grep -q 'variable B=two words' out
 ok "variables are kept" $?
+call 0 presets save fast tool=claude timeout=30m copies=3 'prompt=go on' --project acme/web &&
+    call 0 presets ls --project acme/web && grep -q 'preset fast (project)' out &&
+    grep -q '    copies = 3' out && call 0 presets ls --json --project acme/web &&
+    grep -q '"name":"fast","level":"project","tool":"claude"' out
+ok "a preset is kept and listed" $?
+call 0 presets save fast copies= branch=dev --project acme/web && call 0 presets ls --json --project acme/web &&
+    ! grep -q '"copies"' out && grep -q '"branch":"dev".*"prompt":"go on"' out
+ok "a preset that is there keeps what is not said" $?
+call 0 presets save mine tool=codex --all && call 0 presets ls -q --project acme/web &&
+    [ "$(cat out)" = "fast
+mine" ] && call 0 presets ls --project other && ! grep -q fast out && grep -q 'preset mine (user)' out
+ok "one for all projects" $?
+call 2 presets save fast nonsense=1 && call 2 presets save fast copies=99 && call 2 presets save 'a b' tool=x &&
+    call 2 presets save fast
+ok "what no preset holds is refused" $?
+call 0 presets rm fast --project acme/web && call 5 presets rm fast --project acme/web &&
+    call 5 presets rm mine --project acme/web && call 0 presets rm mine --all &&
+    call 0 presets ls -q --project acme/web && ! grep -q . out
+ok "removed, each at its level" $?
+call 2 --readonly presets rm fast
+ok "not with --readonly" $?
 call 2 projects env acme/web GH_TOKEN=x && grep -q 'keys add github' err &&
     call 2 projects env acme/web 1A=x && call 2 projects env acme/web A
 ok "keys and odd names are no variables" $?

@@ -221,6 +221,8 @@ const struct app_model *app_models(struct app *a, const char *tool)
 
 uint64_t app_preset(struct app *a, const char *name, bool of_user, const struct project_choice *p)
 {
+    if (!p)
+        return fake_called(a, "preset %s user=%d removed", name, of_user);
     return fake_called(a, "preset %s user=%d tool=%s model=%s repo=%s timeout=%d copies=%d", name,
                        of_user, p->tool, p->model ? p->model : "-", p->repo ? p->repo : "-",
                        p->timeout_s, p->copies);
@@ -523,6 +525,16 @@ void app_touch(struct app *a)
 uint64_t app_project_switch(struct app *a, const char *project)
 {
     return fake_called(a, "project_switch %s", project);
+}
+
+uint64_t app_project_var(struct app *a, const char *name, const char *value)
+{
+    return fake_called(a, value ? "project_var %s=%s" : "project_var %s removed", name, value);
+}
+
+uint64_t app_project_secret(struct app *a, const char *name, struct secret *take)
+{
+    return with_secret(a, "project_secret", name, take);
 }
 
 void app_project_view(struct app *a, bool all)

@@ -650,6 +650,39 @@ static void key_line(struct app_key_look *k, char *line)
     str_copy(k->text, sizeof(k->text), line);
 }
 
+/* var NAME plain VALUE | secret LAST4: of the current project; var NAME gone */
+static void var_line(struct script *s, char *line)
+{
+    struct ev_projects *ev = ev_new(EV_PROJECTS);
+    const struct model *m = s->app->model;
+    const char *name = word(&line), *kind = word(&line);
+    struct project *p;
+    ev->v = xcalloc(m->n_projects + 1, sizeof(*ev->v));
+    for (; ev->n < m->n_projects; ev->n++)
+        project_copy(&ev->v[ev->n], &m->projects[ev->n]);
+    ev->current = m->project_at;
+    p = &ev->v[ev->current];
+    size_t i = 0;
+    while (i < p->n_vars && strcmp(p->vars[i].name, name) != 0)
+        i++;
+    if (!strcmp(kind, "gone")) {
+        free(p->vars[i].name);
+        free(p->vars[i].value);
+        memmove(&p->vars[i], &p->vars[i + 1], (--p->n_vars - i) * sizeof(*p->vars));
+    } else {
+        if (i == p->n_vars) {
+            p->vars = xrealloc(p->vars, ++p->n_vars * sizeof(*p->vars));
+            p->vars[i] = (struct project_var){.name = xstrdup(name)};
+        }
+        p->vars[i].secret = !strcmp(kind, "secret");
+        free(p->vars[i].value);
+        p->vars[i].value = p->vars[i].secret ? NULL : xstrdup(line);
+        if (p->vars[i].secret)
+            str_copy(p->vars[i].last4, sizeof(p->vars[i].last4), line);
+    }
+    script_post(s, ev);
+}
+
 /* preset NAME TOOL MODEL REPO PROMPT: of the current project, which is there then */
 static void preset_line(struct script *s, char *line)
 {
@@ -990,6 +1023,8 @@ static bool feed_line(struct script *s, const char *w, char *rest, const char *w
         script_buildlog(s, rest);
     else if (!strcmp(w, "template"))
         template_line(s, rest);
+    else if (!strcmp(w, "var"))
+        var_line(s, rest);
     else if (!strcmp(w, "model"))
         model_line(s, rest);
     else if (!strcmp(w, "key"))

@@ -101,16 +101,16 @@ static void hints(const struct answer *a, char *dst, size_t size)
     if (*a->error)
         snprintf(dst, size, "%s", a->error);
     else if (a->gone)
-        snprintf(dst, size, "it is closed: answered elsewhere, or taken back    Esc  close");
+        snprintf(dst, size, "it is closed: answered elsewhere, or taken back\tEsc  close");
     else if (a->q.answer)
-        snprintf(dst, size, "answered: %.80s    Esc  close", a->q.answer);
+        snprintf(dst, size, "answered: %.80s\tEsc  close", a->q.answer);
     else if (a->in_words)
-        snprintf(dst, size, "Enter  answer with this    ^J  new line    Esc  %s",
+        snprintf(dst, size, "Enter  answer with this\t^J  new line\tEsc  %s",
                  n ? "back to the choices" : "leave it open");
     else
-        snprintf(dst, size, "%s%d  answer%s    %sEsc  leave it open", n > 1 ? "1.." : "",
+        snprintf(dst, size, "%s%d  answer%s\t%sEsc  leave it open", n > 1 ? "1.." : "",
                  n > 9 ? 9 : n, n > 9 ? ", Enter the one pointed at" : "",
-                 a->q.words ? "w  in your own words    " : "");
+                 a->q.words ? "w  in your own words\t" : "");
 }
 
 static void draw_foot(struct answer *a, struct canvas *c, struct rect in)
@@ -120,7 +120,7 @@ static void draw_foot(struct answer *a, struct canvas *c, struct rect in)
     bool bad = *a->error || a->gone;
     hints(a, text, sizeof(text));
     canvas_fill(c, (struct rect){y, in.x, 1, in.w}, ROLE_DIALOG, " ");
-    canvas_text(c, y, in.x, in.w, bad ? ROLE_STATUS_BAD : ROLE_HINT, text);
+    canvas_hints(c, y, in.x, in.w, bad ? ROLE_STATUS_BAD : ROLE_HINT, text);
     if (a->in_words)
         inputline_draw(&a->words, c, (struct rect){y - WORDS_ROWS - 1, in.x, WORDS_ROWS, in.w},
                        ROLE_FIELD, true);

@@ -39,7 +39,7 @@ static void ask_draw(struct ui *ui, void *state, struct canvas *c, struct rect s
     (void)ui;
     (void)now;
     int w = screen.w < ASK_CELLS ? screen.w : ASK_CELLS;
-    struct rect in = box_draw(c, screen, 6, w, a->title, "Enter do it  Esc cancel");
+    struct rect in = box_draw(c, screen, 6, w, a->title, "Enter do it\tEsc cancel");
     int n = canvas_text(c, in.y + 1, in.x, in.w, ROLE_PROMPT, a->label) + 1;
     inputline_draw(&a->line, c, (struct rect){in.y + 1, in.x + n, 1, in.w - n}, ROLE_FIELD, true);
     if (a->suggested && !a->line.text.len)

@@ -193,9 +193,9 @@ static void draw_receipts(struct ui *ui, struct cast *c, struct canvas *cv, stru
     }
     draw_list(ui, c, cv, (struct rect){in.y, in.x, in.h - 2 > 0 ? in.h - 2 : 1, in.w});
     char foot[120];
-    snprintf(foot, sizeof(foot), "%zu of %zu delivered   %sEsc close, the rest goes on", there, n,
-             bad ? "R try again   " : "");
-    canvas_text(cv, in.y + in.h - 1, in.x, in.w, bad ? ROLE_STATUS_WARN : ROLE_HINT, foot);
+    snprintf(foot, sizeof(foot), "%zu of %zu delivered\t%sEsc close, the rest goes on", there, n,
+             bad ? "R try again\t" : "");
+    canvas_hints(cv, in.y + in.h - 1, in.x, in.w, bad ? ROLE_STATUS_WARN : ROLE_HINT, foot);
 }
 
 void cast_draw(struct ui *ui, void *state, struct canvas *cv, struct rect screen, int64_t now)
@@ -222,7 +222,7 @@ void cast_draw(struct ui *ui, void *state, struct canvas *cv, struct rect screen
         snprintf(title, sizeof(title), "broadcast to %zu sandbox%s", chosen,
                  chosen == 1 ? "" : "es");
     struct rect in = box_draw(cv, screen, list + fixed, w, title,
-                              c->sent ? NULL : "Alt-s send  Esc cancel");
+                              c->sent ? NULL : "Alt-s send\tEsc cancel");
     struct rect old = canvas_clip(cv, in);
     if (c->sent)
         draw_receipts(ui, c, cv, in);

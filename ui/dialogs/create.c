@@ -279,6 +279,9 @@ static int form_action(struct ui *ui, void *state, enum action a)
     case ACT_PRESET_SAVE:
         form_save_preset(ui, f);
         return UI_HANDLED;
+    case ACT_PRESET_REMOVE:
+        form_remove_preset(ui, f);
+        return UI_HANDLED;
     case ACT_FORM_CANCEL:
         return UI_CLOSE;
     case ACT_CHOICE_PREV:
@@ -299,6 +302,7 @@ static int form_key(struct ui *ui, void *state, key_code k, const char *paste, s
         return UI_HANDLED;
     }
     ui_line_key(ui, &f->lines[f->at], k, paste, len);
+    f->removes = false;
     if (f->at == F_PRESET)
         f->preset_said[0] = 0;
     if (*f->error)

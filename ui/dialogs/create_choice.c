@@ -241,3 +241,28 @@ void form_save_preset(struct ui *ui, struct form *f)
     app_preset(ui->app, name, false, &c);
     str_copy(f->preset_said, sizeof(f->preset_said), "kept");
 }
+
+void form_remove_preset(struct ui *ui, struct form *f)
+{
+    const struct project *p = model_project(ui->model);
+    const struct project_preset *one = NULL;
+    const char *name = form_text(f, F_PRESET);
+
+    for (size_t i = 0; name && p && i < p->n_presets && !one; i++)
+        if (str_eq(p->presets[i].name, name))
+            one = &p->presets[i];
+    f->at = F_PRESET;
+    if (!one) {
+        f->bad = F_PRESET;
+        str_copy(f->error, sizeof(f->error), "preset: choose the one that is to go, then press the key "
+                 "again");
+    } else if (!f->removes) {
+        f->removes = true;
+        snprintf(f->preset_said, sizeof(f->preset_said), "again: remove it");
+    } else {
+        f->removes = false;
+        app_preset(ui->app, name, one->of_user, NULL);
+        inputline_set(&f->lines[F_PRESET], "");
+        snprintf(f->preset_said, sizeof(f->preset_said), "removed");
+    }
+}

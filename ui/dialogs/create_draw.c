@@ -135,9 +135,9 @@ static int template_note(struct ui *ui, struct form *f, char *dst, size_t size)
     else if (one && !one->ready)
         snprintf(dst, size, "NOT READY: %s", *one->status ? one->status : "never built");
     else
-        snprintf(dst, size, "%s  (%zu ready, %zu building)", one ? "ready" : "not in the list",
+        snprintf(dst, size, "%s\t(%zu ready, %zu building)", one ? "ready" : "not in the list",
                  t->n_ready, t->n_building);
-    return (int)strlen(dst);
+    return (int)strlen(dst) + (strchr(dst, '\t') != NULL);
 }
 
 /* List price of the model, behind it. */
@@ -174,7 +174,7 @@ static void draw_line(struct ui *ui, struct form *f, const struct line *l, struc
                                     : template_note(ui, f, note, sizeof(note));
         bool bad = str_starts(note, "NOT");
         r.w = r.w - n - 2 > 16 ? r.w - n - 2 : 16;
-        canvas_text(c, y, r.x + r.w + 2, all - r.w - 2, bad ? ROLE_STATUS_BAD : ROLE_HINT, note);
+        canvas_hints(c, y, r.x + r.w + 2, all - r.w - 2, bad ? ROLE_STATUS_BAD : ROLE_HINT, note);
     }
     draw_field(ui, f, l->first, c, r);
     if (l->second == F_COUNT)
@@ -249,17 +249,18 @@ static void draw_keys(struct form *f, struct canvas *c, struct rect r)
 
 static void draw_checks(struct ui *ui, struct form *f, struct canvas *c, struct rect r)
 {
-    char money[100], note[64];
+    char money[100], note[64], all[240];
     const struct model *m = ui->model;
     size_t st[SB_STATE_COUNT], asks, working, idle;
     int x = r.x + LABEL_CELLS + 2, w = r.w - LABEL_CELLS - 2;
     bool bad = f->key.state == APP_KEY_BAD || f->repo_key.state == APP_KEY_BAD;
     model_counts(m, st, &asks, &working, &idle);
     template_note(ui, f, note, sizeof(note));
-    note[strcspn(note, "(")] = 0;
+    note[strcspn(note, "\t")] = 0;
+    snprintf(all, sizeof(all), "%s\ttemplate %s\t%zu running\tproject %s", link_word(m), note,
+             st[SB_RUNNING], m->project ? m->project : "default");
     canvas_text(c, r.y, r.x, LABEL_CELLS, ROLE_HINT, "checks");
-    canvas_textf(c, r.y, x, w, ROLE_TEXT, "%s   template %s  %zu running   project %s", link_word(m),
-                 note, st[SB_RUNNING], m->project ? m->project : "default");
+    canvas_hints(c, r.y, x, w, ROLE_TEXT, all);
     draw_keys(f, c, (struct rect){r.y + 1, r.x, r.h - 1, r.w});
     if (bad)
         return;
@@ -284,7 +285,7 @@ void form_draw(struct ui *ui, void *state, struct canvas *c, struct rect screen,
     (void)now;
     int w = screen.w < FORM_CELLS ? screen.w : FORM_CELLS, here = line_of(f->at);
     struct rect in = box_draw(c, screen, all_rows() + FOOT_ROWS + 2, w, "new sandbox",
-                              "Alt-s create  Alt-w keep  Esc cancel");
+                              "Alt-s create\tAlt-w keep\tEsc cancel");
     struct rect old = canvas_clip(c, in);
     int room = in.h - FOOT_ROWS, y = in.y, skip = 0;
     /* on a low screen the field at hand is kept in view */

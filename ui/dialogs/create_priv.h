@@ -18,6 +18,7 @@ struct form {
     int ask;        /* 1 yes, -1 no, 0 as the tool does */
     char error[512];
     bool unread;    /* files that it names are being looked at */
+    bool removes;   /* the next press of the key removes the preset */
     bool waits;     /* for them, to be created */
     enum field bad; /* field that the error is about, F_COUNT = none */
     struct app_key_look key, repo_key;
@@ -44,6 +45,9 @@ bool form_step(struct ui *ui, struct form *f, int step);
 void form_load_preset(struct ui *ui, struct form *f);
 /* Keep what is chosen under that name, for the project. */
 void form_save_preset(struct ui *ui, struct form *f);
+
+/* Remove the one whose name stands in the field, when the key is pressed twice. */
+void form_remove_preset(struct ui *ui, struct form *f);
 
 /* create_draw.c */
 void form_draw(struct ui *ui, void *state, struct canvas *c, struct rect screen, int64_t now);

@@ -34,7 +34,7 @@ static void box_show(struct ui *ui, void *state, struct canvas *c, struct rect s
     int rows = box_text_rows(buf_str(&text), w - 4);
     bool all = rows + 2 <= screen.h;
     struct rect in = box_draw(c, screen, rows + 4, w, "details",
-                              all ? "any key closes" : "j k scroll  Esc close");
+                              all ? "any key closes" : "j k scroll\tEsc close");
     if (in.h >= rows + 2) { /* air above and below, where there is room */
         in.y++;
         in.h -= 2;

@@ -93,7 +93,7 @@ static void help_draw(struct ui *ui, void *state, struct canvas *c, struct rect 
     (void)now;
     fill(ui, h);
     int w = screen.w < 74 ? screen.w : 74, rows = (int)h->rows.n;
-    struct rect in = box_draw(c, screen, rows + 3, w, "help", "/ find  Esc close");
+    struct rect in = box_draw(c, screen, rows + 3, w, "help", "/ find\tEsc close");
     h->page = in.h - 1;
     int most = rows > h->page ? rows - h->page : 0;
     h->top = h->top > most ? most : h->top < 0 ? 0 : h->top;

@@ -125,10 +125,13 @@ static void draw_foot(struct ui *ui, struct keys *k, struct canvas *c, struct re
     const char *project = ui->model->project ? ui->model->project : "default";
     size_t n;
     const struct app_key *row = row_at(ui, k, &n);
+    bool locked = ui->model->vault_passphrase && ui->model->vault_locked;
     char vault[300], hint[200], level[90];
     int y = in.y + in.h - 4;
 
     vault_line(ui, vault, sizeof(vault));
+    for (char *part; (int)strlen(vault) > in.w && (part = strrchr(vault, ';'));)
+        *part = 0; /* whole clauses */
     snprintf(level, sizeof(level), k->project ? "the project %s" : "you", project);
     canvas_text(c, y, in.x, in.w, ROLE_HINT, vault);
     if (*k->said || row) /* the row may not have had room for all of it */
@@ -141,25 +144,24 @@ static void draw_foot(struct ui *ui, struct keys *k, struct canvas *c, struct re
         secretfield_draw(&k->field, c, y + 1, x, in.x + in.w - x);
         if (*k->said)
             canvas_text(c, y + 2, in.x, in.w, k->bad ? ROLE_STATUS_BAD : ROLE_DIALOG, k->said);
-        snprintf(hint, sizeof(hint), "Enter store it, sealed  ^U clear  Esc leave it");
+        snprintf(hint, sizeof(hint), "Enter store it, sealed\t^U clear\tEsc leave it");
     } else if (k->mode == KEYS_PASSPHRASE) {
         int x = in.x + canvas_text(c, y + 1, in.x, in.w, ROLE_PROMPT, "passphrase of the vault: ");
         canvas_fill(c, (struct rect){y + 2, in.x, 1, in.w}, ROLE_DIALOG, " ");
         secretfield_draw(&k->field, c, y + 1, x, in.x + in.w - x);
         if (*k->said)
             canvas_text(c, y + 2, in.x, in.w, k->bad ? ROLE_STATUS_BAD : ROLE_DIALOG, k->said);
-        snprintf(hint, sizeof(hint), "Enter open the vault  Esc leave it locked");
+        snprintf(hint, sizeof(hint), "Enter open the vault\tEsc leave it locked");
     } else if (k->mode == KEYS_REMOVE) {
-        snprintf(hint, sizeof(hint), "y  remove the %s key %s of %s   other keys  keep it",
+        snprintf(hint, sizeof(hint), "y  remove the %s key %s of %s\tother keys  keep it",
                  row ? row->provider : "?", row ? (k->project ? row->project : row->user) : "",
                  level);
     } else {
-        snprintf(hint, sizeof(hint), "a add, replace  D remove  t try  [for %s] Tab%s  Esc close",
-                 level, !ui->model->vault_passphrase ? ""
-                        : ui->model->vault_locked    ? "  u open the vault"
-                                                     : "  l lock");
+        snprintf(hint, sizeof(hint), "a add, replace%s\t[for %s] Tab\tD remove\tt try%s\tEsc close",
+                 locked ? "\tu open the vault" : "", level,
+                 ui->model->vault_passphrase && !locked ? "\tl lock" : "");
     }
-    canvas_text(c, y + 3, in.x, in.w, k->mode == KEYS_REMOVE ? ROLE_DANGER : ROLE_HINT, hint);
+    canvas_hints(c, y + 3, in.x, in.w, k->mode == KEYS_REMOVE ? ROLE_DANGER : ROLE_HINT, hint);
 }
 
 static void keys_draw(struct ui *ui, void *state, struct canvas *c, struct rect screen,

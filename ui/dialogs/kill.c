@@ -130,8 +130,8 @@ static void one_draw(struct ui *ui, void *state, struct canvas *c, struct rect s
     struct rect in = box_draw(c, screen, rows + 4, w, "kill this sandbox?", NULL);
     box_text(c, in, ROLE_DIALOG, buf_str(&b));
     canvas_fill(c, (struct rect){in.y + in.h - 1, in.x, 1, in.w}, ROLE_DIALOG, " ");
-    canvas_text(c, in.y + in.h - 1, in.x, in.w, ROLE_DANGER,
-                k->shown ? "y  kill it      Esc  leave it" : "Esc  close");
+    canvas_hints(c, in.y + in.h - 1, in.x, in.w, ROLE_DANGER,
+                 k->shown ? "y  kill it\tEsc  leave it" : "Esc  close");
     buf_release(&b);
 }
 

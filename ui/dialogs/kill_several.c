@@ -185,13 +185,13 @@ static void several_draw(struct ui *ui, void *state, struct canvas *c, struct re
     bool all = k->seen >= (int)k->v.n;
     kill_shows(ui, &k->shown, !k->going && up && all ? all_named(ui, k) : NULL);
     if (k->going)
-        snprintf(foot, sizeof(foot), "%sEsc  close", count_failed(k) ? "R  try again    " : "");
+        snprintf(foot, sizeof(foot), "%sEsc  close", count_failed(k) ? "R  try again\t" : "");
     else
         snprintf(foot, sizeof(foot), !up   ? "Esc  close"
-                                     : all ? "y  kill %zu      Esc  leave them"
-                                           : "j  see all %zu first      Esc  leave them", up);
+                                     : all ? "y  kill %zu\tEsc  leave them"
+                                           : "j  see all %zu first\tEsc  leave them", up);
     canvas_fill(c, (struct rect){in.y + in.h - 1, in.x, 1, in.w}, ROLE_DIALOG, " ");
-    canvas_text(c, in.y + in.h - 1, in.x, in.w, ROLE_DANGER, foot);
+    canvas_hints(c, in.y + in.h - 1, in.x, in.w, ROLE_DANGER, foot);
     buf_release(&b);
 }
 

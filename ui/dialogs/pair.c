@@ -141,7 +141,7 @@ static const char *hint_of(enum field f)
     case F_ROUNDS:
         return "5";
     case F_TEMPLATE:
-        return "(empty: the designer's; it must have both agents)";
+        return "(empty: the designer's; both agents are in it)";
     case F_TIMEOUT:
         return "15m";
     default:
@@ -211,7 +211,7 @@ static void form_draw(struct ui *ui, void *state, struct canvas *c, struct rect 
         rows += rows_of(f, (enum field)i);
     in = box_draw(c, screen, rows + 2, w,
                   f->sandbox ? "a new task for this pair" : "designer and checker",
-                  "Alt-s start  Esc cancel");
+                  "Alt-s start\tEsc cancel");
     old = canvas_clip(c, in);
     /* on a low screen the field at hand is kept in view */
     for (int i = 0, sum = 0; i <= (int)f->at; i++) {
@@ -231,8 +231,8 @@ static void form_draw(struct ui *ui, void *state, struct canvas *c, struct rect 
     if (*f->error)
         box_text(c, (struct rect){y, in.x, 2, in.w}, ROLE_STATUS_BAD, f->error);
     else
-        canvas_text(c, y, in.x, in.w, ROLE_HINT,
-                    "in one sandbox: work, check, work again, until the check passes");
+        box_text(c, (struct rect){y, in.x, 2, in.w}, ROLE_HINT,
+                 "in one sandbox: work, check, work again, until the check passes");
     canvas_unclip(c, old);
 }
 

@@ -61,9 +61,9 @@ static void end_draw(struct ui *ui, void *state, struct canvas *c, struct rect s
     struct rect in = box_draw(c, screen, rows + 4, w, "end this process?", NULL);
     box_text(c, (struct rect){in.y, in.x, in.h - 1, in.w}, ROLE_DIALOG, buf_str(&b));
     canvas_fill(c, (struct rect){in.y + in.h - 1, in.x, 1, in.w}, ROLE_DIALOG, " ");
-    canvas_text(c, in.y + in.h - 1, in.x, in.w, ROLE_DANGER,
-                s ? "y  SIGTERM: asks it to end    9  SIGKILL: at once    Esc  leave it"
-                  : "Esc  close");
+    canvas_hints(c, in.y + in.h - 1, in.x, in.w, ROLE_DANGER,
+                 s ? "y  SIGTERM: asks it to end\t9  SIGKILL: at once\tEsc  leave it"
+                   : "Esc  close");
     buf_release(&b);
     ui->asks_anew |= !k->drawn;
     k->drawn = true;
@@ -157,8 +157,8 @@ static void adopt_draw(struct ui *ui, void *state, struct canvas *c, struct rect
     int n = canvas_text(c, y, in.x, in.w, ROLE_PROMPT, "name") + 1;
     inputline_draw(&a->name, c, (struct rect){y, in.x + n, 1, in.w - n}, ROLE_FIELD, true);
     bool bad = *a->error;
-    canvas_text(c, in.y + in.h - 1, in.x, in.w, bad ? ROLE_STATUS_BAD : ROLE_HINT,
-                bad ? a->error : "Enter  adopt it    Esc  leave it");
+    canvas_hints(c, in.y + in.h - 1, in.x, in.w, bad ? ROLE_STATUS_BAD : ROLE_HINT,
+                 bad ? a->error : "Enter  adopt it\tEsc  leave it");
     buf_release(&b);
 }
 
@@ -240,10 +240,10 @@ static void back_draw(struct ui *ui, void *state, struct canvas *c, struct rect 
     int rows = box_text_rows(buf_str(&b), w - 4);
     struct rect in = box_draw(c, screen, rows + 4, w, "adopted", NULL);
     box_text(c, (struct rect){in.y, in.x, in.h - 1, in.w}, ROLE_DIALOG, buf_str(&b));
-    canvas_text(c, in.y + in.h - 1, in.x, in.w, ROLE_HINT,
-                !s           ? "Esc  close"
-                : k->p.pid ? "y  give it back    p  keep this process    Esc  leave it"
-                             : "y  give it back    Esc  leave it");
+    canvas_hints(c, in.y + in.h - 1, in.x, in.w, ROLE_HINT,
+                 !s         ? "Esc  close"
+                 : k->p.pid ? "y  give it back\tp  keep this process\tEsc  leave it"
+                            : "y  give it back\tEsc  leave it");
     buf_release(&b);
     ui->asks_anew |= !k->drawn;
     k->drawn = true;

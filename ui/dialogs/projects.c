@@ -62,8 +62,10 @@ static void draw_row(struct ui *ui, struct projects *p, struct canvas *c, struct
         canvas_textf(c, r.y, r.x, r.w, role, "%c %-36s %3zu live", now ? '*' : ' ', "all projects",
                      live_of(m, NULL));
     else
-        canvas_textf(c, r.y, r.x, r.w, role, "%c %-36.36s %3zu live  %zu variable%s", now ? '*' : ' ',
-                     pr->name, live_of(m, pr->name), pr->n_vars, pr->n_vars == 1 ? "" : "s");
+        canvas_textf(c, r.y, r.x, r.w, role, r.w < 62 ? "%c %-36.36s %3zu live"
+                                                     : "%c %-36.36s %3zu live  %zu variable%s",
+                     now ? '*' : ' ', pr->name, live_of(m, pr->name), pr->n_vars,
+                     pr->n_vars == 1 ? "" : "s");
 }
 
 static void projects_draw(struct ui *ui, void *state, struct canvas *c, struct rect screen,
@@ -82,8 +84,9 @@ static void projects_draw(struct ui *ui, void *state, struct canvas *c, struct r
         draw_row(ui, p, c, (struct rect){in.y + (int)i, in.x, 1, in.w}, p->top + i);
     int y = in.y + in.h - 1;
     if (p->mode == PROJECTS_LIST) {
-        canvas_text(c, y, in.x, in.w, *p->error ? ROLE_STATUS_BAD : ROLE_HINT,
-                    *p->error ? p->error : "Enter switch  n new  R rename  Esc close");
+        canvas_hints(c, y, in.x, in.w, *p->error ? ROLE_STATUS_BAD : ROLE_HINT,
+                     *p->error ? p->error
+                               : "Enter switch\tn new\tR rename\tv its variables\tEsc close");
         return;
     }
     int x = in.x + canvas_text(c, y, in.x, in.w, ROLE_PROMPT,
@@ -153,6 +156,16 @@ static void edit(struct ui *ui, struct projects *p, enum projects_mode mode)
     inputline_set(&p->line, mode == PROJECTS_RENAME ? ui->model->projects[p->at - 1].name : "");
 }
 
+/* Those of another one are read with it. */
+static void variables(struct ui *ui, struct projects *p)
+{
+    if (p->at && p->at - 1 == ui->model->project_at)
+        overlay_vars(ui);
+    else
+        str_copy(p->error, sizeof(p->error), p->at ? "switch to it first: Enter"
+                                                   : "point at the current project (*)");
+}
+
 static int projects_key(struct ui *ui, void *state, key_code k, const char *paste, size_t len)
 {
     struct projects *p = state;
@@ -172,6 +185,8 @@ static int projects_key(struct ui *ui, void *state, key_code k, const char *past
         edit(ui, p, PROJECTS_NEW);
     else if (k == 'R')
         edit(ui, p, PROJECTS_RENAME);
+    else if (k == 'v')
+        variables(ui, p);
     return UI_HANDLED;
 }
 

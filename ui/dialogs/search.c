@@ -122,7 +122,7 @@ static void search_draw(struct ui *ui, void *state, struct canvas *c, struct rec
     const struct ev_hits *h = hits_of(ui, s);
     int w = screen.w < 140 ? screen.w : 140, height = screen.h < 40 ? screen.h : 40;
     struct rect in = box_draw(c, screen, height, w, "search what was said",
-                              "Enter go there  Esc close");
+                              "Enter go there\tEsc close");
     int x = in.x + canvas_text(c, in.y, in.x, -1, ROLE_PROMPT, "> ");
 
     (void)now;

@@ -47,7 +47,10 @@ int canvas_right(struct canvas *c, int y, int x, int w, enum theme_role role, co
 int canvas_runs(struct canvas *c, int y, int x, int max, enum theme_role role, const char *s,
                 size_t len, const struct text_run *runs, size_t n_runs, size_t at);
 void canvas_fill(struct canvas *c, struct rect r, enum theme_role role, const char *cluster);
-/* Horizontal rule "- title ------ right -" over w cells. */
+/* Hints, a TAB between two: as many as go into w cells, each of them whole. The least needed
+ * give way first, which are those in front of the last one (the way out), from the right. */
+void canvas_hints(struct canvas *c, int y, int x, int w, enum theme_role role, const char *hints);
+/* Horizontal rule "- title ------ right -" over w cells; `right` may be hints. */
 void canvas_rule(struct canvas *c, int y, int x, int w, enum theme_role role, const char *title,
                  const char *right, bool focused);
 void canvas_frame(struct canvas *c, struct rect r, enum theme_role role, const char *title,

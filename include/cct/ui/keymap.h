@@ -220,6 +220,7 @@ bool scope_counts(enum key_scope s, enum key_scope other);
     X(EDIT_FIELD, "edit-field", SCOPE_FORM, "^X^E", "", "write on in $VISUAL or $EDITOR")      \
     X(FORM_CANCEL, "form-cancel", SCOPE_FORM, "Esc ^C", "cancel", "cancel")                    \
     X(PRESET_SAVE, "preset-save", SCOPE_FORM, "Alt-w", "", "keep the choices as a preset")      \
+    X(PRESET_REMOVE, "preset-remove", SCOPE_FORM, "Alt-x", "", "remove the preset that is named") \
     X(CHOICE_PREV, "choice-prev", SCOPE_FORM, "Left", "", "previous choice")                   \
     X(CHOICE_NEXT, "choice-next", SCOPE_FORM, "Right", "", "next choice")
 

@@ -163,6 +163,7 @@ void overlay_ask_text(struct ui *ui, const char *title, const char *label, const
 void overlay_confirm(struct ui *ui, const char *title, const char *text, const char *yes,
                      void (*done)(struct ui *ui, uint64_t key), uint64_t key);
 void overlay_projects(struct ui *ui);
+void overlay_vars(struct ui *ui); /* variables of the current project */
 void overlay_keys(struct ui *ui);
 void overlay_unlock(struct ui *ui); /* the vault's passphrase; nothing while another is open */
 struct ev_done;
