@@ -93,7 +93,7 @@ static void print_json(const struct recipe *r)
     }
     jw_end(&w);
     jw_end(&w);
-    puts(buf_str(&b));
+    cli_out_json(&b);
     buf_release(&b);
 }
 
@@ -101,7 +101,7 @@ static void print_line(const char *text)
 {
     char *clean = clean_line_dup(text, 0);
 
-    puts(clean);
+    cli_out("%s\n", clean);
     free(clean);
 }
 
@@ -126,7 +126,7 @@ static void print_steps(const struct recipe *r, int64_t bytes)
         free(line);
     }
     if (bytes)
-        printf("%lld bytes of files would be looked for at the service\n", (long long)bytes);
+        cli_out("%lld bytes of files would be looked for at the service\n", (long long)bytes);
 }
 
 static int dry_run(const struct cli *c, const struct app_build *q)

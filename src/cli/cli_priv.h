@@ -171,6 +171,10 @@ bool cli_is_up(const struct sandbox *s);
 const struct sandbox *cli_app_begin(struct cli_app *a, const struct cli *c, const char *name,
                                     int *status);
 
+/* --- projects.c */
+/* Open for a change of stored things; project NULL: the current one. False: told, *status. */
+struct cli_app;
+bool cli_open_to_change(struct cli_app *a, struct cli *c, const char *project, int *status);
 /* --- presets.c */
 struct project_choice;
 struct project_preset;

@@ -14,8 +14,7 @@
 
 static void put(char **field, const char *value)
 {
-    free(*field);
-    *field = *value ? xstrdup(value) : NULL;
+    str_set(field, *value ? value : NULL);
 }
 
 static int put_time(struct project_choice *d, const char *value, struct err *e)
@@ -217,16 +216,6 @@ static int end(struct cli_app *a, const struct cli *c, uint64_t req, const char 
     return status;
 }
 
-static int open_to_change(struct cli_app *a, struct cli *c, struct err *e)
-{
-    int rc;
-
-    if (cli_has(c, CLI_READONLY))
-        return err_set(e, ERR_INVALID, "'presets' changes nothing with --readonly");
-    rc = cli_app_open_keys(a, c, false, e);
-    return rc ? rc : app_go_online(a->app, e);
-}
-
 int cli_presets_save(struct cli *c)
 {
     const struct project_preset *old;
@@ -234,10 +223,10 @@ int cli_presets_save(struct cli *c)
     struct cli_app a;
     struct err e = {0};
     uint64_t req = 0;
-    int rc = 0;
+    int rc = 0, status;
 
-    if (open_to_change(&a, c, &e) != 0)
-        return cli_fail(&e);
+    if (!cli_open_to_change(&a, c, NULL, &status))
+        return status;
     old = find(model_project(app_model(a.app)), c->args[0], cli_has(c, CLI_ALL));
     if (old)
         project_choice_copy(&d, &old->c);
@@ -255,9 +244,9 @@ int cli_presets_save(struct cli *c)
 int cli_presets_rm(struct cli *c)
 {
     struct cli_app a;
-    struct err e = {0};
+    int status;
 
-    if (open_to_change(&a, c, &e) != 0)
-        return cli_fail(&e);
+    if (!cli_open_to_change(&a, c, NULL, &status))
+        return status;
     return end(&a, c, app_preset(a.app, c->args[0], cli_has(c, CLI_ALL), NULL), "removed");
 }

@@ -194,8 +194,7 @@ static void on_section(struct load *l, const char *section, int line)
 
 static void set_text(char **field, const char *value)
 {
-    free(*field);
-    *field = *value ? xstrdup(value) : NULL;
+    str_set(field, *value ? value : NULL);
 }
 
 static bool price_of(const char *value, double *price)

@@ -159,12 +159,6 @@ static bool is_kept(const struct watch *w, const struct e2b_log *l)
     return false;
 }
 
-static void set_text(char **field, const char *text)
-{
-    free(*field);
-    *field = xstrdup(text);
-}
-
 /* What explains a failure may stand in the reason alone. */
 static void end_watch(struct watch *w, const struct e2b_result *r)
 {
@@ -186,9 +180,9 @@ static void take_status(struct watch *w, const struct e2b_result *r)
 
     w->attempt = w->refusals = 0;
     err_clear(&w->err);
-    set_text(&w->status, b->status);
-    set_text(&w->reason, b->reason);
-    set_text(&w->reason_step, b->reason_step);
+    str_set(&w->status, b->status);
+    str_set(&w->reason, b->reason);
+    str_set(&w->reason_step, b->reason_step);
     for (size_t i = 0; i < r->n_logs && !again; i++)
         add_line(w, &r->logs[i]);
     w->offset += again ? 0 : (int64_t)r->n_logs;

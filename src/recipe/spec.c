@@ -48,12 +48,6 @@ __attribute__((format(printf, 3, 4))) static void bad(struct spec *s, int line, 
     buf_release(&b);
 }
 
-static void set(char **field, const char *value)
-{
-    free(*field);
-    *field = xstrdup(value);
-}
-
 static void run(struct spec *s, const char *command, const char *user, int line)
 {
     struct recipe_step *step = recipe_add(s->r, "RUN", line);
@@ -170,17 +164,17 @@ static void value_of(struct spec *s, const char *key, const char *v, int line)
     if (!*v)
         bad(s, line, "\"%.40s\" has no value", key);
     else if (str_eq(key, "base"))
-        set(&r->from_image, v);
+        str_set(&r->from_image, v);
     else if (str_eq(key, "template"))
-        set(&r->from_template, v);
+        str_set(&r->from_template, v);
     else if (str_eq(key, "tool"))
-        set(&r->tool, v);
+        str_set(&r->tool, v);
     else if (str_eq(key, "version"))
-        set(&r->version, v);
+        str_set(&r->version, v);
     else if (str_eq(key, "start"))
-        set(&r->start_cmd, v);
+        str_set(&r->start_cmd, v);
     else if (str_eq(key, "ready"))
-        s->ready_line = line, set(&r->ready_cmd, v);
+        s->ready_line = line, str_set(&r->ready_cmd, v);
     else if (str_eq(key, "apt") || str_eq(key, "npm"))
         install(s, v, *key == 'n', line);
     else if (str_eq(key, "run") || str_eq(key, "root"))

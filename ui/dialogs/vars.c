@@ -23,6 +23,7 @@ struct vars {
     struct inputline line;
     struct secretfield field;
     uint64_t req;  /* under way */
+    bool removing; /* it takes one away */
     char said[400];
     bool bad;
 };
@@ -84,7 +85,9 @@ static void vars_observe(struct ui *ui, void *state, const struct msg *m)
     if (m->type != EV_DONE || !v->req || m->req_id != v->req)
         return;
     v->req = 0;
-    say(v, d->err.code != 0, d->err.code ? d->err.text : "done; sandboxes made from now on get it");
+    say(v, d->err.code != 0, d->err.code   ? d->err.text
+                             : v->removing ? "removed; sandboxes that are there keep it"
+                                           : "done; sandboxes made from now on get it");
 }
 
 /* --- drawing ------------------------------------------------------------------------- */
@@ -214,6 +217,7 @@ static void enter_value(struct ui *ui, struct vars *v)
     }
     v->req = v->secret ? app_project_secret(ui->app, v->name, s)
                        : app_project_var(ui->app, v->name, inputline_text(&v->line));
+    v->removing = false;
     leave(v);
     say(v, false, "storing it");
 }
@@ -248,6 +252,7 @@ static int remove_key(struct ui *ui, struct vars *v, key_code k)
     if (k != 'y' || !row || !ui_key_meant(ui))
         return UI_HANDLED;
     v->req = app_project_var(ui->app, row->name, NULL);
+    v->removing = true;
     say(v, false, "removing it");
     return UI_HANDLED;
 }
