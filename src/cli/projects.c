@@ -238,11 +238,13 @@ int cli_projects_show(struct cli *c)
 
 static int refused(const struct cli *c)
 {
-    return cli_has(c, CLI_READONLY) ? cli_usage("'projects' changes nothing with --readonly") : 0;
+    return cli_has(c, CLI_READONLY)
+               ? cli_usage("'%s' changes nothing with --readonly", cli_commands[c->cmd].name)
+               : 0;
 }
 
 /* False with the exit status, which was said. */
-static bool open_to_change(struct cli_app *a, struct cli *c, const char *project, int *status)
+bool cli_open_to_change(struct cli_app *a, struct cli *c, const char *project, int *status)
 {
     struct err e = {0};
 
@@ -270,7 +272,7 @@ int cli_projects_add(struct cli *c)
     struct cli_app a;
     int status;
 
-    if (!open_to_change(&a, c, NULL, &status))
+    if (!cli_open_to_change(&a, c, NULL, &status))
         return status;
     return finish(&a, c, app_project_add(a.app, c->args[0]), "made");
 }
@@ -280,7 +282,7 @@ int cli_projects_rename(struct cli *c)
     struct cli_app a;
     int status;
 
-    if (!open_to_change(&a, c, NULL, &status))
+    if (!cli_open_to_change(&a, c, NULL, &status))
         return status;
     return finish(&a, c, app_project_rename(a.app, c->args[0], c->args[1]),
                   "renamed; its keys, variables, presets and sandboxes go along");
@@ -299,7 +301,7 @@ int cli_projects_rm(struct cli *c)
     struct cli_app a;
     int status;
 
-    if (!open_to_change(&a, c, NULL, &status))
+    if (!cli_open_to_change(&a, c, NULL, &status))
         return status;
     const struct project *p = named(app_model(a.app), c->args[0]);
     size_t keys = p ? keys_of(app_keys(a.app), p->id) : 0;
@@ -321,7 +323,7 @@ int cli_projects_use(struct cli *c)
     struct cli_app a;
     int status;
 
-    if (!open_to_change(&a, c, NULL, &status))
+    if (!cli_open_to_change(&a, c, NULL, &status))
         return status;
     return finish(&a, c, app_project_switch(a.app, c->args[0]),
                   "current from now on where nothing else is said (--project, CC_TUI_PROJECT, "
@@ -395,7 +397,7 @@ int cli_projects_set(struct cli *c)
     struct err e = {0};
     int rc = 0, status;
 
-    if (!open_to_change(&a, c, c->args[0], &status))
+    if (!cli_open_to_change(&a, c, c->args[0], &status))
         return status;
     project_copy(&p, model_project(app_model(a.app)));
     for (int i = 1; i < c->n_args && rc == 0; i++)
@@ -433,7 +435,7 @@ int cli_projects_env(struct cli *c)
     struct err e = {0};
     int status = CLI_OK;
 
-    if (!open_to_change(&a, c, c->args[0], &status))
+    if (!cli_open_to_change(&a, c, c->args[0], &status))
         return status;
     for (int i = 1; i < c->n_args && status == CLI_OK; i++)
         if (one_variable(&a, c, c->args[i], &e) != 0)

@@ -469,7 +469,9 @@ check "ls --all --json: that, too" out '"gone":"timed out"'
 # an agent that failed: its VM is there still, and that is said
 run "$c" new --tool shell --name broken -- exit 3
 i=0
-while run "$c" ls --json && ! out '"state":"error"' && [ $i -lt 100 ]; do i=$((i + 1)); done
+until run "$c" logs broken && run "$c" ls --json && out '"state":"error"' || [ $i -ge 100 ]; do
+    i=$((i + 1))
+done
 run "$c" ls
 check "ls: an error whose VM bills on" sh -c "grep 'broken.* error .*VM bills' '$T/out'"
 run "$c" ls --json
