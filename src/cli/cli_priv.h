@@ -31,6 +31,7 @@ void cli_out_json_part(const char *json, size_t len);
 void cli_out_bytes(const char *data, size_t len);
 void cli_stream_bytes(FILE *f, const char *data, size_t len);
 void cli_out_sgr(const char *ours);
+void cli_err_sgr(const char *ours);
 
 /* --- asking, reading (cli.c) ---------------------------------------------------- */
 /* May we ask? A terminal on both sides and no --no-input. */

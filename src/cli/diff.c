@@ -46,7 +46,7 @@ static void print_json(const struct changes *d)
     }
     jw_end(&w);
     jw_end(&w);
-    puts(buf_str(&b));
+    cli_out_json(&b);
     buf_release(&b);
 }
 
@@ -88,12 +88,15 @@ static void print_diff(const struct cli *c, const struct changes *d)
     size_t new_files = 0;
 
     if (!isatty(STDOUT_FILENO) || cli_has(c, CLI_RAW)) {
-        fwrite(d->diff ? d->diff : "", 1, d->diff_len, stdout);
+        cli_out_bytes(d->diff ? d->diff : "", d->diff_len);
     } else {
         for (size_t i = 0; i < d->n_lines; i++) {
             const char *on = color ? color_of(d->line[i]) : NULL;
 
-            printf("%s%s%s\n", on ? on : "", d->line[i], on ? "\033[0m" : "");
+            cli_out_sgr(on ? on : "");
+            cli_out("%s", d->line[i]);
+            cli_out_sgr(on ? "\033[0m" : "");
+            cli_out("\n");
         }
     }
     for (size_t i = 0; i < d->n; i++)

@@ -52,8 +52,8 @@ static void put_line(void *ctx, const char *text, size_t len, const struct text_
                      size_t n_runs)
 {
     (void)ctx, (void)runs, (void)n_runs;
-    fwrite(text, 1, len, stdout);
-    putchar('\n');
+    cli_out_bytes(text, len);
+    cli_out("\n");
 }
 
 static void on_data(void *ctx, const char *data, size_t len)
@@ -63,7 +63,7 @@ static void on_data(void *ctx, const char *data, size_t len)
     if (q->clean)
         clean_feed(q->clean, data, len, put_line, NULL);
     else
-        fwrite(data, 1, len, stdout);
+        cli_out_bytes(data, len);
 }
 
 static void on_progress(void *ctx, const struct ev_progress *p)
@@ -75,10 +75,11 @@ static void on_progress(void *ctx, const struct ev_progress *p)
         return;
     file_size_format((int64_t)p->done, done);
     file_size_format((int64_t)p->total, total);
-    fprintf(stderr, "\r%s of %s", done, total);
+    cli_err_sgr("\r");
+    cli_err("%s of %s", done, total);
     if (p->files > 1)
-        fprintf(stderr, ", file %zu of %zu", p->file, p->files);
-    fputs("\033[K", stderr);
+        cli_err(", file %zu of %zu", p->file, p->files);
+    cli_err_sgr("\033[K");
     q->shown = true;
 }
 
@@ -91,7 +92,7 @@ static int ask(struct asked *q, uint64_t sandbox, const struct app_file *f, stru
     int rc = cli_app_wait(q->a, req, e);
 
     if (q->shown)
-        fputs("\r\033[K", stderr);
+        cli_err_sgr("\r\033[K");
     q->shown = false;
     if (q->a->signal)
         app_file_cancel(q->a->app, req);
@@ -152,7 +153,7 @@ static void ls_json(const struct file_list *l)
         jw_end(&w);
     }
     jw_end(&w);
-    puts(buf_str(&b));
+    cli_out_json(&b);
     buf_release(&b);
 }
 
@@ -196,7 +197,7 @@ int cli_files_ls(struct cli *c)
             ls_json(&q.list);
         else if (cli_has(c, CLI_QUIET))
             for (size_t i = 0; i < q.list.n; i++)
-                puts(q.list.v[i].shown);
+                cli_out("%s\n", q.list.v[i].shown);
         else
             ls_table(c, &q.list);
     }
@@ -241,7 +242,7 @@ static void told(const struct cli *c, const struct asked *q, const char *what)
     jw_str(&w, "path", q->a->text);
     jw_str(&w, "done", what);
     jw_end(&w);
-    puts(buf_str(&b));
+    cli_out_json(&b);
     buf_release(&b);
 }
 
@@ -277,7 +278,7 @@ static int change(struct cli *c, struct app_file *f, const char *what, bool ther
         if (!yes) {
             asked_release(&q);
             cli_app_close(&a);
-            fputs("cc-tui: nothing was done\n", stderr);
+            cli_err("%s", "cc-tui: nothing was done\n");
             return CLI_DECLINED;
         }
         err_clear(&e);
@@ -337,7 +338,7 @@ static int confirm(struct cli *c, const struct file_entry *f, const char *sandbo
     free(path);
     if (yes)
         return CLI_OK;
-    fputs("cc-tui: nothing was done\n", stderr);
+    cli_err("%s", "cc-tui: nothing was done\n");
     return CLI_DECLINED;
 }
 

@@ -96,6 +96,11 @@ void cli_out_sgr(const char *ours)
     fputs(ours, stdout);
 }
 
+void cli_err_sgr(const char *ours)
+{
+    fputs(ours, stderr);
+}
+
 void cli_out_json_part(const char *json, size_t len)
 {
     struct buf b = BUF_INIT;
