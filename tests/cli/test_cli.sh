@@ -135,7 +135,7 @@ check "decode: no such file" is 5
 
 # --- configuration --------------------------------------------------------------------
 run "$c" config show
-check "config show" both is 0 out "theme = dark"
+check "config show" both is 0 out "theme = auto"
 run env CC_TUI_SCREEN_THEME=light "$c" --set net.poll=7 config show --json
 check "config show: environment" out '{"name":"screen.theme","value":"light","source":"environment"}'
 check "config show: flag" out '{"name":"net.poll","value":"7","source":"flag"}'
