@@ -247,17 +247,17 @@ static int put_part(struct store *s, const char *sql, struct err *e)
     return rc;
 }
 
-/* A part of a step begins with the table or the column that it makes. */
+/* A part of a step begins with the table, the index or the column that it makes. */
 static int has_part(struct store *s, const char *sql, int64_t *there, struct err *e)
 {
     char table[64], column[64];
-    if (sscanf(sql, "CREATE TABLE %63[A-Za-z]", table) == 1)
-        return st_number(s, e, 0, there,
-                         "SELECT 1 FROM sqlite_schema WHERE type='table' AND name=?", "t", table);
+    if (sscanf(sql, "CREATE TABLE %63[A-Za-z]", table) == 1 ||
+        sscanf(sql, "CREATE INDEX %63[A-Za-z]", table) == 1)
+        return st_number(s, e, 0, there, "SELECT 1 FROM sqlite_schema WHERE name=?", "t", table);
     if (sscanf(sql, "ALTER TABLE %63[A-Za-z] ADD COLUMN %63[A-Za-z]", table, column) == 2)
         return st_number(s, e, 0, there, "SELECT 1 FROM pragma_table_info(?) WHERE name=?", "tt",
                          table, column);
-    BUG("a part of the schema that makes no table and no column: %.40s", sql);
+    BUG("a part of the schema that makes no table, index or column: %.40s", sql);
 }
 
 /* The newest step may have grown since the file came to it: what is not there is brought up,

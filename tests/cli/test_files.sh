@@ -1,42 +1,14 @@
 #!/bin/sh
 # Files of a sandbox and what was changed in it, by the commands, on the local provider. TAP.
-set -u
-cd "$(dirname "$0")/../.." || exit 1
-B=${B:-build/debug}
-n=0
-bad=0
-c=$(realpath "$B/cc-tui") || exit 1
-T=$(mktemp -d /tmp/test-files.XXXXXX)
-export HOME="$T/home" CC_TUI_CONFIG_DIR="$T/c" CC_TUI_DATA_DIR="$T/d" CC_TUI_STATE_DIR="$T/s"
-export CC_TUI_RUNTIME_DIR="$T/r" LC_ALL=C.UTF-8 TERM=xterm
-mkdir -p "$HOME" "$T/c" "$T/w"
-chmod 700 "$T/c"
-unset E2B_API_KEY E2B_API_URL E2B_DOMAIN E2B_SANDBOX_URL NO_COLOR CLICOLOR_FORCE
-trap '"$c" local stop --yes >/dev/null 2>&1; rm -rf "$T"' EXIT
-trap 'exit 1' INT TERM
+cd "$(dirname "$0")/../.." && . tests/lib/cli.sh
+begin files namespaces git
+mkdir "$T/w"
 
-check() { # name, command...
-    name=$1; shift
-    n=$((n + 1))
-    if "$@"; then
-        echo "ok $n - $name"
-    else
-        bad=$((bad + 1))
-        echo "not ok $n - $name"
-        echo "# status $rc"
-        sed 's/^/# out: /' "$T/out" | head -n 12
-        sed 's/^/# err: /' "$T/err" | head -n 12
-    fi
-}
 run() { # arguments of the program
-    "$c" --local "$@" > "$T/out" 2> "$T/err" < /dev/null
+    timeout 120 "$c" --local "$@" > "$T/out" 2> "$T/err" < /dev/null
     rc=$?
 }
 in_box() { run shell box -- sh -c "$1"; }
-is() { [ "$rc" -eq "$1" ]; }
-out() { grep -qF -e "$1" "$T/out"; }
-err() { grep -qF -e "$1" "$T/err"; }
-both() { "$1" "$2" && "$3" "$4"; }
 same() { cmp -s "$1" "$2"; }
 no_escape() { ! grep -qF "$(printf '\033')" "$T/out" "$T/err"; }
 
@@ -45,7 +17,8 @@ run new --tool shell --name box --timeout 10m -- sh -c \
      printf "\0\1" >bin && git add a b bin && git commit -qm x && echo two >>a && rm b && printf "\0\2" >bin;
      printf x >"$(printf "e\033[31mvil\nname")"; echo done; sleep 1000'
 check "a sandbox with a repository" is 0
-until run diff box --stat && out evil; do :; done
+told() { run diff box --stat && out evil; }
+check "what was changed in it is told" until_true 60 told
 
 # --- lists ----------------------------------------------------------------------------
 run files ls box
@@ -130,5 +103,4 @@ run files ls box
 check "a paused one is not woken" both is 1 err "resume it first"
 run diff box
 check "nor for its changes" is 1
-echo "1..$n"
-[ $bad -eq 0 ]
+end

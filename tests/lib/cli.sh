@@ -79,6 +79,11 @@ run() { # command...: stdout, stderr and status for the checks
     timeout "${limit:-120}" "$@" > "$T/out" 2> "$T/err" < /dev/null
     rc=$?
 }
+until_true() { # seconds, command...: again until it is so; 1 when the time is over
+    over=$(($(date +%s) + $1))
+    shift
+    until "$@"; do [ "$(date +%s)" -lt "$over" ] || return 1; done
+}
 is() { [ "$rc" -eq "$1" ]; }
 out() { grep -qF -e "$1" "$T/out"; }
 err() { grep -qF -e "$1" "$T/err"; }

@@ -304,7 +304,7 @@ static void test_grown_schema(void **state)
     fill(3);
     storebox_stop(&b);
     storebox_sql(at("cc-tui.db"), "DROP TABLE budgetNotes; DROP TABLE starts;"
-                                  "DROP TABLE templateBuilds;"
+                                  "DROP TABLE templateBuilds; DROP INDEX agentEventsSummed;"
                                   "ALTER TABLE usageSpans DROP COLUMN settled;"
                                   "ALTER TABLE sandboxes DROP COLUMN tags");
     for (int i = 0; i < 2; i++) {
@@ -316,8 +316,10 @@ static void test_grown_schema(void **state)
         msg_free(&r->m);
         storebox_stop(&b);
     }
-    storebox_sql(at("cc-tui.db"), "SELECT settled FROM usageSpans; SELECT tags FROM sandboxes; SELECT 1 FROM starts;"
-                                  "SELECT 1 FROM templateBuilds; SELECT 1 FROM budgetNotes");
+    storebox_sql(at("cc-tui.db"),
+                 "SELECT settled FROM usageSpans; SELECT tags FROM sandboxes; SELECT 1 FROM starts;"
+                 "SELECT 1 FROM templateBuilds; SELECT 1 FROM budgetNotes;"
+                 "REINDEX agentEventsSummed");
     assert_null(find("cc-tui.db.damaged-"));
     storebox_sql(at("cc-tui.db"), "DROP TABLE answers"); /* of a step that is over */
     storebox_start(&b, dir);
