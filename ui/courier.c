@@ -31,6 +31,7 @@ struct courier {
     const char *command, *channel, *state_dir, *hook;
     enum osc_note osc;
     bool titles;
+    uint64_t titled_rev; /* of the model, when the title was looked at */
     char title[200];
     ARR(struct copy) copies;
     uint64_t last_id, edit_id; /* edit_id 0 = no editor is open */
@@ -289,8 +290,9 @@ void courier_title(struct courier *c, const struct ui *ui)
 {
     char title[sizeof(c->title)];
     struct buf seq = BUF_INIT;
-    if (!c->titles)
+    if (!c->titles || (c->title[0] && c->titled_rev == ui->model->rev))
         return;
+    c->titled_rev = ui->model->rev;
     ui_title(ui, title, sizeof(title));
     if (str_eq(title, c->title))
         return;
