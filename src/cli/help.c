@@ -26,7 +26,7 @@ static void add_wrapped(struct buf *b, const char *text, size_t indent)
     buf_addc(b, '\n');
 }
 
-static void add_flags(struct buf *b, uint64_t which)
+static void add_flags(struct buf *b, cli_set which)
 {
     for (int f = 0; f < CLI_FLAG_COUNT; f++) {
         const struct cli_flag_row *r = &cli_flags[f];

@@ -177,6 +177,30 @@ static void test_help(void **state)
     refused(ARGS("nothing", "--help"), "unknown command 'nothing'; see cc-tui --help");
 }
 
+/* A command's help has every option that it takes and none that it refuses. */
+static void test_help_of_options(void **state)
+{
+    (void)state;
+    for (int id = 1; cli_commands[id].name; id++) {
+        const struct cli_cmd *cmd = &cli_commands[id];
+        char *text = cli_help_text((enum cli_cmd_id)id, NULL);
+
+        for (int f = 0; f < CLI_FLAG_COUNT; f++) {
+            bool takes = (CLI_GLOBAL | cmd->flags) >> f & 1;
+            char line[128];
+
+            snprintf(line, sizeof(line), "--%s%s%s", cli_flags[f].name,
+                     *cli_flags[f].value ? " " : "", cli_flags[f].value);
+            const char *at = strstr(text, "\nOptions");
+            while (at && (at = strstr(at, line)) && !strchr(" \n", at[strlen(line)]))
+                at++;
+            if (takes != (at != NULL))
+                fail_msg("'%s --help' and %s: %s", cmd->name, line, takes ? "lacks it" : "has it");
+        }
+        free(text);
+    }
+}
+
 /* Names and letters of flags are there once; rows stand where their ids say. */
 static void test_tables(void **state)
 {
@@ -210,8 +234,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_commands),   cmocka_unit_test(test_flags),
         cmocka_unit_test(test_mistakes),   cmocka_unit_test(test_exit_codes),
-        cmocka_unit_test(test_help),       cmocka_unit_test(test_tables),
-        cmocka_unit_test(test_completion),
+        cmocka_unit_test(test_help),       cmocka_unit_test(test_help_of_options),
+        cmocka_unit_test(test_tables),     cmocka_unit_test(test_completion),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
