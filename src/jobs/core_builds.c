@@ -187,14 +187,25 @@ void builds_started(struct build_run *b)
 
 static void renew(void *ctx);
 
+/* This process slept and another one drives it now. */
+static void is_taken(struct build_run *b)
+{
+    build_flush(b);
+    if (b->req_id)
+        core_done_err(b->j, b->req_id, 0, ERR_CANCELLED, "another cc-tui goes on with the build of "
+                      "\"%.80s\"; 'cc-tui builds --follow %.80s' shows how it goes", b->row->name,
+                      b->row->name);
+    builds_free_run(b);
+}
+
 static void on_renewed(void *ctx, struct st_reply *r)
 {
     struct build_run *b = ctx;
 
     if (!b->over && (r->got || r->err.code))
         b->lease_timer = net_timer(b->j->o.net, LEASE_EVERY_MS, renew, b);
-    else if (!b->over) /* this process slept and another one took it */
-        builds_free_run(b);
+    else if (!b->over)
+        is_taken(b);
 }
 
 /* Looks into the row, too. */

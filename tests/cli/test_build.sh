@@ -133,6 +133,23 @@ run builds --follow midst
 check "after kill -9: the build goes on and can be followed" is 0
 check "after kill -9: the whole log" out ended
 
+# another process goes on with it, as one does after this one slept: who waits is told
+if command -v sqlite3 > /dev/null; then
+    printf 'FROM e2bdev/base\nRUN echo begun; sleep 8\n' > taken
+    cc-tui --local build taken --name taken --wait > "$T/out" 2> "$T/err" < /dev/null &
+    pid=$!
+    i=0
+    while [ $i -lt 300 ] && ! grep -q begun "$T/out"; do i=$((i + 1)); sleep 0.02; done
+    sqlite3 -cmd '.timeout 5000' "$T/data"/*.db \
+        "UPDATE leases SET owner='another', until=strftime('%s','now')*1000+500000, ttl=600000 WHERE name LIKE 'build:%'"
+    i=0
+    while [ $i -lt 300 ] && kill -0 $pid 2> /dev/null; do i=$((i + 1)); sleep 0.02; done
+    kill $pid 2> /dev/null
+    wait $pid; status=$?
+    check "another process has taken the build: who waits is told" err 'another cc-tui goes on'
+    check "another process has taken the build: exit status" is 130
+fi
+
 run build . --name Bad --wait
 check "a bad name is refused" err 'lower-case letters'
 run build
