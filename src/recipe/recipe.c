@@ -80,8 +80,8 @@ int recipe_check_source(const char *src, const char *file, int line, struct err 
 
         if (n == 2 && p[0] == '.' && p[1] == '.')
             depth--;
-        else if (!(n == 1 && p[0] == '.'))
-            depth++;
+        else if (!(n == 1 && p[0] == '.') && !(n == 2 && p[0] == '*' && p[1] == '*'))
+            depth++; /* "**" may be no folder at all */
         if (depth < 0)
             return err_set(e, ERR_INVALID, "%s:%d: the source \"%.80s\" lies outside of the "
                            "recipe's folder: move it in there", file, line, src);

@@ -162,6 +162,8 @@ static void test_refused(void **state)
          "recipe's folder on, without the / in front"},
         {"FROM a\nCOPY x/../../b c", "Dockerfile:2: the source \"x/../../b\" lies outside of the "
          "recipe's folder: move it in there"},
+        {"FROM a\nCOPY **/.. c", "Dockerfile:2: the source \"**/..\" lies outside of the "
+         "recipe's folder: move it in there"},
         {"FROM a\nCOPY --chmod=u+x b c", "Dockerfile:2: --chmod=u+x is not possible: give the mode in "
          "octal, as 755"},
         {"FROM a\nCOPY --parents b c", "Dockerfile:2: COPY --parents is not known here: leave it out"},
