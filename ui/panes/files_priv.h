@@ -18,7 +18,6 @@ struct files_pane {
     struct ui *ui;
     uint64_t sandbox;
     char *path;          /* of the folder, NULL: the home, not known yet */
-    char *wanted;        /* being asked for */
     struct file_list list;
     bool have, dots;
     char *error;
