@@ -1,6 +1,7 @@
 /* The grid of cells that panes draw on. */
 #include <cct/ui/canvas.h>
 
+#include <cct/model/sandbox.h>
 #include <cct/text/width.h>
 #include <cct/util/buf.h>
 #include <cct/util/utf8.h>
@@ -229,6 +230,17 @@ int canvas_textf(struct canvas *c, int y, int x, int max, enum theme_role role, 
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
     return canvas_text(c, y, x, max, role, text);
+}
+
+int canvas_name(struct canvas *c, int y, int x, int max, enum theme_role role, const char *name)
+{
+    enum { LEAST_CELLS = 10, END_CELLS = 4 };
+    size_t n = name ? strlen(name) : 0;
+
+    if (max < LEAST_CELLS || n <= (size_t)max || !sandbox_name_ok(name))
+        return canvas_text(c, y, x, max, role, name);
+    return canvas_textf(c, y, x, max, role, "%.*s~%s", max - 1 - END_CELLS, name,
+                        name + n - END_CELLS);
 }
 
 int canvas_right(struct canvas *c, int y, int x, int w, enum theme_role role, const char *s)

@@ -80,6 +80,23 @@ static char *block_id(struct pi *p, int64_t index)
     return (char *)buf_str(&p->id);
 }
 
+/* What the user wrote: its text alone, for a message of ours is known again by it. */
+static char *user_text(const struct cJSON *content)
+{
+    struct buf b = BUF_INIT;
+
+    if (json_is_string(content))
+        return xstrdup(json_str_of(content));
+    for (const struct cJSON *k = json_first(content); k; k = json_next(k)) {
+        if (!str_eq(json_str(k, "type", NULL), "text"))
+            continue;
+        if (b.len)
+            buf_addc(&b, '\n');
+        buf_adds(&b, json_str(k, "text", ""));
+    }
+    return buf_detach(&b, NULL);
+}
+
 static void on_message_start(struct pi *p, struct agent_dec *d, const struct cJSON *j)
 {
     const struct cJSON *m = json_get(j, "message"), *content = json_get(m, "content");
@@ -90,7 +107,7 @@ static void on_message_start(struct pi *p, struct agent_dec *d, const struct cJS
         p->message = agent_dec_line(d);
         p->in_message = true;
     } else if (str_eq(role, "user")) {
-        ev.text = agent_calls_text(content);
+        ev.text = user_text(content);
         agent_dec_emit(d, &ev);
         free(ev.text);
     }

@@ -323,8 +323,8 @@ static void say_protection(struct keys *k)
 
     if (!k->stored->n || !k->j->o.follow_all)
         return;
-    jobs_say(k->j, 0, 0, "%zu stored key%s, sealed; the data key is protected by %s", k->stored->n,
-             k->stored->n == 1 ? "" : "s", v->passphrase ? "a passphrase" : "a key file");
+    jobs_say(k->j, 0, 0, "%zu stored key%s, sealed by a %s", k->stored->n,
+             k->stored->n == 1 ? "" : "s", v->passphrase ? "passphrase" : "key file");
 }
 
 static void take_rows(struct keys *k, struct st_reply *r)

@@ -521,6 +521,22 @@ static void drift(void **state)
         }
 }
 
+/* A kind of block that nobody knew: a message of ours is known again all the same. */
+static void pi_new_blocks(void **state)
+{
+    static const char line[] =
+        "{\"type\":\"message_start\",\"message\":{\"role\":\"user\",\"content\":["
+        "{\"type\":\"hologram\",\"text\":\"no words of yours\"},{\"type\":\"text\",\"text\":"
+        "\"two\"},{\"type\":\"image\",\"data\":\"AA==\"},{\"type\":\"text\",\"text\":\"words\"}]}}\n";
+    struct tape t;
+
+    (void)state;
+    run(&t, "pi-json", line, 0, 0);
+    assert_int_equal(tape_count(&t, AGENT_USER_ECHO), 1);
+    assert_string_equal(tape_find(&t, AGENT_USER_ECHO, 0)->text, "two\nwords");
+    tape_release(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -530,7 +546,7 @@ int main(void)
         cmocka_unit_test(pi_older),        cmocka_unit_test(pi_refusals),
         cmocka_unit_test(words_of_errors), cmocka_unit_test(pi_output_is_bounded),
         cmocka_unit_test(drift),           cmocka_unit_test(halves),
-        cmocka_unit_test(pi_end_too_long),
+        cmocka_unit_test(pi_end_too_long), cmocka_unit_test(pi_new_blocks),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

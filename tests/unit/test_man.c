@@ -33,7 +33,7 @@ static void add(struct buf *b, const char *s)
     }
 }
 
-static void add_flags(struct buf *b, uint64_t which)
+static void add_flags(struct buf *b, cli_set which)
 {
     for (int f = 0; f < CLI_FLAG_COUNT; f++) {
         const struct cli_flag_row *r = &cli_flags[f];

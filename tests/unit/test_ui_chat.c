@@ -173,6 +173,20 @@ static void test_broadcast(void **state)
     assert_true(shows("Text    kept"));
 }
 
+/* What is said before is what comes of it after. */
+static void test_broadcast_outlook(void **state)
+{
+    (void)state;
+    script_run(&s, "row 1 idles claude running idle\nrow 2 works claude running working\n"
+                   "row 3 over claude running exited\nrow 4 rests claude paused idle\n"
+                   "row 5 quiet-maple-61-2 claude running idle\nkeys * b b");
+    assert_true(shows("idles           claude   idle      goes at once"));
+    assert_true(shows("works           claude   working   waits until it stops"));
+    assert_true(shows("over            claude   exited    waits: r restarts its agent"));
+    assert_true(shows("cannot: resume it first"));
+    assert_true(shows("quiet-mapl~61-2 claude"));
+}
+
 static void filled(const char *text, const char *want)
 {
     struct sandbox box = {.name = (char *)"one", .project = (char *)"web",
@@ -209,6 +223,34 @@ static void test_edit_queued(void **state)
     assert_false(shows("a> the text"));
     script_run(&s, "keys Alt-q\nended");
     assert_true(shows("a> the text"));
+}
+
+/* The user's own message in the output, in that state. */
+static void own_message(enum msg_state state)
+{
+    struct ev_items *ev = ev_new(EV_ITEMS);
+    struct item *it = ev_items_add(ev, ITEM_PUT);
+
+    ev->sandbox = 1;
+    it->kind = ITEM_USER;
+    it->state = (int)state;
+    it->id = xstrdup("key-of-it");
+    it->who = xstrdup("you");
+    it->text = xstrdup("the text");
+    it->text_len = strlen(it->text);
+    script_post(&s, ev);
+}
+
+/* What was never sent does not look as if it had been. */
+static void test_taken_back(void **state)
+{
+    (void)state;
+    script_run(&s, "row 1 a claude running working\nkeys Enter");
+    own_message(MSG_QUEUED);
+    assert_true(shows("the text (queued)"));
+    own_message(MSG_CANCELLED);
+    assert_false(shows("queued"));
+    assert_true(shows("the text (taken back, not sent)"));
 }
 
 static void test_send_now(void **state)
@@ -309,8 +351,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_bulk, setup, teardown),
         cmocka_unit_test_setup_teardown(test_kill_several_failed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_broadcast, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_broadcast_outlook, setup, teardown),
         cmocka_unit_test(test_words),
         cmocka_unit_test_setup_teardown(test_edit_queued, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_taken_back, setup, teardown),
         cmocka_unit_test_setup_teardown(test_send_now, setup, teardown),
         cmocka_unit_test_setup_teardown(test_interrupt_ends, setup, teardown),
         cmocka_unit_test_setup_teardown(test_file, setup, teardown),

@@ -329,13 +329,30 @@ static void test_filter_words(void **state)
     assert_string_equal(rows_shown(), "sb-1 sb-2 sb-3 sb-4 ");
 }
 
+/* Copies are told apart in the list, whatever the width; other names are cut at their end. */
+static void test_long_names(void **state)
+{
+    (void)state;
+    script_run(&s, "size 24 80\n"
+                   "row 1 noble-raven-84-1 claude running idle\n"
+                   "row 2 noble-raven-84-2 claude running idle\n"
+                   "row 3 fourteen-cells claude running idle\n"
+                   "row 4 fifteen-letters claude running idle protect");
+    assert_true(shows("noble-rav~84-1 claude"));
+    assert_true(shows("noble-rav~84-2 claude"));
+    assert_true(shows("fourteen-cells claude"));
+    assert_true(shows("fifteen~ters P claude"));
+    script_run(&s, "size 24 160");
+    assert_true(shows("noble-raven-84-2 "));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(test_last_row_vanishes), T(test_nothing_on_the_next_row),
         T(test_kill_names_its_row), T(test_kill_of_what_changed),
         T(test_message), T(test_filter), T(test_search), T(test_forms), T(test_number),
-        T(test_sort), T(test_tags), T(test_filter_words),
+        T(test_sort), T(test_tags), T(test_filter_words), T(test_long_names),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -33,7 +33,7 @@ static const char *outlook(const struct cast *c, const struct sandbox *s)
         return "cannot: it is gone";
     if (s->state == SB_CREATING)
         return "waits until it runs";
-    if (s->state == SB_ERROR)
+    if (s->state == SB_ERROR || s->agent == AG_EXITED)
         return "waits: r restarts its agent";
     return !busy    ? "goes at once"
            : c->now ? "its turn is interrupted"
@@ -74,7 +74,8 @@ static void draw_row(const struct ui *ui, const struct cast *c, const struct cas
         canvas_textf(cv, y, x, w, role, "[%s]", t->on ? "x" : " ");
         x += 4;
     }
-    canvas_textf(cv, y, x, NAME_CELLS - 1, role, "%-15s", s && s->name ? s->name : t->name);
+    canvas_textf(cv, y, x, NAME_CELLS - 1, role, "%-15s", "");
+    canvas_name(cv, y, x, NAME_CELLS - 1, role, s && s->name ? s->name : t->name);
     x += NAME_CELLS;
     if (w >= 60) {
         canvas_text(cv, y, x, TOOL_CELLS - 1, ROLE_DIM, s && s->tool ? s->tool : "-");

@@ -240,7 +240,7 @@ void list_draw_row(struct ui *ui, struct canvas *c, int y, struct rect r,
     int x = r.x + 3;
     canvas_text(c, y, x, 1, look.role, look.glyph);
     x += 2;
-    canvas_text(c, y, x, col.name - (s->protect ? 3 : 1),
+    canvas_name(c, y, x, col.name - (s->protect ? 3 : 1),
                 s->state == SB_KILLED ? ROLE_DIM : ROLE_TEXT, s->name);
     if (s->protect)
         canvas_text(c, y, x + col.name - 2, 1, ROLE_MARKED, "P");

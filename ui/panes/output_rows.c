@@ -229,6 +229,8 @@ static const char *user_note(const struct item *it)
         return " (queued)";
     case MSG_SENT:
         return " (sent)";
+    case MSG_CANCELLED:
+        return " (taken back, not sent)";
     case MSG_FAILED:
         return " (not sent; Alt-r in the input sends it again)";
     case MSG_UNCONFIRMED:

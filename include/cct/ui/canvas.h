@@ -41,6 +41,9 @@ int canvas_textn(struct canvas *c, int y, int x, int max, enum theme_role role, 
                  size_t len);
 int canvas_textf(struct canvas *c, int y, int x, int max, enum theme_role role, const char *fmt,
                  ...) __attribute__((format(printf, 6, 7)));
+/* A sandbox's name, in at most `max` cells: one that is too long keeps its end, by which
+ * copies differ. */
+int canvas_name(struct canvas *c, int y, int x, int max, enum theme_role role, const char *name);
 /* Right-aligned in `w` cells ending before x + w. */
 int canvas_right(struct canvas *c, int y, int x, int w, enum theme_role role, const char *s);
 /* Text with foreign colour runs: byte 0 of s is byte `at` of the run table's text. */
