@@ -20,7 +20,10 @@ static void *builds_open(struct ui *ui)
 
 static void builds_close(void *state)
 {
-    free(state);
+    struct builds_pane *p = state;
+
+    ARR_RELEASE(&p->others);
+    free(p);
 }
 
 /* --- rows -------------------------------------------------------------------------- */
@@ -42,28 +45,43 @@ static bool was_built(const struct model *m, const struct app_template *t)
     return false;
 }
 
+/* The pane with its others as they are now. Each is looked for among all builds, so that is
+ * not done for each row and picture. */
+static const struct builds_pane *with_others(struct ui *ui)
+{
+    struct builds_pane *p = ui->panes[PANE_BUILDS].state;
+    const struct model *m = ui->model;
+    const struct app_templates *all = app_template_list(ui->app);
+
+    if (p->others_of == all->v && p->others_n == all->n && p->others_rev == m->builds_rev + 1)
+        return p;
+    p->others_of = all->v;
+    p->others_n = all->n;
+    p->others_rev = m->builds_rev + 1; /* 0: not made yet */
+    ARR_CLEAR(&p->others);
+    for (size_t i = 0; i < all->n; i++)
+        if (!was_built(m, &all->v[i]))
+            *ARR_PUSH(&p->others) = i;
+    return p;
+}
+
 /* Row i, both NULL behind the last one. */
 static struct builds_row row_at(struct ui *ui, size_t i)
 {
     const struct model *m = ui->model;
-    const struct app_templates *all = app_template_list(ui->app);
+    const struct builds_pane *p = with_others(ui);
 
     if (i < m->n_builds)
         return (struct builds_row){&m->builds[m->n_builds - 1 - i], NULL};
     i -= m->n_builds;
-    for (size_t k = 0; k < all->n; k++)
-        if (!was_built(m, &all->v[k]) && i-- == 0)
-            return (struct builds_row){NULL, &all->v[k]};
+    if (i < p->others.n)
+        return (struct builds_row){NULL, &app_template_list(ui->app)->v[p->others.v[i]]};
     return (struct builds_row){NULL, NULL};
 }
 
 static size_t count(struct ui *ui)
 {
-    size_t n = ui->model->n_builds;
-
-    while (row_at(ui, n).t)
-        n++;
-    return n;
+    return ui->model->n_builds + with_others(ui)->others.n;
 }
 
 static bool is_cursor(const struct builds_pane *p, struct builds_row r)

@@ -5,6 +5,7 @@
 #include <cct/ui/ui.h>
 
 #include <cct/model/tbuild.h>
+#include <cct/util/arr.h>
 
 /* A row: a build that was begun here, or a template that the service has beside those. */
 struct builds_row {
@@ -17,6 +18,11 @@ struct builds_pane {
     size_t top;
     int page;
     uint64_t seen;
+    /* the service's templates that were not built here; made for these */
+    ARR(size_t) others;
+    const struct app_template *others_of;
+    size_t others_n;
+    uint64_t others_rev;
     bool awaits;        /* one was asked for: the cursor goes to it */
     uint64_t newer_than;
     char note[80];
