@@ -101,28 +101,15 @@ size_t around_osc52_fits(const char *text, size_t len)
     return most;
 }
 
-static void add_base64(struct buf *b, const char *s, size_t len)
-{
-    static const char digits[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (size_t i = 0; i < len; i += 3) {
-        unsigned v = (unsigned)(unsigned char)s[i] << 16;
-        v |= i + 1 < len ? (unsigned)(unsigned char)s[i + 1] << 8 : 0;
-        v |= i + 2 < len ? (unsigned char)s[i + 2] : 0;
-        buf_addc(b, digits[v >> 18]);
-        buf_addc(b, digits[v >> 12 & 63]);
-        buf_addc(b, i + 1 < len ? digits[v >> 6 & 63] : '=');
-        buf_addc(b, i + 2 < len ? digits[v & 63] : '=');
-    }
-}
-
 void around_osc52(const struct around *a, struct buf *out, const char *text, size_t len)
 {
     struct buf seq = BUF_INIT;
+    char *coded = b64_encode(text, len);
     if (a->mosh) /* it drops a second one that is the same */
         buf_adds(&seq, "\033]52;c;\007");
     buf_adds(&seq, "\033]52;c;");
-    add_base64(&seq, text, len);
+    buf_adds(&seq, coded);
+    free(coded);
     buf_addc(&seq, '\007');
     around_pass(a, out, seq.p, seq.len);
     buf_release(&seq);

@@ -1,32 +1,16 @@
 /* Errands as messages: making, words of a command line, freeing. */
 #include <cct/util/errand.h>
 
+#include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void free_list(char **v)
-{
-    for (size_t i = 0; v && v[i]; i++)
-        free(v[i]);
-    free(v);
-}
-
-static void add(char ***list, char *take)
-{
-    size_t n = 0;
-    while (*list && (*list)[n])
-        n++;
-    *list = xrealloc(*list, (n + 2) * sizeof(**list));
-    (*list)[n] = take;
-    (*list)[n + 1] = NULL;
-}
-
 static void errand_free(struct msg *m)
 {
     struct errand *e = (struct errand *)m;
-    free_list(e->argv);
-    free_list(e->env);
+    str_list_free(e->argv);
+    str_list_free(e->env);
     buf_release(&e->input);
     free(e->path);
     free(e);
@@ -44,7 +28,7 @@ struct errand *errand_new(enum errand_kind kind, uint64_t id)
 void errand_argv(struct errand *e, const char *const words[])
 {
     for (size_t i = 0; words[i]; i++)
-        add(&e->argv, xstrdup(words[i]));
+        e->argv = str_list_add(e->argv, xstrdup(words[i]));
 }
 
 void errand_shell(struct errand *e, const char *command)
@@ -54,7 +38,7 @@ void errand_shell(struct errand *e, const char *command)
 
 void errand_setenv(struct errand *e, const char *name, const char *value)
 {
-    add(&e->env, xasprintf("%s=%s", name, value ? value : ""));
+    e->env = str_list_add(e->env, xasprintf("%s=%s", name, value ? value : ""));
 }
 
 bool errand_words(struct errand *e, const char *s)
@@ -65,7 +49,7 @@ bool errand_words(struct errand *e, const char *s)
     for (;; s++) {
         bool blank = !quote && (*s == ' ' || *s == '\t' || !*s);
         if (blank && in) {
-            add(&e->argv, buf_detach(&word, NULL));
+            e->argv = str_list_add(e->argv, buf_detach(&word, NULL));
             in = false;
         }
         if (!*s)
