@@ -11,7 +11,8 @@
 #include <string.h>
 
 /* Bytes of the text as it was meant. */
-static int put(FILE *f, const char *lead, const char *end, const char *fmt, va_list ap)
+__attribute__((format(printf, 4, 0))) static int put(FILE *f, const char *lead, const char *end,
+                                                     const char *fmt, va_list ap)
 {
     struct buf b = BUF_INIT;
     char *clean;

@@ -76,8 +76,9 @@ void core_done_err(struct jobs *j, uint64_t req_id, uint64_t sandbox, int code,
     jobs_done(j, req_id, &e, sandbox);
 }
 
-static void say(struct jobs *j, int level, uint64_t sandbox, bool budget, const char *fmt,
-                va_list ap)
+__attribute__((format(printf, 5, 0))) static void say(struct jobs *j, int level,
+                                                      uint64_t sandbox, bool budget,
+                                                      const char *fmt, va_list ap)
 {
     struct ev_event *ev = ev_new(EV_EVENT);
     struct buf b = BUF_INIT_MAX(4096);
