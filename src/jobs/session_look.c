@@ -201,6 +201,8 @@ static void use_probe(struct session *s)
         if (!s->prov)
             jobs_agent_missing(s->j, s->row);
         session_turn_missing(s);
+        if (s->fo.said_missing && !s->prov)
+            session_ask_over(s); /* known: who never began asks nothing */
         session_logs_go(s);
         session_follow_wait(s, s->fo.said_missing ? MISSING_MS : 1000);
         if (s->prov)

@@ -151,4 +151,12 @@ check "nor in the next turn" grep -q "many .* working" "$T/out"
 run answer many 1
 check "which the commands agree about" both 5 "asks you nothing"
 
+# --- an agent that never began ---------------------------------------------------------
+run new --tool shell --name broken --repo git://127.0.0.1:1/none -- true
+check "its step fails" is 1
+run answer broken
+check "it is known to ask nothing" both 0 "no agent asks you anything"
+run answer
+check "and nobody else waits for it" eval '! grep -q "not every sandbox" "$T/err"'
+
 end
