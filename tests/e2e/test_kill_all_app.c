@@ -80,19 +80,25 @@ static int64_t left_at_service(void)
     return n;
 }
 
-/* Deletes of one sandbox, or of all (id NULL). */
-static int deletes(const char *id)
+/* How often so; the path ends as said, or is any (end NULL). */
+static int asked(const char *method, const char *end)
 {
     char *log = faultd_http(fake, "GET", "/_faultd/log", NULL);
     struct cJSON *j = json_parse(log, strlen(log), NULL);
     int n = 0;
 
     for (const struct cJSON *r = json_first(json_get(j, "requests")); r; r = json_next(r))
-        n += str_eq(json_str(r, "method", ""), "DELETE") &&
-             (!id || str_ends(json_str(r, "path", ""), id));
+        n += str_eq(json_str(r, "method", ""), method) &&
+             (!end || str_ends(json_str(r, "path", ""), end));
     json_free(j);
     free(log);
     return n;
+}
+
+/* Deletes of one sandbox, or of all (id NULL). */
+static int deletes(const char *id)
+{
+    return asked("DELETE", id);
 }
 
 static void rules(const char *text)
@@ -295,13 +301,40 @@ static bool is_running(struct appbed *b, const void *arg)
     return model(b)->kill && model(b)->kill->phase == KILL_RUNNING;
 }
 
+static bool is_posted(struct appbed *b, const void *arg)
+{
+    (void)b;
+    (void)arg;
+    return asked("POST", "/sandboxes") == 1;
+}
 
+/* The service has it: killed before that, it would only be called off. */
 static void begin_create(struct appbed *b)
 {
     struct app_create c = {.tool = "shell", .name = "late"};
 
     app_create(b->app, &c, true);
     assert_true(appbed_wait(b, first_creating, NULL));
+    assert_true(appbed_wait(b, is_posted, NULL));
+}
+
+/* Lists are asked for, a fifth of a second apart, until it is so; not without an end. */
+static void refresh_until(struct appbed *b, bool (*ok)(void))
+{
+    for (int tries = 0; !ok(); tries++) {
+        assert_true(tries < 300);
+        appbed_must(b, app_refresh(b->app));
+    }
+}
+
+static bool one_deleted(void)
+{
+    return deletes(NULL) > 0;
+}
+
+static bool two_left(void)
+{
+    return left_at_service() == 2;
 }
 
 /* Its answer is lost, and the sandbox is there only later: found by its mark, ended. */
@@ -335,8 +368,7 @@ static void test_create_found_after_end(void **state)
     appbed_close(b);
     assert_true(faultd_config(fake, "{\"rules\":[],\"sandboxes\":1,\"add\":true}"));
     open_app(b, 20000);
-    while (deletes(NULL) == 0)
-        appbed_must(b, app_refresh(b->app));
+    refresh_until(b, one_deleted);
     assert_int_equal(deletes(NULL), 1);
     appbed_must(b, app_refresh(b->app));
     appbed_must(b, app_refresh(b->app));
@@ -364,8 +396,7 @@ static void test_finished_in_a_later_life(void **state)
     assert_true(faultd_config(fake, "{\"reset\":true,\"rules\":[],\"sandboxes\":2,\"add\":true}"));
     assert_int_equal(left_at_service(), 6);
     open_app(b, 20000);
-    while (left_at_service() != 2)
-        appbed_must(b, app_refresh(b->app));
+    refresh_until(b, two_left);
     appbed_must(b, app_refresh(b->app));
     assert_int_equal(deletes(NULL), 4);
     appbed_close(b);
