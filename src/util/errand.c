@@ -341,12 +341,21 @@ static void sleep_until_some(struct errands *x)
     poll(p, n, wait_ms(x));
 }
 
+static void drop_waiting(struct errands *x)
+{
+    for (size_t i = 0; i < x->waiting.n; i++)
+        msg_free(&x->waiting.v[i]->m);
+    ARR_CLEAR(&x->waiting);
+}
+
 static void take_new(struct errands *x)
 {
     for (struct msg *m = mq_take(x->in), *next; m; m = next) {
         next = m->next;
         *ARR_PUSH(&x->waiting) = (struct errand *)m;
     }
+    if (x->close_at) /* came between the last look and the end */
+        drop_waiting(x);
     while (x->waiting.n && x->runs.n < MAX_RUNNING) {
         struct errand *e = x->waiting.v[0];
         ARR_REMOVE(&x->waiting, 0);
@@ -358,9 +367,7 @@ static void take_new(struct errands *x)
 static void begin_end(struct errands *x)
 {
     x->close_at = clock_mono_ms();
-    for (size_t i = 0; i < x->waiting.n; i++)
-        msg_free(&x->waiting.v[i]->m);
-    ARR_CLEAR(&x->waiting);
+    drop_waiting(x);
     for (size_t i = 0; i < x->runs.n; i++)
         x->runs.v[i]->until = x->close_at + END_MS;
 }
