@@ -91,6 +91,7 @@ struct usage_feed {
     int64_t day_ends;   /* service's time: then they are others in any case */
     bool dirty, asked;
     char *range;        /* NULL: this week */
+    ARR(struct sums *) sums; /* that the store was asked for */
 };
 /* Ids of rows that the store could not take: above all it gives, still exact in JSON. */
 #define CORE_LOCAL_IDS (1ull << 50)

@@ -88,6 +88,20 @@ struct sums {
     char *path;      /* a file to write instead, or NULL */
 };
 
+static void sums_drop(struct sums *q)
+{
+    struct usage_feed *f = &q->j->priv->usage;
+
+    for (size_t i = 0; i < f->sums.n; i++)
+        if (f->sums.v[i] == q) {
+            ARR_REMOVE(&f->sums, i);
+            break;
+        }
+    jobs_store_forget(q->j, q);
+    free(q->path);
+    free(q);
+}
+
 static void add_limits(const struct jobs *j, struct ledger_report *r)
 {
     const struct sandbox_rate *rate = j->o.models ? models_sandbox(j->o.models) : NULL;
@@ -127,8 +141,7 @@ static void on_report(void *ctx, struct st_reply *r)
 
     if (q->path) {
         write_file(q, r);
-        free(q->path);
-        free(q);
+        sums_drop(q);
         return;
     }
     if (!q->req_id)
@@ -145,16 +158,16 @@ static void on_report(void *ctx, struct st_reply *r)
         jobs_post(j, ev);
     }
     jobs_done(j, q->req_id, r->err.code ? &r->err : NULL, 0);
-    free(q);
+    sums_drop(q);
 }
 
 static void ask(struct jobs *j, uint64_t req_id, const struct ledger_query *query,
                 const char *path)
 {
-    struct sums *q = xcalloc(1, sizeof(*q));
+    struct sums *q = *ARR_PUSH(&j->priv->usage.sums) = xmalloc(sizeof(*q));
 
     *q = (struct sums){j, req_id, xstrdup(path)};
-    store_ledger(j->o.store, query, jobs_store(j, on_report, q, NULL));
+    store_ledger(j->o.store, query, jobs_store(j, on_report, q, q));
 }
 
 void core_usage(struct jobs *j, const struct cmd *c)
@@ -205,6 +218,9 @@ void core_usage_release(struct jobs *j)
 {
     core_reckon_release(j);
     core_budget_release(j);
+    while (j->priv->usage.sums.n)
+        sums_drop(j->priv->usage.sums.v[0]);
+    ARR_RELEASE(&j->priv->usage.sums);
     free(j->priv->usage.range);
     j->priv->usage.range = NULL;
 }
