@@ -8,6 +8,7 @@
 
 #include <cct/cli.h>
 #include <cct/util/str.h>
+#include <cct/util/xalloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,6 +149,21 @@ static void has(char *text, const char *what)
         fail_msg("no \"%s\" in:\n%s", what, text);
 }
 
+/* A flag at the begin of an explanation: behind two spaces, or behind its letter. */
+static bool flag_line(const char *text, const char *flag)
+{
+    size_t n = strlen(flag);
+
+    for (const char *p = text; (p = strstr(p, flag)); p += n) {
+        const char *line = p;
+        while (line > text && line[-1] != '\n')
+            line--;
+        if ((p[n] == ' ' || p[n] == '\n') && p - line == 6 && line[0] == ' ' && line[1] == ' ')
+            return true;
+    }
+    return false;
+}
+
 static void test_help(void **state)
 {
     struct cli c;
@@ -167,6 +183,19 @@ static void test_help(void **state)
     has(text, "local env");
     assert_null(strstr(text, "decode"));
     free(text);
+    /* each command's help has its own flags and those of every command, and no other */
+    for (const struct cli_cmd *cmd = cli_commands + 1; cmd->name; cmd++) {
+        text = cli_help_text(cmd->id, NULL);
+        for (int f = 0; f < CLI_FLAG_COUNT; f++) {
+            char *line = xasprintf("--%s%s%s", cli_flags[f].name, *cli_flags[f].value ? " " : "",
+                                   cli_flags[f].value);
+            bool there = flag_line(text, line);
+            if (there != (bool)((cmd->flags | CLI_GLOBAL) >> f & 1))
+                fail_msg("help of '%s' %s %s", cmd->name, there ? "has" : "lacks", line);
+            free(line);
+        }
+        free(text);
+    }
     /* help is given however incomplete the rest is */
     assert_int_equal(parse(&c, ARGS("send", "--help"), &e), 0);
     assert_int_equal(c.cmd, CLI_CMD_SEND);
