@@ -1,6 +1,7 @@
 /* cc-tui templates, cc-tui builds: what can be made into a sandbox, and how it came to be. */
 #include "templates.h"
 
+#include <cct/model/tbuild.h>
 #include <cct/text/clean.h>
 #include <cct/util/clock.h>
 #include <cct/util/json.h>
@@ -118,9 +119,13 @@ struct merge {
     ARR(char *) seen;
 };
 
-static void copy_members(struct jw *w, const struct cJSON *j)
+static void copy_members(struct jw *w, const struct cJSON *j, const char *status)
 {
     for (const struct cJSON *i = json_first(j); i; i = json_next(i)) {
+        if (str_eq(json_name(i), "status")) {
+            jw_str(w, "status", tb_state_word(status, json_str_of(i)));
+            continue;
+        }
         char *text = json_text(i);
 
         jw_raw(w, json_name(i), text);
@@ -144,7 +149,7 @@ static void merge_line(void *ctx, const char *line, size_t len)
     }
     jw_init(&w, m->out);
     jw_obj(&w, NULL);
-    copy_members(&w, j);
+    copy_members(&w, j, row ? json_str(row, "status", NULL) : NULL);
     if (row) {
         *ARR_PUSH(&m->seen) = xstrdup(id);
         jw_str(&w, "tool", json_str(row, "tool", NULL));

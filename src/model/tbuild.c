@@ -23,6 +23,14 @@ int tb_state_parse(const char *name)
     return -1;
 }
 
+const char *tb_state_word(const char *ours, const char *service)
+{
+    int state = ours ? tb_state_parse(ours) : -1;
+    bool never_begun = state == TB_ERROR || state == TB_CANCELLED;
+
+    return ours && (!service || (never_begun && str_eq(service, "waiting"))) ? ours : service;
+}
+
 void tbuild_release(struct tbuild *b)
 {
     free(b->name);

@@ -1,6 +1,7 @@
 /* model: the provider's list against our rows, transcripts, what agents' events become,
  * rows applied, prices. */
 #include <cct/model/model.h>
+#include <cct/model/tbuild.h>
 #include <cct/model/reconcile.h>
 #include <cct/model/transcribe.h>
 #include <cct/text/clean.h>
@@ -786,6 +787,21 @@ static void test_price(void **state)
     assert_true(sandbox_usd_per_hour(&s) == 0 && sandbox_is_unpriced(&s));
 }
 
+/* A build that ended here before the service began it waits there for ever. */
+static void test_build_words(void **state)
+{
+    (void)state;
+    assert_string_equal(tb_state_word("error", "waiting"), "error");
+    assert_string_equal(tb_state_word("cancelled", "waiting"), "cancelled");
+    assert_string_equal(tb_state_word("cancelled", "building"), "building");
+    assert_string_equal(tb_state_word("error", "ready"), "ready");
+    assert_string_equal(tb_state_word("uploading", "waiting"), "waiting");
+    assert_string_equal(tb_state_word("nonsense", "waiting"), "waiting");
+    assert_string_equal(tb_state_word(NULL, "waiting"), "waiting");
+    assert_string_equal(tb_state_word("preparing", NULL), "preparing");
+    assert_null(tb_state_word(NULL, NULL));
+}
+
 int main(void)
 {
     thread_set_role(THREAD_MAIN);
@@ -815,6 +831,7 @@ int main(void)
         M(test_waiting_messages),
         M(test_late_echo),
         M(test_answer_of_sent),
+        cmocka_unit_test(test_build_words),
     };
     return cmocka_run_group_tests_name("model", tests, NULL, NULL);
 }

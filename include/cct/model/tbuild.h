@@ -18,6 +18,9 @@ enum tb_state {
 };
 const char *tb_state_name(enum tb_state s); /* as stored and shown: "building" */
 int tb_state_parse(const char *name);       /* or -1 */
+/* What to show of a build of which the row says one word, the service another: what ended here
+ * before it began there waits there for ever. Either may be NULL. Borrowed. */
+const char *tb_state_word(const char *ours, const char *service);
 
 struct tbuild {
     uint64_t id;
