@@ -121,7 +121,7 @@ int envd_code(const char *name)
         {"not_found", ERR_NOTFOUND},         {"already_exists", ERR_CONFLICT},
         {"aborted", ERR_CONFLICT},           {"failed_precondition", ERR_CONFLICT},
         {"invalid_argument", ERR_INVALID},   {"out_of_range", ERR_INVALID},
-        {"unauthenticated", ERR_AUTH},       {"permission_denied", ERR_AUTH},
+        {"unauthenticated", ERR_AUTH},       {"permission_denied", ERR_PERM},
         {"resource_exhausted", ERR_LIMIT},   {"deadline_exceeded", ERR_TIMEOUT},
         {"unimplemented", ERR_UNSUPPORTED},  {"canceled", ERR_NETWORK},
     };
@@ -160,6 +160,17 @@ static int status_code(int status)
     }
 }
 
+/* A token or a file: both are refused with 403. envd repeats the words of the system. */
+static int perm_or_token(int code, int status, const char *message)
+{
+    if (code != ERR_PERM && !(code == ERR_AUTH && status == 403))
+        return code;
+    return strstr(message, "ermission denied") || strstr(message, "not permitted") ||
+                   strstr(message, "ead-only file system")
+               ? ERR_PERM
+               : ERR_AUTH;
+}
+
 static const char *advice(int code, int status)
 {
     if (status == 502)
@@ -167,6 +178,8 @@ static const char *advice(int code, int status)
     switch (code) {
     case ERR_AUTH:
         return "the sandbox refused its token; refresh the list";
+    case ERR_PERM:
+        return "its user may not do that; a process of root in the sandbox may";
     case ERR_FULL:
         return "the disk of the sandbox is full; delete files in it";
     case ERR_BUSY:
@@ -202,6 +215,7 @@ void envd_refusal(struct err *e, const char *what, int status, const char *body,
     char words[160], id[16] = "";
 
     plain_words(words, sizeof(words), json_str(j, "message", ""));
+    code = perm_or_token(code, status, words);
     plain_words(id, sizeof(id), name);
     err_set(e, code, "cannot %s: %s (%d%s%s%s%s)", what, advice(code, status), status,
             id[0] ? " " : "", id, words[0] ? ": " : "", words);

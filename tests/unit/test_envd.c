@@ -327,6 +327,17 @@ static void test_refused(void **state)
     script(401, NULL, "{\"code\":401,\"message\":\"token\"}");
     follow(false, false, false);
     assert_int_equal(seen.end.err.code, ERR_AUTH);
+    /* 403 is said of a token and of a file; only the first one can be mended by a new token */
+    script(403, NULL, "{\"code\":403,\"message\":\"The traffic access token is missing\"}");
+    follow(false, false, false);
+    assert_int_equal(seen.end.err.code, ERR_AUTH);
+    script(403, NULL, "{\"code\":403,\"message\":\"cannot open '/x': Permission denied\"}");
+    follow(false, false, false);
+    assert_int_equal(seen.end.err.code, ERR_PERM);
+    assert_null(strstr(seen.end.err.text, "token"));
+    script(403, NULL, "{\"code\":\"permission_denied\",\"message\":\"open /x: permission denied\"}");
+    follow(false, false, false);
+    assert_int_equal(seen.end.err.code, ERR_PERM);
     script(400, NULL, "{\"code\":\"invalid_argument\",\"message\":\"cwd\"}");
     follow(false, false, false);
     assert_int_equal(seen.end.err.code, ERR_INVALID);
