@@ -176,6 +176,8 @@ const struct sandbox *cli_app_begin(struct cli_app *a, const struct cli *c, cons
 /* Open for a change of stored things; project NULL: the current one. False: told, *status. */
 struct cli_app;
 bool cli_open_to_change(struct cli_app *a, struct cli *c, const char *project, int *status);
+/* Wait for that change, say how it went, close; the exit status. */
+int cli_end_change(struct cli_app *a, const struct cli *c, uint64_t req, const char *done);
 /* --- presets.c */
 struct project_choice;
 struct project_preset;

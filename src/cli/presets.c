@@ -203,19 +203,6 @@ static int put_setting(struct project_choice *d, const char *arg, struct err *e)
     return rc;
 }
 
-static int end(struct cli_app *a, const struct cli *c, uint64_t req, const char *done)
-{
-    struct err e = {0};
-    int status = cli_app_wait(a, req, &e) == 0 ? CLI_OK : cli_app_fail(a, &e);
-
-    if (status == CLI_OK && cli_json(c))
-        cli_out("{\"done\":true}\n");
-    else if (status == CLI_OK)
-        cli_say(c, "%s", done);
-    cli_app_close(a);
-    return status;
-}
-
 int cli_presets_save(struct cli *c)
 {
     const struct project_preset *old;
@@ -236,7 +223,7 @@ int cli_presets_save(struct cli *c)
         req = app_preset(a.app, c->args[0], cli_has(c, CLI_ALL), &d);
     project_choice_release(&d);
     if (rc == 0)
-        return end(&a, c, req, "kept; cc-tui new --preset NAME begins with it");
+        return cli_end_change(&a, c, req, "kept; cc-tui new --preset NAME begins with it");
     cli_app_close(&a);
     return cli_fail(&e);
 }
@@ -248,5 +235,6 @@ int cli_presets_rm(struct cli *c)
 
     if (!cli_open_to_change(&a, c, NULL, &status))
         return status;
-    return end(&a, c, app_preset(a.app, c->args[0], cli_has(c, CLI_ALL), NULL), "removed");
+    return cli_end_change(&a, c, app_preset(a.app, c->args[0], cli_has(c, CLI_ALL), NULL),
+                          "removed");
 }

@@ -254,7 +254,7 @@ bool cli_open_to_change(struct cli_app *a, struct cli *c, const char *project, i
     return *status == 0;
 }
 
-static int finish(struct cli_app *a, const struct cli *c, uint64_t req, const char *done)
+int cli_end_change(struct cli_app *a, const struct cli *c, uint64_t req, const char *done)
 {
     struct err e = {0};
     int status = cli_app_wait(a, req, &e) == 0 ? CLI_OK : cli_app_fail(a, &e);
@@ -274,7 +274,7 @@ int cli_projects_add(struct cli *c)
 
     if (!cli_open_to_change(&a, c, NULL, &status))
         return status;
-    return finish(&a, c, app_project_add(a.app, c->args[0]), "made");
+    return cli_end_change(&a, c, app_project_add(a.app, c->args[0]), "made");
 }
 
 int cli_projects_rename(struct cli *c)
@@ -284,8 +284,8 @@ int cli_projects_rename(struct cli *c)
 
     if (!cli_open_to_change(&a, c, NULL, &status))
         return status;
-    return finish(&a, c, app_project_rename(a.app, c->args[0], c->args[1]),
-                  "renamed; its keys, variables, presets and sandboxes go along");
+    return cli_end_change(&a, c, app_project_rename(a.app, c->args[0], c->args[1]),
+                          "renamed; its keys, variables, presets and sandboxes go along");
 }
 
 static const struct project *named(const struct model *m, const char *name)
@@ -312,7 +312,7 @@ int cli_projects_rm(struct cli *c)
     yes = yes || (can && cli_ask(q));
     free(q);
     if (yes)
-        return finish(&a, c, app_project_rm(a.app, c->args[0]), "removed");
+        return cli_end_change(&a, c, app_project_rm(a.app, c->args[0]), "removed");
     cli_app_close(&a);
     return can ? CLI_DECLINED
                : cli_usage("'projects rm' asks first, which is not possible here: give --yes");
@@ -325,9 +325,9 @@ int cli_projects_use(struct cli *c)
 
     if (!cli_open_to_change(&a, c, NULL, &status))
         return status;
-    return finish(&a, c, app_project_switch(a.app, c->args[0]),
-                  "current from now on where nothing else is said (--project, CC_TUI_PROJECT, "
-                  "a .cc-tui)");
+    return cli_end_change(&a, c, app_project_switch(a.app, c->args[0]),
+                          "current from now on where nothing else is said (--project, "
+                          "CC_TUI_PROJECT, a .cc-tui)");
 }
 
 /* --- settings ----------------------------------------------------------------------------- */
@@ -405,7 +405,7 @@ int cli_projects_set(struct cli *c)
     uint64_t req = rc == 0 ? app_project_set(a.app, &p) : 0;
     project_release(&p);
     if (rc == 0)
-        return finish(&a, c, req, "set");
+        return cli_end_change(&a, c, req, "set");
     cli_app_close(&a);
     return cli_fail(&e);
 }
@@ -495,7 +495,7 @@ int cli_projects_secret(struct cli *c)
         secret_free(s);
         return cli_fail(&e);
     }
-    return finish(&a, c, s ? app_project_secret(a.app, c->args[1], s)
-                           : app_project_var(a.app, c->args[1], NULL),
+    return cli_end_change(&a, c, s ? app_project_secret(a.app, c->args[1], s)
+                                   : app_project_var(a.app, c->args[1], NULL),
                   s ? "stored, sealed; agents started from now on get it" : "removed");
 }
