@@ -497,5 +497,5 @@ int cli_projects_secret(struct cli *c)
     }
     return cli_end_change(&a, c, s ? app_project_secret(a.app, c->args[1], s)
                                    : app_project_var(a.app, c->args[1], NULL),
-                  s ? "stored, sealed; agents started from now on get it" : "removed");
+                          s ? "stored, sealed; agents started from now on get it" : "removed");
 }
