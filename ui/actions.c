@@ -191,15 +191,40 @@ static void undo(struct ui *ui)
     }
 }
 
-/* The key of a body that is shown goes back. */
+/* To the pane where it is small beside others, from there to the large one, and back. */
 static bool toggle_body(struct ui *ui, enum action a)
 {
-    for (int b = BODY_WORK + 1; b < BODY_COUNT; b++)
-        if (bodies[b].key == a) {
-            ui_show(ui, ui->body == (enum body_id)b ? BODY_WORK : (enum body_id)b);
-            return true;
-        }
+    for (int b = BODY_WORK + 1; b < BODY_COUNT; b++) {
+        enum pane_id p = bodies[b].panes[0];
+        if (bodies[b].key != a)
+            continue;
+        if (ui->body == (enum body_id)b)
+            ui_show(ui, BODY_WORK);
+        else if (ui->panes[p].visible && ui->focus != p)
+            ui_focus(ui, p);
+        else
+            ui_show(ui, (enum body_id)b);
+        return true;
+    }
     return false;
+}
+
+/* A pane that is small here becomes the large one, which goes back to where it was small. */
+static int zoom(struct ui *ui)
+{
+    enum body_id large = body_of(ui->focus);
+    if (ui->body == BODY_WORK && ui->focus == PANE_CHANGES)
+        return with_selected(ui, ACT_CHANGES);
+    if (ui->body == BODY_WORK && large != BODY_WORK) {
+        ui_show(ui, large);
+    } else if (ui->body == large && large != BODY_WORK && ui->at_work == ui->focus && !ui->zoom) {
+        ui_show(ui, BODY_WORK);
+    } else {
+        ui->zoom = !ui->zoom;
+        ui->zoomed_from = BODY_WORK;
+        ui_layout(ui, ui->canvas.h, ui->canvas.w);
+    }
+    return UI_HANDLED | UI_REDRAW;
 }
 
 int ui_global(struct ui *ui, enum action a, key_code k)
@@ -223,10 +248,7 @@ int ui_global(struct ui *ui, enum action a, key_code k)
     case ACT_PREV_PANE:
         return cycle_pane(ui, -1);
     case ACT_ZOOM:
-        ui->zoom = !ui->zoom;
-        ui->zoomed_from = BODY_WORK;
-        ui_layout(ui, ui->canvas.h, ui->canvas.w);
-        break;
+        return zoom(ui);
     case ACT_NEXT_ASKING:
     case ACT_INPUT_ASKING:
         return go_asking(ui, 1);

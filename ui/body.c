@@ -2,8 +2,9 @@
 #include <cct/ui/ui.h>
 
 const struct body bodies[BODY_COUNT] = {
-    [BODY_WORK] = {.panes = {PANE_LIST, PANE_OUTPUT, PANE_INPUT, PANE_DETAILS, PANE_EVENTS},
-                   .n = 5},
+    [BODY_WORK] = {.panes = {PANE_LIST, PANE_OUTPUT, PANE_INPUT, PANE_DETAILS, PANE_CHANGES,
+                             PANE_BUILDS, PANE_USAGE, PANE_EVENTS},
+                   .n = 8},
     [BODY_WALL] = {.key = ACT_WALL,
                    .panes = {PANE_WALL, PANE_INPUT},
                    .n = 2,
@@ -23,33 +24,49 @@ bool body_has(enum body_id b, enum pane_id p)
     return false;
 }
 
-static enum body_id body_of(enum pane_id p)
+/* The body that it is the first of, where it is large; else the first that has it. */
+enum body_id body_of(enum pane_id p)
 {
     int b = 0;
+    for (int i = 0; i < BODY_COUNT; i++)
+        if (bodies[i].panes[0] == p)
+            return (enum body_id)i;
     while (b < BODY_COUNT - 1 && !body_has((enum body_id)b, p))
         b++;
     return (enum body_id)b;
 }
 
-void ui_focus(struct ui *ui, enum pane_id p)
+static void go(struct ui *ui, enum body_id b, enum pane_id p)
 {
-    enum body_id b = body_has(ui->body, p) ? ui->body : body_of(p), before = ui->body;
-    if (b != ui->body) {
-        if (ui->body == BODY_WORK)
+    enum body_id before = ui->body;
+    enum pane_id from = ui->focus;
+    if (b != before) {
+        if (before == BODY_WORK)
             ui->at_work = ui->mode == UI_INPUT ? ui->before_input : ui->focus;
         ui->zoom = false;
         ui->zoomed_from = BODY_WORK;
         ui->body = b;
     }
-    if (p == PANE_INPUT && ui->focus != PANE_INPUT)
-        ui->before_input = ui->focus;
+    if (p == PANE_INPUT && from != PANE_INPUT)
+        ui->before_input = from;
     ui->focus = p;
     ui->mode = p == PANE_INPUT ? UI_INPUT : UI_NAV;
     ui_layout(ui, ui->canvas.h, ui->canvas.w);
-    if (b != before && b == BODY_BUILDS)
-        builds_shown(ui);
-    else if (b != before && before == BODY_BUILDS)
+    if (b != before && before == BODY_BUILDS)
         builds_hidden(ui);
+    if (p == PANE_BUILDS && (b != before || from != p))
+        builds_shown(ui);
+}
+
+void ui_focus(struct ui *ui, enum pane_id p)
+{
+    bool here = body_has(ui->body, p);
+    enum body_id home = body_of(p);
+    /* small beside others, and there is no room for it here: large then */
+    if (here && home != ui->body && ui->focus != p &&
+        !ui->panes[p].visible)
+        here = false;
+    go(ui, here ? ui->body : home, p);
 }
 
 static bool wants(struct ui *ui, const uint64_t *tiles, size_t n, uint64_t id)
@@ -89,6 +106,10 @@ void ui_follow(struct ui *ui)
 
 void ui_show(struct ui *ui, enum body_id b)
 {
-    if (b != ui->body)
-        ui_focus(ui, b == BODY_WORK ? ui->at_work : bodies[b].panes[0]);
+    enum pane_id p = bodies[b].panes[0];
+    if (b == ui->body)
+        return;
+    if (b == BODY_WORK && (ui_has_columns(ui) || body_of(ui->at_work) == BODY_WORK))
+        p = ui->at_work;
+    go(ui, b, p);
 }

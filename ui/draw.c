@@ -136,6 +136,10 @@ static void draw_header(struct ui *ui)
     for (size_t i = 0; i < n; i++)
         if (x + piece(NULL, 0, &pieces[i], wide, digits) < right)
             x += piece(c, x, &pieces[i], wide, digits);
+    if (ui_header_rows(ui) > 1) { /* money has a row of its own */
+        ui_draw_sums(ui, 1);
+        return;
+    }
     char money[64];
     enum theme_role role;
     money_burn(m, money, sizeof(money));
@@ -452,9 +456,9 @@ void ui_draw(struct ui *ui, int64_t now)
     draw_panes(ui);
     draw_hints(ui, c->h - 2);
     draw_status(ui, c->h - 1);
-    for (int i = 0; i < ui->n_overlays; i++) {
+    for (int i = 0, top = ui_header_rows(ui); i < ui->n_overlays; i++) {
         c->cursor_y = c->cursor_x = -1;
         ui->overlays[i].ops->draw(ui, ui->overlays[i].state, c,
-                                  (struct rect){1, 0, c->h - 3, c->w}, now);
+                                  (struct rect){top, 0, c->h - 2 - top, c->w}, now);
     }
 }

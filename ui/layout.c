@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+enum { LIST_STEP = 4 };
+
 static int clamp(int v, int lo, int hi)
 {
     return v < lo ? lo : v > hi ? hi : v;
@@ -76,7 +78,7 @@ static void place_alone(struct ui *ui, int top, int h, int w)
 
 static void place_stacked(struct ui *ui, int top, int h, int w)
 {
-    if (ui->focus == PANE_EVENTS || ui->focus == PANE_DETAILS) {
+    if (ui->focus != PANE_LIST && !talks(ui->focus)) { /* one that has no place here of its own */
         int list = clamp(h / 2, 3, 12);
         ui_place(ui, PANE_LIST, top, 0, list, w);
         ui_place(ui, ui->focus, top + list + 1, 0, h - list - 1, w);
@@ -88,26 +90,119 @@ static void place_stacked(struct ui *ui, int top, int h, int w)
     place_talk(ui, top + list, 0, h - list, w);
 }
 
+/* --- columns of several panes ----------------------------------------------------------- */
+
+/* A pane of a column: rows without which it says nothing, that do, and that it can use. */
+struct slot {
+    enum pane_id p;
+    int least, good, most;
+    int need; /* the one with the least gives way first */
+    int h;    /* 0: it gave way */
+    int up_to;
+};
+
+/* The one that gives way next; the pane with the keys never does. -1: none is left. */
+static int least_needed(const struct ui *ui, const struct slot *v, int n)
+{
+    int at = -1;
+    for (int i = 0; i < n; i++)
+        if (v[i].h && v[i].p != ui->focus && (at < 0 || v[i].need < v[at].need))
+            at = i;
+    return at;
+}
+
+/* A row for each in turn until it has enough; returns what is left. */
+static int spread(struct slot *v, int n, int room)
+{
+    for (bool took = true; room > 0 && took;) {
+        took = false;
+        for (int i = 0; i < n && room > 0; i++)
+            if (v[i].h && v[i].h < v[i].up_to) {
+                v[i].h++;
+                room--;
+                took = true;
+            }
+    }
+    return room;
+}
+
+/* Heights within `room`, in which each has its rule, too; returns what nobody can use. */
+static int share(const struct ui *ui, struct slot *v, int n, int room)
+{
+    for (int i = 0; i < n; i++) {
+        v[i].h = v[i].least;
+        room -= v[i].h + 1;
+    }
+    for (int at; room < 0 && (at = least_needed(ui, v, n)) >= 0; v[at].h = 0)
+        room += v[at].h + 1;
+    for (int i = 0; i < n; i++)
+        v[i].up_to = v[i].good;
+    room = spread(v, n, room);
+    for (int i = 0; i < n; i++)
+        v[i].up_to = v[i].most;
+    return spread(v, n, room);
+}
+
+static void place_slots(struct ui *ui, const struct slot *v, int n, int y, int x, int w)
+{
+    for (int i = 0; i < n; i++)
+        if (v[i].h) {
+            ui_place(ui, v[i].p, y + 1, x, v[i].h, w);
+            y += v[i].h + 1;
+        }
+}
+
+/* Rows that the list wants, with its head. In steps: what stands below it does not move with
+ * each sandbox that comes or goes. */
+static int list_rows(const struct ui *ui, int least, int most)
+{
+    int rows = ((int)ui->model->n_sandboxes + 1 + LIST_STEP - 1) / LIST_STEP * LIST_STEP;
+    return clamp(rows, least, most > least ? most : least);
+}
+
 static void place_columns(struct ui *ui, int top, int h, int w)
 {
-    int left = clamp(w * 2 / 5, 44, 60);
-    int events = clamp(h / 5, 3, 9), details = clamp(h / 4, 4, 9);
-    int list = h - events - details - 3;
+    struct slot v[] = {{PANE_DETAILS, 5, 6, 10, 4, 0, 0},
+                       {PANE_BUILDS, 2, 4, 6, 1, 0, 0},
+                       {PANE_USAGE, 2, 3, 9, 2, 0, 0},
+                       {PANE_EVENTS, 3, 4, 9, 3, 0, 0}};
+    enum { N = sizeof(v) / sizeof(v[0]) };
+    int left = clamp(w * 2 / 5, 44, 60), list = list_rows(ui, 2 * LIST_STEP, h * 3 / 5);
+    list += share(ui, v, N, h - list - 1);
     ui_place(ui, PANE_LIST, top + 1, 0, list, left);
-    ui_place(ui, PANE_DETAILS, top + 2 + list, 0, details, left);
-    ui_place(ui, PANE_EVENTS, top + 3 + list + details, 0, events, left);
+    place_slots(ui, v, N, top + 1 + list, 0, left);
     place_talk(ui, top, left + 1, h, w - left - 1);
 }
 
 static void place_wide(struct ui *ui, int top, int h, int w)
 {
-    int list = clamp((int)ui->model->n_sandboxes + 1, 4, h / 4);
-    int right = clamp(w * 2 / 5, 60, 90), below = h - list - 1;
-    int details = clamp(below / 3, 5, 14);
+    struct slot v[] = {{PANE_DETAILS, 5, 6, 8, 5, 0, 0},
+                       {PANE_CHANGES, 3, 4, 6, 1, 0, 0},
+                       {PANE_BUILDS, 3, 5, 6, 2, 0, 0},
+                       {PANE_USAGE, 3, 10, 13, 3, 0, 0},
+                       {PANE_EVENTS, 4, 5, 12, 4, 0, 0}};
+    enum { N = sizeof(v) / sizeof(v[0]) };
+    int list = list_rows(ui, LIST_STEP, h / 2), below = h - list - 1;
+    int right = clamp(w * 2 / 5, 60, 90);
+    int spare = share(ui, v, N, below);
+    for (int i = N - 1; i >= 0 && spare; i--)
+        if (v[i].h) {
+            v[i].h += spare;
+            spare = 0;
+        }
     ui_place(ui, PANE_LIST, top + 1, 0, list, w);
     place_talk(ui, top + 1 + list, 0, below, w - right - 1);
-    ui_place(ui, PANE_DETAILS, top + 2 + list, w - right, details, right);
-    ui_place(ui, PANE_EVENTS, top + 3 + list + details, w - right, below - details - 2, right);
+    place_slots(ui, v, N, top + 1 + list, w - right, right);
+}
+
+int ui_header_rows(const struct ui *ui)
+{
+    return ui->canvas.w >= UI_SUMS_W && ui->canvas.h >= UI_SUMS_H ? 2 : 1;
+}
+
+bool ui_has_columns(const struct ui *ui)
+{
+    return ui->canvas.w >= UI_COLUMNS_W && ui->canvas.h >= UI_COLUMNS_H;
 }
 
 void ui_layout(struct ui *ui, int h, int w)
@@ -123,8 +218,8 @@ void ui_layout(struct ui *ui, int h, int w)
         ui_place(ui, PANE_OUTPUT, 0, 0, h, w);
         return;
     }
-    /* row 0 is the header; the last two are hints and status */
-    int top = 1, room = h - 3;
+    /* the header is on top; the last two rows are hints and status */
+    int top = ui_header_rows(ui), room = h - 2 - top;
     const struct body *b = &bodies[ui->body];
     if (ui->zoom || (w < UI_LIST_ONLY_W && !b->place))
         place_alone(ui, top, room, w);
@@ -132,9 +227,9 @@ void ui_layout(struct ui *ui, int h, int w)
         b->place(ui, top, room, w);
     else if (ui->body != BODY_WORK)
         place_body(ui, b, top, room, w);
-    else if (w < UI_COLUMNS_W || h < 20)
+    else if (!ui_has_columns(ui))
         place_stacked(ui, top, room, w);
-    else if (w < UI_WIDE_W || h < 30)
+    else if (w < UI_WIDE_W || h < UI_TALL_H)
         place_columns(ui, top, room, w);
     else
         place_wide(ui, top, room, w);

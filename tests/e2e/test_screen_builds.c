@@ -131,7 +131,7 @@ static void test_builds(void **state)
         skip();
     start(&r);
     must_show(&r, "local ok");
-    rig_type(&r, "3");
+    rig_type(&r, "33");
     must_show(&r, "3 builds");
     build(&r, "good", "good");
     must_show(&r, "Build finished");
@@ -166,7 +166,7 @@ static void test_called_off(void **state)
         skip();
     start(&r);
     must_show(&r, "local ok");
-    rig_type(&r, "3");
+    rig_type(&r, "33");
     must_show(&r, "base");
     build(&r, "long", "long");
     must_show(&r, "step 3 of 5  RUN echo begun");
@@ -194,7 +194,7 @@ static void test_picked_up(void **state)
         skip();
     start(&r);
     must_show(&r, "local ok");
-    rig_type(&r, "3");
+    rig_type(&r, "33");
     must_show(&r, "base");
     build(&r, "slow", "slow");
     must_show(&r, "step 3 of 5  RUN echo begun");
@@ -203,7 +203,7 @@ static void test_picked_up(void **state)
     rig_stop(&r);
     start(&r);
     must_show(&r, "local ok");
-    rig_type(&r, "3");
+    rig_type(&r, "33");
     must_show(&r, "slow");
     must_show(&r, "ended"); /* the log, whole, before the row is taken over */
     must_show(&r, ". slow");

@@ -218,6 +218,77 @@ static void test_layout(void **state)
     script_release(&s);
 }
 
+static int rows_of(struct script *s, enum pane_id p)
+{
+    return s->ui.panes[p].visible ? s->ui.panes[p].r.h : 0;
+}
+
+/* The list keeps what it needs, and the least needed pane gives way first, from a screen that has
+ * room for all of them to one that has not; nothing moves for one sandbox more. */
+static void test_columns(void **state)
+{
+    (void)state;
+    static const struct {
+        int h, w, list;
+        bool details, changes, builds, usage, events;
+    } want[] = {{30, 100, 12, true, false, false, false, true},
+                {40, 120, 20, true, false, false, true, true},
+                {50, 140, 24, true, false, true, true, true},
+                {45, 160, 20, true, false, true, true, true},
+                {60, 200, 24, true, true, true, true, true},
+                {70, 250, 24, true, true, true, true, true}};
+    struct script s;
+    script_init(&s);
+    script_run(&s, "loaded\nlink ok cloud\nrows 20 1\n");
+    script_draw(&s);
+    for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+        ui_resize(&s.ui, want[i].h, want[i].w);
+        int list = rows_of(&s, PANE_LIST), at = s.ui.panes[PANE_EVENTS].r.y;
+        if (list < want[i].list || !rows_of(&s, PANE_DETAILS) != !want[i].details ||
+            !rows_of(&s, PANE_CHANGES) != !want[i].changes ||
+            !rows_of(&s, PANE_BUILDS) != !want[i].builds ||
+            !rows_of(&s, PANE_USAGE) != !want[i].usage || !rows_of(&s, PANE_EVENTS) != !want[i].events)
+            fail_msg("%dx%d: list %d details %d changes %d builds %d usage %d events %d", want[i].w,
+                     want[i].h, list, rows_of(&s, PANE_DETAILS), rows_of(&s, PANE_CHANGES),
+                     rows_of(&s, PANE_BUILDS), rows_of(&s, PANE_USAGE), rows_of(&s, PANE_EVENTS));
+        script_line(&s, "row 77 more claude running idle", "test");
+        script_draw(&s);
+        assert_int_equal(s.ui.panes[PANE_EVENTS].r.y, at);
+        script_line(&s, "gone 77", "test");
+        script_draw(&s);
+    }
+    script_release(&s);
+}
+
+/* A small pane that has the keys keeps them, in sight, at every size. */
+static void test_focus_through_sizes(void **state)
+{
+    (void)state;
+    static const int sizes[][2] = {{24, 80}, {30, 100}, {12, 50}, {60, 200}, {45, 160}, {40, 120}};
+    struct script s;
+    script_init(&s);
+    script_run(&s, "size 40 120\nloaded\nlink ok cloud\nrows 3 1\ntbuild 1 a claude 1 ready 90 60\n");
+    script_line(&s, "keys 3", "test");
+    assert_int_equal(s.ui.body, BODY_WORK);
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        ui_resize(&s.ui, sizes[i][0], sizes[i][1]);
+        script_draw(&s);
+        assert_int_equal(s.ui.focus, PANE_BUILDS);
+        assert_true(s.ui.panes[PANE_BUILDS].visible);
+    }
+    script_line(&s, "keys f", "test");
+    assert_int_equal(s.ui.body, BODY_BUILDS);
+    ui_resize(&s.ui, 24, 80); /* where it has no place beside others */
+    script_line(&s, "keys q", "test");
+    assert_int_equal(s.ui.body, BODY_WORK);
+    assert_int_equal(s.ui.focus, PANE_LIST);
+    script_line(&s, "keys 4", "test");
+    assert_int_equal(s.ui.body, BODY_USAGE);
+    script_line(&s, "keys 4", "test");
+    assert_int_equal(s.ui.body, BODY_WORK);
+    script_release(&s);
+}
+
 /* Every dialog at many sizes: nothing crashes, nothing is drawn outside. */
 static void test_dialogs_at_sizes(void **state)
 {
@@ -252,6 +323,7 @@ int main(void)
         cmocka_unit_test(test_marks),         cmocka_unit_test(test_runs),
         cmocka_unit_test(test_shipped_themes), cmocka_unit_test(test_theme_manners),
         cmocka_unit_test(test_theme_errors),  cmocka_unit_test(test_layout),
+        cmocka_unit_test(test_columns),       cmocka_unit_test(test_focus_through_sizes),
         cmocka_unit_test(test_dialogs_at_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

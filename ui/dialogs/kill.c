@@ -52,14 +52,15 @@ void kill_add_unsaved(struct ui *ui, struct buf *b, const uint64_t *ids, size_t 
 {
     enum { NAMED = 3 };
     struct buf names = BUF_INIT;
-    size_t have = 0, files = 0;
+    size_t have = 0;
+    struct changes_sum c;
     for (size_t i = 0; i < n; i++) {
         const struct sandbox *s = model_sandbox(ui->model, ids[i]);
-        if (!s || !changes_known(ui, ids[i], &files) || !files)
+        if (!s || !changes_known(ui, ids[i], &c) || !c.files)
             continue;
         if (have++ < NAMED)
-            buf_addf(&names, "%s%s (%zu changed file%s)", have > 1 ? ", " : "", name_of(s), files,
-                     files == 1 ? "" : "s");
+            buf_addf(&names, "%s%s (%zu changed file%s)", have > 1 ? ", " : "", name_of(s), c.files,
+                     c.files == 1 ? "" : "s");
     }
     if (have)
         buf_addf(b, "%zu ha%s unsaved work: %s%s\n", have, have == 1 ? "s" : "ve", buf_str(&names),
@@ -90,9 +91,9 @@ static void one_text(struct ui *ui, const struct kill_one *k, const struct sandb
     buf_addf(b, "account  %s\n", account_of(ui));
     if (!ui->model->local)
         buf_addf(b, "stops    $%.2f per hour\n", sandbox_usd_per_hour(s));
-    size_t files;
-    if (changes_known(ui, k->sandbox, &files) && files)
-        buf_addf(b, "unsaved  %zu changed file%s\n", files, files == 1 ? "" : "s");
+    struct changes_sum c;
+    if (changes_known(ui, k->sandbox, &c) && c.files)
+        buf_addf(b, "unsaved  %zu changed file%s\n", c.files, c.files == 1 ? "" : "s");
     buf_adds(b, "\nThe transcript stays on this machine.");
 }
 

@@ -9,8 +9,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_W = 20, TOOL_W = 10, VERSION_W = 9, STATE_W = 11, TIME_W = 6, BAR = 6,
-       NARROW = 72, WIDE = 110 };
+enum { TOOL_W = 10, VERSION_W = 9, STATE_W = 11, TIME_W = 6, BAR = 6, SMALL = 56, NARROW = 72,
+       WIDE = 110 };
+
+/* Columns at a width; 0 = left out. Where it is small, a build's time and its step share a
+ * place: only what is over tells how long it took. */
+struct cols {
+    int name, tool, version, state, time;
+};
+
+static struct cols cols_for(int w)
+{
+    struct cols c = {.name = 20, .state = STATE_W, .time = TIME_W + 1};
+
+    if (w < SMALL)
+        return (struct cols){.name = 16, .state = 10};
+    if (w >= NARROW) {
+        c.tool = TOOL_W;
+        c.version = VERSION_W;
+    }
+    if (w >= WIDE)
+        c.name += 12;
+    return c;
+}
 
 static void *builds_open(struct ui *ui)
 {
@@ -110,7 +131,8 @@ static void go_to(struct ui *ui, struct builds_pane *p, size_t i)
 
     p->at = r.b ? r.b->id : 0;
     str_copy(p->template, sizeof(p->template), r.t ? (r.t->id ? r.t->id : r.t->name) : "");
-    build_log_of(ui, r.b);
+    if (ui->body == BODY_BUILDS) /* nobody sees it elsewhere */
+        build_log_of(ui, r.b);
 }
 
 void builds_shown(struct ui *ui)
@@ -179,41 +201,52 @@ static int draw_bar(const struct tbuild *b, struct canvas *c, int y, int x, int 
     return canvas_textf(c, y, x, max, ROLE_WORKING, "[%s] %d/%d  ", bar, b->step, b->steps);
 }
 
+/* What is going on, or what came of it. */
+static void step_text(const struct tbuild *b, char *dst, size_t size)
+{
+    if (b->state == TB_BUILDING && b->step && b->steps)
+        snprintf(dst, size, "%s%s", b->cached ? "(cached) " : "", b->title ? b->title : "");
+    else
+        tbuild_text(b, dst, size);
+}
+
 static void draw_build(const struct tbuild *b, struct canvas *c, int y, struct rect r, int64_t now)
 {
-    int x = r.x + 3, end = r.x + r.w, name = r.w >= WIDE ? NAME_W + 12 : NAME_W;
+    struct cols k = cols_for(r.w);
+    int x = r.x + 3, end = r.x + r.w;
     char text[400], time[16];
 
     canvas_text(c, y, r.x + 1, 1, role_of(b->state), glyph_of(b->state));
-    canvas_text(c, y, x, name - 1, ROLE_TEXT, b->name);
-    x += name;
-    if (r.w >= NARROW) {
-        canvas_text(c, y, x, TOOL_W - 1, ROLE_DIM, b->tool ? b->tool : "-");
-        canvas_text(c, y, x + TOOL_W, VERSION_W - 1, ROLE_DIM, b->version ? b->version : "-");
-        x += TOOL_W + VERSION_W;
+    canvas_text(c, y, x, k.name - 1, ROLE_TEXT, b->name);
+    x += k.name;
+    if (k.tool) {
+        canvas_text(c, y, x, k.tool - 1, ROLE_DIM, b->tool ? b->tool : "-");
+        canvas_text(c, y, x + k.tool, k.version - 1, ROLE_DIM, b->version ? b->version : "-");
     }
-    canvas_text(c, y, x, STATE_W - 1, role_of(b->state), tb_state_name(b->state));
-    x += STATE_W;
+    x += k.tool + k.version;
+    canvas_text(c, y, x, k.state - 1, role_of(b->state), tb_state_name(b->state));
+    x += k.state;
     time_cell(time, sizeof(time), b, now);
-    canvas_right(c, y, x, TIME_W - 1, ROLE_TEXT, time);
-    x += TIME_W + 1;
+    if (k.time)
+        canvas_right(c, y, x, k.time - 2, ROLE_TEXT, time);
+    x += k.time;
     x += draw_bar(b, c, y, x, end - x);
-    if (b->state == TB_BUILDING && b->step && b->steps)
-        snprintf(text, sizeof(text), "%s%s", b->cached ? "(cached) " : "", b->title ? b->title : "");
-    else
-        tbuild_text(b, text, sizeof(text));
+    step_text(b, text, sizeof(text));
+    if (!k.time && b->state == TB_READY)
+        str_copy(text, sizeof(text), time);
     canvas_text(c, y, x, end - x, b->state == TB_ERROR ? ROLE_ERROR : ROLE_DIM, text);
 }
 
 static void draw_template(const struct app_template *t, struct canvas *c, int y, struct rect r)
 {
-    int x = r.x + 3, name = r.w >= WIDE ? NAME_W + 12 : NAME_W;
+    struct cols k = cols_for(r.w);
+    int x = r.x + 3;
 
     canvas_text(c, y, r.x + 1, 1, ROLE_DIM, t->ready ? "." : str_eq(t->status, "error") ? "!" : "~");
-    canvas_text(c, y, x, name - 1, ROLE_TEXT, t->name);
-    x += name + (r.w >= NARROW ? TOOL_W + VERSION_W : 0);
-    canvas_text(c, y, x, STATE_W - 1, ROLE_DIM, t->status && *t->status ? t->status : "ready");
-    x += STATE_W + TIME_W + 1;
+    canvas_text(c, y, x, k.name - 1, ROLE_TEXT, t->name);
+    x += k.name + k.tool + k.version;
+    canvas_text(c, y, x, k.state - 1, ROLE_DIM, t->status && *t->status ? t->status : "ready");
+    x += k.state + k.time;
     if (t->cpu_count && t->memory_mb)
         canvas_textf(c, y, x, r.x + r.w - x, ROLE_DIM, "%d vCPU  %.1f GiB", t->cpu_count,
                      (double)t->memory_mb / 1024);
@@ -221,38 +254,60 @@ static void draw_template(const struct app_template *t, struct canvas *c, int y,
 
 static void draw_head(struct canvas *c, struct rect r)
 {
+    struct cols k = cols_for(r.w);
     int x = r.x + 3;
 
     canvas_text(c, r.y, x, -1, ROLE_HINT, "TEMPLATE");
-    x += r.w >= WIDE ? NAME_W + 12 : NAME_W;
-    if (r.w >= NARROW) {
+    x += k.name;
+    if (k.tool) {
         canvas_text(c, r.y, x, -1, ROLE_HINT, "TOOL");
-        canvas_text(c, r.y, x + TOOL_W, -1, ROLE_HINT, "VERSION");
-        x += TOOL_W + VERSION_W;
+        canvas_text(c, r.y, x + k.tool, -1, ROLE_HINT, "VERSION");
     }
+    x += k.tool + k.version;
     canvas_text(c, r.y, x, -1, ROLE_HINT, "STATE");
-    x += STATE_W;
-    canvas_right(c, r.y, x, TIME_W - 1, ROLE_HINT, "TIME");
-    canvas_text(c, r.y, x + TIME_W + 1, r.x + r.w - x - TIME_W - 1, ROLE_HINT, "STEP");
+    x += k.state;
+    if (k.time)
+        canvas_right(c, r.y, x, k.time - 2, ROLE_HINT, "TIME");
+    x += k.time;
+    canvas_text(c, r.y, x, r.x + r.w - x, ROLE_HINT, "STEP");
+}
+
+/* Where it is small beside others every row is a build. */
+static bool is_large(const struct ui *ui)
+{
+    return ui->body == BODY_BUILDS;
+}
+
+static void draw_none(struct ui *ui, struct canvas *c, int y, struct rect r)
+{
+    const char *error = app_template_list(ui->app)->error;
+
+    canvas_text(c, y, r.x + 3, r.w - 4, ROLE_HINT,
+                error                            ? error
+                : ui->focus == PANE_BUILDS       ? "nothing was built here yet: n begins"
+                                                 : "nothing was built here yet");
 }
 
 static void builds_draw(struct ui *ui, void *state, struct canvas *c, struct rect r, bool focused,
                         int64_t now)
 {
     struct builds_pane *p = state;
-    const struct app_templates *all = app_template_list(ui->app);
     size_t n = count(ui), at = cursor_at(ui, p);
     struct rect old = canvas_clip(c, r);
+    int head = is_large(ui);
 
-    p->page = r.h - 1 > 0 ? r.h - 1 : 1;
+    p->page = r.h - head > 0 ? r.h - head : 1;
     if (at < p->top)
         p->top = at;
     if (at >= p->top + (size_t)p->page)
         p->top = at - (size_t)p->page + 1;
-    draw_head(c, r);
+    if (p->top + (size_t)p->page > n)
+        p->top = n > (size_t)p->page ? n - (size_t)p->page : 0;
+    if (head)
+        draw_head(c, r);
     for (int i = 0; i < p->page && p->top + (size_t)i < n; i++) {
         struct builds_row row = row_at(ui, p->top + (size_t)i);
-        int y = r.y + 1 + i;
+        int y = r.y + head + i;
 
         if (row.b)
             draw_build(row.b, c, y, r, now);
@@ -265,8 +320,7 @@ static void builds_draw(struct ui *ui, void *state, struct canvas *c, struct rec
             canvas_mark(c, (struct rect){y, r.x, 1, r.w}, TEXT_BOLD);
     }
     if (!n)
-        canvas_text(c, r.y + 1, r.x + 3, r.w - 4, ROLE_HINT,
-                    all->error ? all->error : "nothing was built here yet: n begins");
+        draw_none(ui, c, r.y + head, r);
     canvas_unclip(c, old);
 }
 
@@ -279,10 +333,10 @@ static bool builds_update(struct ui *ui, void *state)
         p->awaits = false;
         p->at = newest(ui->model);
     }
-    if (changed && ui->body == BODY_BUILDS) /* a new one comes on top; a row may be gone */
+    if (changed && (is_large(ui) || ui->focus == PANE_BUILDS)) /* a new one comes on top; a row may be gone */
         go_to(ui, p, cursor_at(ui, p));
     p->seen = ui->model->builds_rev;
-    return changed || ui->body == BODY_BUILDS;
+    return changed || is_large(ui);
 }
 
 /* --- keys ------------------------------------------------------------------------------ */
@@ -351,6 +405,15 @@ static void delete(struct ui *ui, struct builds_row r)
         ui_status(ui, 0, "there is no template here");
 }
 
+/* It is read where it is shown. */
+static void log_first(struct ui *ui)
+{
+    const char *keys = keymap_keys(ui->keys, ACT_BUILD_EXPORT);
+
+    ui_show(ui, BODY_BUILDS);
+    ui_status(ui, 0, "its log is read now; %.*s writes it to a file", (int)strcspn(keys, " "), keys);
+}
+
 int builds_do(struct ui *ui, enum action a)
 {
     struct builds_row r = builds_cursor(ui);
@@ -367,6 +430,8 @@ int builds_do(struct ui *ui, enum action a)
         cancel(ui, r);
     else if (a == ACT_BUILD_DELETE || a == ACT_KILL) /* D means what the cursor is on */
         delete(ui, r);
+    else if (a == ACT_BUILD_EXPORT && !is_large(ui))
+        log_first(ui);
     else if (a == ACT_BUILD_EXPORT || a == ACT_BUILD_LOG_EXPORT)
         build_log_export(ui);
     else
@@ -401,7 +466,10 @@ static const char *builds_note(struct ui *ui, void *state)
         running += !tb_is_over(m->builds[i].state);
         failed += m->builds[i].state == TB_ERROR;
     }
-    snprintf(p->note, sizeof(p->note), "%zu total, %zu running", count(ui), running);
+    if (is_large(ui))
+        snprintf(p->note, sizeof(p->note), "%zu total, %zu running", count(ui), running);
+    else
+        snprintf(p->note, sizeof(p->note), "%zu running", running);
     if (failed)
         snprintf(p->note + strlen(p->note), sizeof(p->note) - strlen(p->note), ", %zu failed", failed);
     return p->note;

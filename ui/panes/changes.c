@@ -14,7 +14,7 @@ enum { DIFF_BYTES = 512 << 10, FILE_BYTES = 64 << 10 };
 
 struct known {
     uint64_t sandbox;
-    size_t n;
+    struct changes_sum sum;
 };
 struct changes_pane {
     struct ui *ui;
@@ -44,12 +44,12 @@ static const struct change *current(const struct changes_pane *p)
     return p->have && p->at < p->c.n ? &p->c.v[p->at] : NULL;
 }
 
-bool changes_known(struct ui *ui, uint64_t sandbox, size_t *n)
+bool changes_known(struct ui *ui, uint64_t sandbox, struct changes_sum *c)
 {
     struct changes_pane *p = pane_of(ui);
     for (size_t i = 0; i < p->known.n; i++)
         if (p->known.v[i].sandbox == sandbox) {
-            *n = p->known.v[i].n;
+            *c = p->known.v[i].sum;
             return true;
         }
     return false;
@@ -63,7 +63,7 @@ static void know(struct changes_pane *p)
             break;
         }
     if (p->c.branch)
-        *ARR_PUSH(&p->known) = (struct known){p->sandbox, p->c.n};
+        *ARR_PUSH(&p->known) = (struct known){p->sandbox, {p->c.n, p->c.added, p->c.removed}};
 }
 
 /* --- what the right pane shows ------------------------------------------------------ */
@@ -256,12 +256,23 @@ static void changes_close(void *state)
     free(p);
 }
 
+/* Small beside others it shows what is known of the cursor's sandbox, and asks for nothing. */
+static bool is_large(const struct ui *ui)
+{
+    return ui->body == BODY_CHANGES;
+}
+
+static bool is_of_cursor(const struct ui *ui, const struct changes_pane *p)
+{
+    return is_large(ui) || (p->sandbox && p->sandbox == ui->selected);
+}
+
 static bool changes_update(struct ui *ui, void *state)
 {
     struct changes_pane *p = state;
-    if (ui->body == BODY_CHANGES && ui->selected && ui->selected != p->sandbox)
+    if (is_large(ui) && ui->selected && ui->selected != p->sandbox)
         turn_to(p, ui->selected);
-    return ui->body == BODY_CHANGES;
+    return is_large(ui);
 }
 
 static enum theme_role word_role(const struct change *f)
@@ -286,15 +297,30 @@ static void draw_row(struct canvas *c, struct rect r, const struct change *f)
     canvas_text(c, r.y, r.x + 23, r.w - 23, ROLE_TEXT, f->shown);
 }
 
+/* In the place of files; NULL: there are some. */
+static const char *instead(const struct ui *ui, const struct changes_pane *p)
+{
+    if (!is_of_cursor(ui, p))
+        return ui->selected ? "v asks the sandbox what was changed" : "";
+    return p->c.n                     ? NULL
+           : p->error                 ? p->error
+           : p->have && p->c.branch   ? "nothing was changed since the last commit"
+           : p->have                  ? "no repository, and no file is newer than the session"
+                                      : "asking the sandbox ...";
+}
+
 static void changes_draw(struct ui *ui, void *state, struct canvas *c, struct rect r, bool focused,
                          int64_t now)
 {
     struct changes_pane *p = state;
-    (void)ui;
+    const char *say = instead(ui, p);
     (void)now;
     p->page = r.h;
     p->top = list_top(p->top, p->at, p->c.n, r.h);
-    for (int y = 0; y < r.h && p->top + (size_t)y < p->c.n; y++) {
+    if (say)
+        canvas_text(c, r.y, r.x + 1, r.w - 2, p->error && p->sandbox == ui->selected ? ROLE_ERROR : ROLE_HINT,
+                    say);
+    for (int y = 0; !say && y < r.h && p->top + (size_t)y < p->c.n; y++) {
         bool at = p->top + (size_t)y == p->at;
         draw_row(c, (struct rect){r.y + y, r.x + 3, 1, r.w - 3}, &p->c.v[p->top + (size_t)y]);
         if (at)
@@ -302,28 +328,24 @@ static void changes_draw(struct ui *ui, void *state, struct canvas *c, struct re
         if (at && focused)
             canvas_role(c, (struct rect){r.y + y, r.x, 1, r.w}, ROLE_CURSOR);
     }
-    if (p->c.n)
-        return;
-    const char *say = p->error                  ? p->error
-                      : p->have && p->c.branch ? "nothing was changed since the last commit"
-                      : p->have                ? "no repository, and no file is newer than the session"
-                                               : "asking the sandbox ...";
-    canvas_text(c, r.y, r.x + 1, r.w - 2, p->error ? ROLE_ERROR : ROLE_HINT, say);
 }
 
 static int changes_action(struct ui *ui, void *state, enum action a)
 {
     struct changes_pane *p = state;
-    int64_t to = list_moved(a, p->at, p->c.n, p->page);
-    if (to >= 0 && (size_t)to != p->at) {
+    bool mine = is_of_cursor(ui, p);
+    int64_t to = list_moved(a, p->at, mine ? p->c.n : 0, p->page);
+    if (to >= 0 && mine && (size_t)to != p->at) {
         p->at = (size_t)to;
         show_current(p);
     }
     if (to >= 0)
         return UI_HANDLED | UI_REDRAW;
-    if (a == ACT_CHANGE_OPEN)
+    if (!mine && ui->selected && (a == ACT_CHANGE_OPEN || a == ACT_CHANGES_AGAIN))
+        turn_to(p, ui->selected);
+    else if (a == ACT_CHANGE_OPEN)
         open_current(p);
-    else if (a == ACT_CHANGES_AGAIN)
+    else if (a == ACT_CHANGES_AGAIN && p->sandbox)
         ask(p);
     else if (a == ACT_CHANGE_BACK)
         ui_show(ui, BODY_WORK);
@@ -335,16 +357,18 @@ static int changes_action(struct ui *ui, void *state, enum action a)
 static const char *changes_title(struct ui *ui, void *state)
 {
     struct changes_pane *p = state;
-    const struct sandbox *s = model_sandbox(ui->model, p->sandbox);
-    snprintf(p->title, sizeof(p->title), "changes: %.60s%s%.60s", s ? s->name : "-",
-             p->c.branch ? "  on " : "", p->c.branch ? p->c.branch : "");
+    bool mine = is_of_cursor(ui, p), branch = mine && p->c.branch;
+    const struct sandbox *s = model_sandbox(ui->model, mine ? p->sandbox : ui->selected);
+    snprintf(p->title, sizeof(p->title), "%s: %.60s%s%.60s", is_large(ui) ? "changes" : "changed files",
+             s ? s->name : "-", branch ? "  on " : "", branch ? p->c.branch : "");
     return p->title;
 }
 
 static const char *changes_note(struct ui *ui, void *state)
 {
     struct changes_pane *p = state;
-    (void)ui;
+    if (!is_of_cursor(ui, p))
+        return "";
     if (p->req && !p->have)
         return "asking";
     if (!p->have)

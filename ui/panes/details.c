@@ -1,4 +1,8 @@
 /* Details of the selected sandbox; the same lines serve the pane and the dialog. */
+#include "textview.h"
+
+#include <cct/text/width.h>
+#include <cct/ui/box.h>
 #include <cct/ui/ui.h>
 
 #include <cct/util/buf.h>
@@ -97,6 +101,14 @@ static void add_load(const struct sandbox *s, struct buf *b)
     buf_addc(b, '\n');
 }
 
+/* As it was looked at last. */
+static void add_changed(struct ui *ui, const struct sandbox *s, struct buf *b)
+{
+    struct changes_sum c;
+    if (changes_known(ui, s->id, &c))
+        add(b, "changed", "%zu file%s  +%ld -%ld", c.files, c.files == 1 ? "" : "s", c.added, c.removed);
+}
+
 void details_text(struct ui *ui, const struct sandbox *s, struct buf *b, int64_t now)
 {
     add(b, "name", "%s%s", s->name, s->protect ? "  (protected from kill-all)" : "");
@@ -115,6 +127,7 @@ void details_text(struct ui *ui, const struct sandbox *s, struct buf *b, int64_t
         add(b, "tags", "%s", s->tags);
     if (s->branch && *s->branch)
         add(b, "branch", "%s", s->branch);
+    add_changed(ui, s, b);
     if (s->pair)
         pair_text(s->pair, b);
     if (isnan(s->cost_usd))
@@ -132,10 +145,16 @@ void details_text(struct ui *ui, const struct sandbox *s, struct buf *b, int64_t
             add(b, "metadata", "%s = %s", m->k, m->v ? m->v : "");
 }
 
+struct details {
+    int top, rows, page;
+    uint64_t seen, of;
+    char title[96];
+};
+
 static void *details_open(struct ui *ui)
 {
     (void)ui;
-    return xcalloc(1, sizeof(uint64_t));
+    return xcalloc(1, sizeof(struct details));
 }
 
 static void details_close(void *state)
@@ -143,39 +162,130 @@ static void details_close(void *state)
     free(state);
 }
 
+enum { LABEL_W = 9, PAIR_LEAST = 46, GAP = 2 };
+
+/* A line "label    value", in cells from x on. */
+static void draw_line(struct canvas *c, int y, int x, int w, const char *p, size_t n)
+{
+    canvas_textn(c, y, x, w, ROLE_TEXT, p, n);
+    canvas_role(c, (struct rect){y, x, 1, w < LABEL_W ? w : LABEL_W}, ROLE_HINT);
+}
+
+/* A line that is too long goes on below its value; returns its rows. */
+static int draw_rest(struct canvas *c, struct rect r, int y, const char *p, size_t n)
+{
+    int at = LABEL_W + 1, w = r.w - at, rows;
+    char *value = n > (size_t)at ? xstrndup(p + at, n - (size_t)at) : xstrdup("");
+    rows = box_text_rows(value, w);
+    if (c && rows > 1) {
+        struct rect old = canvas_clip(c, (struct rect){r.y, r.x, r.h, r.w});
+        canvas_fill(c, (struct rect){y, r.x + at, rows, w}, ROLE_TEXT, " ");
+        box_text(c, (struct rect){y, r.x + at, rows, w}, ROLE_TEXT, value);
+        canvas_unclip(c, old);
+    }
+    free(value);
+    return rows > 0 ? rows : 1;
+}
+
+/* Rows that the lines take, two short ones that follow each other in one; drawn from row `top`
+ * on where there is a canvas. */
+static int lay_out(struct canvas *c, struct rect r, int top, const char *p)
+{
+    int half = r.w >= PAIR_LEAST ? r.w / 2 : 0, row = 0;
+    while (*p) {
+        size_t n = strcspn(p, "\n");
+        const char *next = p + n + (p[n] == '\n');
+        size_t m = strcspn(next, "\n");
+        bool goes_on = *p == ' ' || *next == ' '; /* belongs to the one above it */
+        bool two = *next && !goes_on && (int)text_width(p, n) + GAP <= half &&
+                   (int)text_width(next, m) <= r.w - half;
+        int y = r.y + row++ - top;
+        if (c && y >= r.y && y < r.y + r.h) {
+            draw_line(c, y, r.x, two ? half - GAP : r.w, p, n);
+            if (two)
+                draw_line(c, y, r.x + half, r.w - half, next, m);
+        }
+        if (!two && (int)text_width(p, n) > r.w)
+            row += draw_rest(c, r, y, p, n) - 1;
+        p = two ? next + m + (next[m] == '\n') : next;
+    }
+    return row;
+}
+
+/* Its lines but the name, which is in the title. */
+static const char *lines_of(struct ui *ui, const struct sandbox *s, struct buf *b, int64_t now)
+{
+    details_text(ui, s, b, now);
+    const char *p = buf_str(b);
+    p += strcspn(p, "\n");
+    return p + (*p == '\n');
+}
+
+static struct rect inside(struct rect r)
+{
+    return (struct rect){r.y, r.x + 1, r.h, r.w - 2};
+}
+
 static void details_draw(struct ui *ui, void *state, struct canvas *c, struct rect r,
                          bool focused, int64_t now)
 {
+    struct details *d = state;
     const struct sandbox *s = model_sandbox(ui->model, ui->selected);
-    (void)state;
+    struct rect in = inside(r);
     (void)focused;
+    d->page = r.h;
     if (!s)
         return;
     struct buf b = BUF_INIT;
-    details_text(ui, s, &b, now);
-    const char *p = buf_str(&b);
-    for (int y = 0; y < r.h && *p; y++) {
-        size_t n = strcspn(p, "\n");
-        canvas_textn(c, r.y + y, r.x + 1, r.w - 2, ROLE_TEXT, p, n);
-        canvas_role(c, (struct rect){r.y + y, r.x + 1, 1, 9}, ROLE_HINT);
-        p += n + (p[n] == '\n');
-    }
+    const char *p = lines_of(ui, s, &b, now);
+    if (d->of != s->id)
+        d->top = 0;
+    d->of = s->id;
+    d->rows = lay_out(NULL, in, 0, p);
+    int most = d->rows > r.h ? d->rows - r.h : 0;
+    d->top = d->top > most ? most : d->top;
+    lay_out(c, in, d->top, p);
     buf_release(&b);
+}
+
+static int details_action(struct ui *ui, void *state, enum action a)
+{
+    struct details *d = state;
+    int64_t to = list_moved(a, (size_t)d->top, (size_t)d->rows, d->page);
+    (void)ui;
+    if (to < 0)
+        return UI_IGNORED;
+    d->top = (int)to; /* cut where it is drawn */
+    return UI_HANDLED | UI_REDRAW;
 }
 
 static bool details_update(struct ui *ui, void *state)
 {
-    uint64_t *seen = state;
-    bool changed = *seen != ui->model->sandboxes_rev;
-    *seen = ui->model->sandboxes_rev;
+    struct details *d = state;
+    bool changed = d->seen != ui->model->sandboxes_rev;
+    d->seen = ui->model->sandboxes_rev;
     return changed;
 }
 
 static const char *details_title(struct ui *ui, void *state)
 {
-    (void)ui;
+    struct details *d = state;
+    const struct sandbox *s = model_sandbox(ui->model, ui->selected);
+    if (!s)
+        return "details";
+    snprintf(d->title, sizeof(d->title), "details: %.64s%s", s->name, s->protect ? " (protected)" : "");
+    return d->title;
+}
+
+static const char *details_note(struct ui *ui, void *state)
+{
+    const struct sandbox *s = model_sandbox(ui->model, ui->selected);
+    const struct rect r = ui->panes[PANE_DETAILS].r;
+    struct buf b = BUF_INIT;
     (void)state;
-    return "details";
+    bool more = s && lay_out(NULL, inside(r), 0, lines_of(ui, s, &b, ui->now)) > r.h;
+    buf_release(&b);
+    return more ? "d all" : "";
 }
 
 const struct pane_ops pane_details = {
@@ -185,5 +295,7 @@ const struct pane_ops pane_details = {
     .close = details_close,
     .update = details_update,
     .draw = details_draw,
+    .action = details_action,
     .title = details_title,
+    .note = details_note,
 };

@@ -11,9 +11,9 @@
 #include <string.h>
 #include <time.h>
 
-enum { LABEL_W = 15, USD_W = 10, SUMMARY = 5, BAR = 10, ROOMY_H = 30, MANY_IDLE = 4,
+enum { LABEL_W = 15, USD_W = 10, SUMMARY = 5, BAR = 10, ROOMY_H = 30,
        MOST_CHART = 24,
-       HIDE_MS = 3600000, IDLE_MS = 60000 };
+       SMALL_W = 60 };
 
 static const char *range_name(int range)
 {
@@ -135,61 +135,7 @@ static void draw_forecast(const struct ledger_report *rep, struct canvas *c, int
                  ledger_unpriced(&rep->all) ? "+?" : "", end, most);
 }
 
-/* --- what runs for nothing, and prices ------------------------------------------------ */
-
-bool usage_is_hidden(const struct usage_pane *u, uint64_t sandbox, int64_t now)
-{
-    for (size_t i = 0; i < u->hidden.n; i++)
-        if (u->hidden.v[i].sandbox == sandbox && now < u->hidden.v[i].until &&
-            u->hidden.v[i].until - now <= HIDE_MS)
-            return true;
-    return false;
-}
-
-/* The dearest first: so far, not per hour. */
-static double wasted(const struct sandbox *s, int64_t now)
-{
-    return sandbox_usd_per_hour(s) * (double)(now - s->agent_since);
-}
-
-static size_t idle_ones(struct ui *ui, const struct usage_pane *u,
-                        const struct sandbox *out[MANY_IDLE], int64_t server)
-{
-    const struct model *m = ui->model;
-    size_t n = 0;
-    for (size_t i = 0; i < m->n_sandboxes; i++) {
-        const struct sandbox *s = &m->sandboxes[i];
-        size_t at = n < MANY_IDLE ? n : MANY_IDLE;
-        if (!sandbox_idles(s) || s->pending || server - s->agent_since < IDLE_MS ||
-            usage_is_hidden(u, s->id, ui->now))
-            continue;
-        while (at > 0 && wasted(out[at - 1], server) < wasted(s, server)) {
-            if (at < MANY_IDLE)
-                out[at] = out[at - 1];
-            at--;
-        }
-        if (at < MANY_IDLE)
-            out[at] = s;
-        n++;
-    }
-    return n;
-}
-
-static void draw_idle(struct ui *ui, const struct sandbox *s, bool first, size_t others,
-                      struct canvas *c, int y, struct rect r, int64_t server)
-{
-    char span[16], usd[32], more[32] = "", keys[80] = "";
-    const char *p = keymap_keys(ui->keys, ACT_USAGE_PAUSE), *x = keymap_keys(ui->keys, ACT_USAGE_HIDE);
-    clock_format_span(span, sizeof(span), server - s->agent_since);
-    if (first && !ui->opts.readonly)
-        snprintf(keys, sizeof(keys), "   %.*s pause it   %.*s hide 1 h", (int)strcspn(p, " "), p,
-                 (int)strcspn(x, " "), x);
-    if (others)
-        snprintf(more, sizeof(more), " and %zu more", others);
-    snprintf(usd, sizeof(usd), isnan(s->usd_per_s) ? "unpriced" : "$%.2f/h", sandbox_usd_per_hour(s));
-    canvas_textf(c, y, r.x + 1, r.w - 1, ROLE_STATUS_WARN, "idle but running: %s %s (%s)%s%s",
-                 s->name ? s->name : "-", span, usd, more, keys);
-}
+/* --- prices and doubts ------------------------------------------------------------------- */
 
 static void draw_prices(const struct ledger_report *rep, struct canvas *c, int y, struct rect r)
 {
@@ -230,9 +176,9 @@ static int most_groups(const struct ledger_report *rep)
 static void draw_sums(struct ui *ui, struct usage_pane *u, struct canvas *c, struct rect r)
 {
     const struct ledger_report *rep = ui->model->usage;
-    const struct sandbox *idle[MANY_IDLE];
+    const struct sandbox *idle[USAGE_MANY_IDLE];
     int64_t server = ui_server_now(ui, ui->now);
-    size_t n = idle_ones(ui, u, idle, server), shown = r.h >= ROOMY_H ? MANY_IDLE : 1;
+    size_t n = usage_idle_ones(ui, u, idle, server), shown = r.h >= ROOMY_H ? USAGE_MANY_IDLE : 1;
     shown = n < shown ? n : shown;
     int feet = (int)shown + 1 + has_doubts(rep), rest = r.h - SUMMARY - feet, y = r.y + SUMMARY;
     int gap = rest >= 13, chart = rest >= 10 ? rest / 2 : 0;
@@ -252,7 +198,8 @@ static void draw_sums(struct ui *ui, struct usage_pane *u, struct canvas *c, str
     y += rest;
     u->idle = n ? idle[0]->id : 0;
     for (size_t i = 0; i < shown; i++)
-        draw_idle(ui, idle[i], i == 0, i + 1 == shown ? n - shown : 0, c, y++, r, server);
+        usage_draw_idle(ui, idle[i], i == 0, i + 1 == shown ? n - shown : 0, c, y++, r,
+                        server);
     if (has_doubts(rep))
         draw_doubts(rep, c, y++, r);
     draw_prices(rep, c, y, r);
@@ -264,11 +211,15 @@ static void usage_draw(struct ui *ui, void *state, struct canvas *c, struct rect
     struct usage_pane *u = state;
     (void)focused;
     (void)now;
+    u->idle = 0;
+    if (ui->body != BODY_USAGE) {
+        usage_small(ui, u, c, r);
+        return;
+    }
     if (ui->model->usage) {
         draw_sums(ui, u, c, r);
         return;
     }
-    u->idle = 0;
     draw_running(ui->model, c, r);
     canvas_text(c, r.y + 1, r.x + 1, r.w - 2, ROLE_HINT, "reading the ledger");
 }
@@ -301,7 +252,7 @@ static void hide(struct ui *ui, struct usage_pane *u)
     u->hidden.n = keep;
     if (!s)
         return;
-    *ARR_PUSH(&u->hidden) = (struct usage_hidden){s->id, ui->now + HIDE_MS};
+    *ARR_PUSH(&u->hidden) = (struct usage_hidden){s->id, ui->now + USAGE_HIDE_MS};
     ui_status(ui, 0, "%s is left out of the idle ones for an hour", s->name ? s->name : "it");
 }
 
@@ -375,11 +326,13 @@ static const char *usage_note(struct ui *ui, void *state)
 {
     struct usage_pane *u = state;
     size_t n = 0;
-    (void)ui;
+    if (ui->body != BODY_USAGE && ui->panes[PANE_USAGE].r.w < SMALL_W)
+        return range_name(u->range);
     for (int i = 0; i < USAGE_RANGES; i++)
         n += (size_t)snprintf(u->note + n, sizeof(u->note) - n, "%s%s%s%s", i ? " " : "",
                               i == u->range ? "[" : "", range_name(i), i == u->range ? "]" : "");
-    snprintf(u->note + n, sizeof(u->note) - n, "   < > change range");
+    if (ui->body == BODY_USAGE)
+        snprintf(u->note + n, sizeof(u->note) - n, "   < > change range");
     return u->note;
 }
 

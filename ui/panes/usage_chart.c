@@ -80,3 +80,25 @@ void usage_chart(const struct ledger_report *r, struct canvas *c, struct rect at
     draw_bars(r, c, (struct rect){at.y + 1, at.x + AXIS_W, rows, at.w}, bar, most);
     draw_feet(r, c, at.y + 1 + rows, at.x, bar);
 }
+
+void usage_spark(const struct ledger_report *r, struct canvas *c, struct rect at)
+{
+    double most = dearest(r);
+    int x = at.x + canvas_text(c, at.y, at.x, at.w, ROLE_HINT, "per hour    ");
+    if (most <= 0) {
+        canvas_text(c, at.y, x, at.x + at.w - x, ROLE_HINT, "nothing in the last 24 h");
+        return;
+    }
+    for (int h = 0; h < LEDGER_HOURS && x < at.x + at.w; h++, x++) {
+        int eighths = (int)(r->hour[h] / most * EIGHTHS + 0.5);
+        if (r->hour[h] > 0 && eighths == 0)
+            eighths = 1;
+        canvas_text(c, at.y, x, 1, ROLE_WORKING,
+                    !c->ascii     ? part(eighths, 0, false)
+                    : eighths > 5 ? "|"
+                    : eighths > 2 ? ":"
+                    : eighths     ? "."
+                                  : " ");
+    }
+    canvas_textf(c, at.y, x + 1, at.x + at.w - x - 1, ROLE_HINT, "max %.*f", most < 0.1 ? 4 : 2, most);
+}

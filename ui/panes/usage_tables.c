@@ -1,8 +1,10 @@
 /* What was used by project, agent, model, template and sandbox, as many tables as have room. */
 #include "usage_priv.h"
 
+#include <cct/text/width.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { TABLE_W = 26, WIDE_W = 36, USD_W = 8, MORE_W = 7 };
 
@@ -99,4 +101,22 @@ void usage_tables(struct usage_pane *u, const struct ledger_report *r, struct ca
         table(u, r, b, c, (struct rect){at.y, at.x + k * w, at.h, w},
               b != BY_TEMPLATE || w >= WIDE_W);
     }
+}
+
+void usage_line(const struct ledger_report *r, enum ledger_by b, struct canvas *c, struct rect at)
+{
+    int x = at.x, end = at.x + at.w;
+    size_t i = 0;
+    x += canvas_textf(c, at.y, x, at.w, ROLE_HINT, "by %-8s ", ledger_by_name(b));
+    for (; i < r->by[b].n && x < end; i++) {
+        char text[96], cell[24];
+        usd_cell(cell, sizeof(cell), &r->by[b].v[i].sums);
+        snprintf(text, sizeof(text), "%.60s %s", name_of(b, &r->by[b].v[i]), cell);
+        int w = (int)text_width(text, strlen(text));
+        if (x + w > end && i > 0)
+            break; /* the dearest one is always named */
+        x += canvas_text(c, at.y, x, end - x, ROLE_TEXT, text) + 2;
+    }
+    if (i == 0)
+        canvas_text(c, at.y, x, end - x, ROLE_HINT, "-");
 }

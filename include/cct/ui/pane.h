@@ -19,11 +19,12 @@ enum pane_id { PANE_LIST, PANE_OUTPUT, PANE_INPUT, PANE_DETAILS, PANE_EVENTS, PA
 
 /* A body is what stands between the header and the two last lines: the panes of the work
  * (list, output ...), or others instead of all of them. Each is a row of `bodies` (body.c);
- * a pane that is in several belongs to the first of them. */
+ * a pane that is in several is small beside others in the work, where there is room for it,
+ * and large in the body that it is the first of. */
 enum body_id { BODY_WORK, BODY_WALL, BODY_USAGE, BODY_BUILDS,
                BODY_FILES, BODY_CHANGES,
                BODY_COUNT };
-enum { BODY_PANES = 5 };
+enum { BODY_PANES = 8 };
 struct ui;
 struct body {
     enum action key; /* shows it; ACT_NONE: ui_show or ui_focus alone */
@@ -35,6 +36,7 @@ struct body {
 };
 extern const struct body bodies[BODY_COUNT];
 bool body_has(enum body_id b, enum pane_id p);
+enum body_id body_of(enum pane_id p);
 /* One pane with the input below it. */
 void place_wall(struct ui *ui, int top, int h, int w);
 void place_builds(struct ui *ui, int top, int h, int w);
@@ -83,8 +85,12 @@ extern const struct pane_ops pane_list, pane_output, pane_input, pane_details, p
 extern const struct pane_ops pane_files, pane_file, pane_changes, pane_diff;
 void files_show(struct ui *ui, const struct sandbox *s);
 void changes_show(struct ui *ui, const struct sandbox *s);
-/* How many files were changed when that was looked at last; false: it never was. */
-bool changes_known(struct ui *ui, uint64_t sandbox, size_t *n);
+/* What was changed when that was looked at last; false: it never was. */
+struct changes_sum {
+    size_t files;
+    long added, removed;
+};
+bool changes_known(struct ui *ui, uint64_t sandbox, struct changes_sum *c);
 
 /* Sandboxes whose tiles are on the screen, at most WALL_TILES; returns how many. */
 enum { WALL_TILES = 9 };

@@ -143,7 +143,8 @@ struct ui {
 
 enum { UI_WARN_LEFT_MS = 300000 }; /* where nothing else is said */
 enum { UI_SAID_MS = 10000 }; /* an info in the status line is shown so long */
-enum { UI_MIN_H = 10, UI_MIN_W = 40, UI_LIST_ONLY_W = 60, UI_COLUMNS_W = 100, UI_WIDE_W = 160 };
+enum { UI_MIN_H = 10, UI_MIN_W = 40, UI_LIST_ONLY_W = 60, UI_COLUMNS_W = 100, UI_WIDE_W = 160,
+       UI_COLUMNS_H = 20, UI_TALL_H = 30, UI_SUMS_W = 110, UI_SUMS_H = 36 };
 
 /* Without a terminal, for tests: give sizes, keys and times, look at the canvas. */
 void ui_init(struct ui *ui, struct app *app, const struct ui_opts *o);
@@ -265,6 +266,10 @@ void money_today(const struct model *m, char *dst, size_t size, enum theme_role 
 int money_pct(const struct ledger_report *r, enum ledger_period p); /* -1: no budget */
 int money_warn_pct(const struct ledger_report *r);
 enum theme_role money_role(const struct ledger_report *r, int pct);
+/* Rows of the header: the second one has the money, where there is room. */
+int ui_header_rows(const struct ui *ui);
+void ui_draw_sums(struct ui *ui, int y); /* that row (sums.c) */
+bool ui_has_columns(const struct ui *ui); /* panes of the work stand side by side */
 /* Where panes go at h x w: fills r and visible of each. */
 void ui_layout(struct ui *ui, int h, int w);
 /* For the place() of a body; nothing is shown of a pane without rows or columns. */
