@@ -3,43 +3,53 @@
 
 #include <cct/text/width.h>
 #include <cct/util/buf.h>
+#include <cct/util/map.h>
 #include <cct/util/str.h>
 #include <stdio.h>
 #include <string.h>
 
-static size_t place(const struct ui *ui, uint64_t id)
-{
-    size_t i = 0;
-    while (i < ui->marks.n && ui->marks.v[i] != id)
-        i++;
-    return i;
-}
-
 bool marks_has(const struct ui *ui, uint64_t id)
 {
-    return place(ui, id) < ui->marks.n;
+    return ui->marked && map_get_id(ui->marked, id);
 }
 
 void marks_set(struct ui *ui, uint64_t id, bool on)
 {
-    size_t i = place(ui, id);
-    if (on && i == ui->marks.n)
+    size_t i = 0;
+    if (marks_has(ui, id) == on)
+        return;
+    if (!ui->marked)
+        ui->marked = map_new();
+    if (on) {
+        map_put_id(ui->marked, id, ui->marked);
         *ARR_PUSH(&ui->marks) = id;
-    else if (!on && i < ui->marks.n)
-        ARR_REMOVE(&ui->marks, i);
+        return;
+    }
+    map_del_id(ui->marked, id);
+    while (ui->marks.v[i] != id)
+        i++;
+    ARR_REMOVE(&ui->marks, i);
 }
 
 void marks_clear(struct ui *ui)
 {
     ARR_CLEAR(&ui->marks);
+    map_free(ui->marked, NULL);
+    ui->marked = NULL;
 }
 
 bool marks_prune(struct ui *ui)
 {
     size_t keep = 0, n = ui->marks.n;
-    for (size_t i = 0; i < n; i++)
+    if (ui->pruned == ui->model->shape_rev)
+        return false;
+    ui->pruned = ui->model->shape_rev;
+    for (size_t i = 0; i < n; i++) {
         if (model_sandbox(ui->model, ui->marks.v[i]))
             ui->marks.v[keep++] = ui->marks.v[i];
+        else
+            map_del_id(ui->marked, ui->marks.v[i]);
+    }
     ui->marks.n = keep;
     return keep < n;
 }

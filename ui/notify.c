@@ -26,6 +26,7 @@ struct watched {
     enum sb_agent agent;
     bool ending, known;
     bool waits;
+    size_t at;              /* of notify.waiting */
     enum note_event event;
     int64_t due, told;      /* told 0 = never */
     const char *before, *now;
@@ -33,9 +34,11 @@ struct watched {
 };
 struct notify {
     struct map *rows;       /* sandbox id -> struct watched */
-    ARR(struct watched *) waiting; /* in the order in which they came */
+    ARR(struct watched *) waiting; /* in the order in which they came; NULL: no longer */
+    size_t waits;                  /* so many are not NULL */
     ARR(struct watched *) others;  /* of no row; owned here */
     int64_t told[NOTE_EVENTS_COUNT];
+    int64_t next;           /* nothing is due before; counts while something waits */
 };
 
 const char *note_event_name(enum note_event e)
@@ -91,23 +94,50 @@ void notify_free(struct notify *n)
 
 static void unwait(struct notify *n, struct watched *w)
 {
-    for (size_t i = 0; w->waits && i < n->waiting.n; i++)
-        if (n->waiting.v[i] == w) {
-            ARR_REMOVE(&n->waiting, i);
-            break;
-        }
+    if (!w->waits)
+        return;
     w->waits = false;
+    n->waits--;
+    if (n->waiting.v[w->at] != w)
+        BUG("a note waits elsewhere than at %zu of %zu", w->at, n->waiting.n);
+    n->waiting.v[w->at] = NULL; /* the others keep their places */
+}
+
+static void close_up(struct notify *n)
+{
+    size_t keep = 0;
+    for (size_t i = 0; i < n->waiting.n; i++) {
+        struct watched *w = n->waiting.v[i];
+        if (!w)
+            continue;
+        w->at = keep;
+        n->waiting.v[keep++] = w;
+    }
+    n->waiting.n = keep;
+}
+
+static int64_t due_at(const struct notify *n, const struct watched *w)
+{
+    int64_t again = n->told[w->event] ? n->told[w->event] + EVENT_MS : 0;
+    return w->due > again ? w->due : again;
 }
 
 static void let_wait(struct notify *n, struct watched *w, enum note_event e, int64_t now)
 {
+    enum { HOLES = 64 };
     unwait(n, w);
+    if (n->waiting.n > 2 * n->waits + HOLES)
+        close_up(n);
     w->waits = true;
+    w->at = n->waiting.n;
     w->event = e;
     w->due = now + HOLD_MS;
     if (w->told && w->told + SANDBOX_MS > w->due)
         w->due = w->told + SANDBOX_MS;
     *ARR_PUSH(&n->waiting) = w;
+    int64_t due = due_at(n, w);
+    if (!n->waits++ || due < n->next)
+        n->next = due;
 }
 
 static bool quiet(enum sb_agent a)
@@ -193,12 +223,6 @@ void notify_event(struct notify *n, enum note_event e, const char *name, const c
 
 /* --- telling ---------------------------------------------------------------------------------- */
 
-static int64_t due_at(const struct notify *n, const struct watched *w)
-{
-    int64_t again = n->told[w->event] ? n->told[w->event] + EVENT_MS : 0;
-    return w->due > again ? w->due : again;
-}
-
 static void drop_other(struct notify *n, struct watched *w)
 {
     for (size_t i = 0; !w->id && i < n->others.n; i++)
@@ -237,26 +261,39 @@ static void add_to(struct note *out, const struct watched *w)
     }
 }
 
+/* When something is due: of those that wait, which have closed up. */
+static int64_t earliest(const struct notify *n)
+{
+    int64_t next = 0;
+    for (size_t i = 0; i < n->waiting.n; i++) {
+        int64_t due = due_at(n, n->waiting.v[i]);
+        next = i == 0 || due < next ? due : next;
+    }
+    return next;
+}
+
 bool notify_next(struct notify *n, int64_t now, bool (*seen)(void *ctx, uint64_t sandbox),
                  void *ctx, struct note *out)
 {
     memset(out, 0, sizeof(*out));
-    for (size_t i = 0; i < n->waiting.n;) {
+    if (!n->waits || now < n->next)
+        return false;
+    for (size_t i = 0; i < n->waiting.n; i++) {
         struct watched *w = n->waiting.v[i];
-        if (due_at(n, w) > now || (out->count && w->event != out->event)) {
-            i++;
+        if (!w || due_at(n, w) > now || (out->count && w->event != out->event))
             continue;
-        }
-        ARR_REMOVE(&n->waiting, i);
-        w->waits = false;
+        unwait(n, w);
         if (!w->id || !seen(ctx, w->id)) {
             add_to(out, w);
             w->told = now ? now : 1;
         }
         drop_other(n, w);
     }
-    if (!out->count)
+    close_up(n);
+    if (!out->count) {
+        n->next = earliest(n);
         return false;
+    }
     n->told[out->event] = now ? now : 1;
     if (out->count > 1) {
         snprintf(out->title, sizeof(out->title), "%zu %s", out->count,
@@ -269,11 +306,5 @@ bool notify_next(struct notify *n, int64_t now, bool (*seen)(void *ctx, uint64_t
 
 int64_t notify_wait(const struct notify *n, int64_t now)
 {
-    int64_t next = -1;
-    for (size_t i = 0; i < n->waiting.n; i++) {
-        int64_t ms = due_at(n, n->waiting.v[i]) - now;
-        ms = ms < 0 ? 0 : ms;
-        next = next < 0 || ms < next ? ms : next;
-    }
-    return next;
+    return !n->waits ? -1 : n->next > now ? n->next - now : 0;
 }

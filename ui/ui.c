@@ -55,6 +55,7 @@ void ui_release(struct ui *ui)
     for (int i = 0; i < PANE_COUNT; i++)
         ui->panes[i].ops->close(ui->panes[i].state);
     keymap_free(ui->keys);
+    marks_clear(ui);
     ARR_RELEASE(&ui->marks);
     ARR_RELEASE(&ui->shells);
     ARR_RELEASE(&ui->followed);

@@ -14,13 +14,6 @@
 
 enum { MAX_EVENTS = 500, MAX_MESSAGES = 2000, MAX_BROADCASTS = 20 };
 
-struct model_priv {
-    struct map *index;       /* sandbox id -> position + 1 in sandboxes */
-    struct map *transcripts; /* sandbox id -> struct transcript */
-    struct map *procs;       /* sandbox id -> struct procs */
-    struct map *asks;        /* sandbox ids whose questions are known */
-};
-
 struct model *model_new(void)
 {
     struct model *m = xcalloc(1, sizeof(*m));
@@ -105,17 +98,6 @@ void model_free(struct model *m)
     free(m);
 }
 
-static struct sandbox *row(const struct model *m, uint64_t id)
-{
-    uintptr_t at = (uintptr_t)map_get_id(m->priv->index, id);
-    return at ? &m->sandboxes[at - 1] : NULL;
-}
-
-const struct sandbox *model_sandbox(const struct model *m, uint64_t id)
-{
-    return row(m, id);
-}
-
 const struct transcript *model_transcript(const struct model *m, uint64_t sandbox)
 {
     return map_get_id(m->priv->transcripts, sandbox);
@@ -161,32 +143,6 @@ bool model_asks_known(const struct model *m, uint64_t sandbox)
     return map_get_id(m->priv->asks, sandbox) != NULL;
 }
 
-static void reindex(struct model *m)
-{
-    map_free(m->priv->index, NULL);
-    m->priv->index = map_new();
-    for (size_t i = 0; i < m->n_sandboxes; i++)
-        map_put_id(m->priv->index, m->sandboxes[i].id, (void *)(uintptr_t)(i + 1));
-}
-
-static void put_sandbox(struct model *m, struct sandbox *s)
-{
-    struct sandbox *old = row(m, s->id);
-    if (old) {
-        uint64_t rev = old->rev;
-        sandbox_release(old);
-        *old = *s;
-        old->rev = rev + 1;
-    } else {
-        m->sandboxes = xrealloc(m->sandboxes, (m->n_sandboxes + 1) * sizeof(*m->sandboxes));
-        m->sandboxes[m->n_sandboxes] = *s;
-        m->sandboxes[m->n_sandboxes].rev = 1;
-        map_put_id(m->priv->index, s->id, (void *)(uintptr_t)(m->n_sandboxes + 1));
-        m->n_sandboxes++;
-    }
-    memset(s, 0, sizeof(*s));
-}
-
 static void drop_asks(struct model *m, uint64_t sandbox)
 {
     size_t keep = 0;
@@ -200,45 +156,16 @@ static void drop_asks(struct model *m, uint64_t sandbox)
     map_del_id(m->priv->asks, sandbox);
 }
 
-static bool in_event(const struct ev_sandboxes *ev, uint64_t id)
+/* All that is known of a sandbox but its row, which is about to go. */
+void model_forget(struct model *m, uint64_t sandbox)
 {
-    for (size_t i = 0; i < ev->n; i++)
-        if (ev->v[i].id == id)
-            return true;
-    return false;
-}
-
-/* A whole table: rows it does not name were forgotten. */
-static void drop_missing(struct model *m, const struct ev_sandboxes *ev)
-{
-    size_t keep = 0;
-    for (size_t i = 0; i < m->n_sandboxes; i++) {
-        if (in_event(ev, m->sandboxes[i].id)) {
-            m->sandboxes[keep++] = m->sandboxes[i];
-            continue;
-        }
-        struct transcript *t = map_del_id(m->priv->transcripts, m->sandboxes[i].id);
-        if (t)
-            free_transcript(t);
-        struct procs *p = map_del_id(m->priv->procs, m->sandboxes[i].id);
-        if (p)
-            free_procs(p);
-        drop_asks(m, m->sandboxes[i].id);
-        sandbox_release(&m->sandboxes[i]);
-    }
-    if (keep != m->n_sandboxes) {
-        m->n_sandboxes = keep;
-        reindex(m);
-    }
-}
-
-static void apply_sandboxes(struct model *m, struct ev_sandboxes *ev)
-{
-    if (ev->full)
-        drop_missing(m, ev);
-    for (size_t i = 0; i < ev->n; i++)
-        put_sandbox(m, &ev->v[i]);
-    m->sandboxes_rev++;
+    struct transcript *t = map_del_id(m->priv->transcripts, sandbox);
+    struct procs *p = map_del_id(m->priv->procs, sandbox);
+    if (t)
+        free_transcript(t);
+    if (p)
+        free_procs(p);
+    drop_asks(m, sandbox);
 }
 
 static void apply_items(struct model *m, struct ev_items *ev)
@@ -357,7 +284,7 @@ static void apply_projects(struct model *m, struct ev_projects *ev)
     if (ev->current < m->n_projects)
         str_set(&m->project, m->projects[ev->current].name);
     m->projects_rev++;
-    m->sandboxes_rev++; /* other ones may be in view */
+    model_rows_view(m);
 }
 
 static void apply_vault(struct model *m, struct ev_vault *ev)
@@ -374,7 +301,7 @@ static void apply_view(struct model *m, const struct ev_view *ev)
 {
     m->all_projects = ev->all;
     m->projects_rev++;
-    m->sandboxes_rev++;
+    model_rows_view(m);
 }
 
 static void apply_asks(struct model *m, struct ev_asks *ev)
@@ -451,7 +378,7 @@ void model_apply(struct model *m, struct msg *ev)
     struct msg *e = ev; /* payloads move into the model: the event is left empty */
     switch (e->type) {
     case EV_SANDBOXES:
-        apply_sandboxes(m, (struct ev_sandboxes *)e);
+        model_rows_apply(m, (struct ev_sandboxes *)e);
         break;
     case EV_ITEMS:
         apply_items(m, (struct ev_items *)e);
@@ -510,57 +437,7 @@ const struct project *model_project(const struct model *m)
     return m->project_at < m->n_projects ? &m->projects[m->project_at] : NULL;
 }
 
-bool model_in_view(const struct model *m, const struct sandbox *s)
-{
-    return m->all_projects || s->foreign || !m->project || !s->project || !*s->project ||
-           str_eq(s->project, m->project);
-}
-
-size_t model_elsewhere(const struct model *m)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < m->n_sandboxes; i++) {
-        const struct sandbox *s = &m->sandboxes[i];
-        bool live = s->state != SB_KILLED && (s->state != SB_ERROR || s->vm_up);
-        n += live && !model_in_view(m, s);
-    }
-    return n;
-}
-
-void model_counts(const struct model *m, size_t by_state[SB_STATE_COUNT], size_t *asks,
-                  size_t *working, size_t *idle)
-{
-    memset(by_state, 0, SB_STATE_COUNT * sizeof(*by_state));
-    *asks = *working = *idle = 0;
-    for (size_t i = 0; i < m->n_sandboxes; i++) {
-        const struct sandbox *s = &m->sandboxes[i];
-        if (!model_in_view(m, s))
-            continue;
-        by_state[s->state]++;
-        if (s->state != SB_RUNNING)
-            continue;
-        *asks += s->agent == AG_ASKS;
-        *working += s->agent == AG_WORKING || s->agent == AG_STARTING;
-        *idle += s->agent == AG_IDLE || s->agent == AG_EXITED;
-    }
-}
-
 bool model_is_stale(const struct model *m)
 {
     return m->link == LINK_DOWN || m->link == LINK_AUTH || m->link == LINK_LIMITED;
-}
-
-double model_usd_per_hour(const struct model *m, size_t *unpriced)
-{
-    double sum = 0;
-    size_t n = 0;
-    for (size_t i = 0; i < m->n_sandboxes; i++) {
-        if (!model_in_view(m, &m->sandboxes[i]))
-            continue;
-        sum += sandbox_usd_per_hour(&m->sandboxes[i]);
-        n += sandbox_is_unpriced(&m->sandboxes[i]);
-    }
-    if (unpriced)
-        *unpriced = n;
-    return sum;
 }

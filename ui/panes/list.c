@@ -2,7 +2,6 @@
  * own. The cursor is a sandbox, not a line: rows may come and go under it. */
 #include "list_priv.h"
 
-#include <cct/model/filter.h>
 #include <cct/util/arr.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -11,15 +10,13 @@
 #include <string.h>
 
 struct list {
-    ARR(uint64_t) rows;       /* sandbox ids as shown */
-    ARR(uint64_t) ended;      /* of them, while they are collected */
     struct order order;
+    struct shown rows;
     size_t top;
     size_t at;                /* position of the cursor when last seen */
     bool filtering;           /* the filter field has the keys */
     uint64_t from;            /* the cursor's row before the words took it out of sight */
     struct inputline filter;
-    struct filter terms;      /* of it, as collected last */
     int page;                 /* rows drawn last */
     uint64_t seen;
     char note[128];
@@ -37,35 +34,18 @@ static void *list_open(struct ui *ui)
 static void list_close(void *state)
 {
     struct list *l = state;
-    ARR_RELEASE(&l->rows);
-    ARR_RELEASE(&l->ended);
+    shown_release(&l->rows);
     ARR_RELEASE(&l->order.ids);
     inputline_release(&l->filter);
     free(l);
 }
 
-/* Those in view that fit the filter. Living ones first, then ended ones, each in the order
- * that was asked for. */
+/* Those in view that fit the filter; the cursor's row stays in sight when it no longer does. */
 static void collect(struct ui *ui, struct list *l)
 {
-    const struct model *m = ui->model;
-    order_update(&l->order, m);
-    filter_parse(&l->terms, inputline_text(&l->filter));
-    ARR_CLEAR(&l->rows);
-    ARR_CLEAR(&l->ended);
-    for (size_t i = 0, n = order_count(&l->order, m); i < n; i++) {
-        const struct sandbox *s = order_at(&l->order, m, i);
-        /* the cursor's row stays in sight when it no longer matches */
-        bool stays = !l->filtering && s && s->id == ui->selected;
-        if (!s || !model_in_view(m, s) || !(stays || filter_match(&l->terms, s)))
-            continue;
-        if (s->state == SB_KILLED)
-            *ARR_PUSH(&l->ended) = s->id;
-        else
-            *ARR_PUSH(&l->rows) = s->id;
-    }
-    for (size_t i = 0; i < l->ended.n; i++)
-        *ARR_PUSH(&l->rows) = l->ended.v[i];
+    order_update(&l->order, ui->model);
+    shown_update(&l->rows, &l->order, ui->model, inputline_text(&l->filter),
+                 l->filtering ? 0 : ui->selected);
 }
 
 const struct order *list_order(struct ui *ui)
@@ -78,9 +58,7 @@ const struct order *list_order(struct ui *ui)
 void list_sort(struct ui *ui, enum sort by, bool inverted)
 {
     struct list *l = ui->panes[PANE_LIST].state;
-    l->order.by = by;
-    l->order.inverted = inverted;
-    l->order.made = false;
+    order_by(&l->order, by, inverted);
     collect(ui, l);
     ui_status(ui, 0, "sorted by %s%s%s", sort_word(by), inverted ? ", the other way round" : ": ",
               inverted ? "" : sort_help(by));
@@ -92,18 +70,18 @@ void list_filter(struct ui *ui, const char *text)
     l->filtering = false;
     inputline_set(&l->filter, text);
     collect(ui, l);
-    ui_status(ui, 0, *text ? "%zu of %zu fit" : "%zu of %zu are shown", l->rows.n,
+    ui_status(ui, 0, *text ? "%zu of %zu fit" : "%zu of %zu are shown", l->rows.ids.n,
               ui->model->n_sandboxes);
 }
 
 static size_t cursor_at(struct ui *ui, struct list *l)
 {
-    for (size_t i = 0; i < l->rows.n; i++)
-        if (l->rows.v[i] == ui->selected)
-            return l->at = i;
+    size_t at = shown_at(&l->rows, ui->selected, l->at);
+    if (at != SIZE_MAX)
+        return l->at = at;
     /* the row is gone: the one above it */
-    if (l->at >= l->rows.n)
-        l->at = l->rows.n ? l->rows.n - 1 : 0;
+    if (l->at >= l->rows.ids.n)
+        l->at = l->rows.ids.n ? l->rows.ids.n - 1 : 0;
     return l->at;
 }
 
@@ -117,9 +95,9 @@ static bool list_update(struct ui *ui, void *state)
     size_t at = cursor_at(ui, l);
     const struct sandbox *s = model_sandbox(ui->model, ui->selected);
     if (s && !model_in_view(ui->model, s)) /* nothing is done to what is not seen */
-        ui_select(ui, l->rows.n ? l->rows.v[at] : 0);
-    if (l->rows.n && !ui->selected)
-        ui_select(ui, l->rows.v[at]);
+        ui_select(ui, l->rows.ids.n ? l->rows.ids.v[at] : 0);
+    if (l->rows.ids.n && !ui->selected)
+        ui_select(ui, l->rows.ids.v[at]);
     return true;
 }
 
@@ -160,10 +138,10 @@ static void list_draw(struct ui *ui, void *state, struct canvas *c, struct rect 
         l->top = at;
     if (rows > 0 && at >= l->top + (size_t)rows)
         l->top = at - (size_t)rows + 1;
-    if (l->top && l->rows.n < l->top + (size_t)l->page)
-        l->top = l->rows.n > (size_t)l->page ? l->rows.n - (size_t)l->page : 0;
-    for (int i = 0; i < rows && l->top + (size_t)i < l->rows.n; i++) {
-        uint64_t id = l->rows.v[l->top + (size_t)i];
+    if (l->top && l->rows.ids.n < l->top + (size_t)l->page)
+        l->top = l->rows.ids.n > (size_t)l->page ? l->rows.ids.n - (size_t)l->page : 0;
+    for (int i = 0; i < rows && l->top + (size_t)i < l->rows.ids.n; i++) {
+        uint64_t id = l->rows.ids.v[l->top + (size_t)i];
         const struct sandbox *s = model_sandbox(ui->model, id);
         int y = r.y + 1 + i;
         list_draw_row(ui, c, y, r, s, now);
@@ -177,7 +155,7 @@ static void list_draw(struct ui *ui, void *state, struct canvas *c, struct rect 
                 canvas_mark(c, (struct rect){y, r.x, 1, r.w}, TEXT_BOLD);
         }
     }
-    if (!l->rows.n)
+    if (!l->rows.ids.n)
         draw_empty(ui, l, c, r);
     if (filter)
         draw_filter(l, c, r);
@@ -187,14 +165,14 @@ static void list_draw(struct ui *ui, void *state, struct canvas *c, struct rect 
 
 static int move_to(struct ui *ui, struct list *l, int64_t to)
 {
-    if (!l->rows.n)
+    if (!l->rows.ids.n)
         return UI_HANDLED;
     if (to < 0)
         to = 0;
-    if (to >= (int64_t)l->rows.n)
-        to = (int64_t)l->rows.n - 1;
+    if (to >= (int64_t)l->rows.ids.n)
+        to = (int64_t)l->rows.ids.n - 1;
     l->at = (size_t)to;
-    ui_select(ui, l->rows.v[to]);
+    ui_select(ui, l->rows.ids.v[to]);
     return UI_HANDLED | UI_REDRAW;
 }
 
@@ -210,9 +188,9 @@ static int mark(struct ui *ui, struct list *l, int64_t at)
 static int mark_all(struct ui *ui, const struct list *l)
 {
     size_t n = 0;
-    for (size_t i = 0; i < l->rows.n; i++) {
-        const struct sandbox *s = model_sandbox(ui->model, l->rows.v[i]);
-        if (!s || !filter_match(&l->terms, s)) /* the cursor's own row may be there without */
+    for (size_t i = 0; i < l->rows.ids.n; i++) {
+        const struct sandbox *s = model_sandbox(ui->model, l->rows.ids.v[i]);
+        if (!s || !filter_match(&l->rows.terms, s)) /* the cursor's own row may be there without */
             continue;
         marks_set(ui, s->id, true);
         n++;
@@ -311,7 +289,7 @@ static int list_action(struct ui *ui, void *state, enum action a)
     case ACT_TOP:
         return move_to(ui, l, 0);
     case ACT_BOTTOM:
-        return move_to(ui, l, (int64_t)l->rows.n - 1);
+        return move_to(ui, l, (int64_t)l->rows.ids.n - 1);
     case ACT_HALF_DOWN:
         return move_to(ui, l, at + (l->page + 1) / 2);
     case ACT_HALF_UP:
@@ -358,29 +336,21 @@ static int list_mouse(struct ui *ui, void *state, const struct mouse *m, bool ag
         return UI_IGNORED;
     collect(ui, l);
     size_t at = l->top + (size_t)(m->y - 1); /* the first row is the columns' names */
-    if (m->y < 1 || m->y > l->page || at >= l->rows.n)
+    if (m->y < 1 || m->y > l->page || at >= l->rows.ids.n)
         return UI_IGNORED;
-    bool here = ui->selected == l->rows.v[at];
+    bool here = ui->selected == l->rows.ids.v[at];
     move_to(ui, l, (int64_t)at);
     return again && here ? on_row(ui, ACT_OPEN, model_sandbox(ui->model, ui->selected))
                          : UI_HANDLED | UI_REDRAW;
 }
 
-static bool shown(const struct list *l, uint64_t id)
-{
-    for (size_t i = 0; i < l->rows.n; i++)
-        if (l->rows.v[i] == id)
-            return true;
-    return false;
-}
-
 /* A half-typed word may fit nothing: the cursor comes back with its row. */
 static void keep_in_sight(struct ui *ui, struct list *l)
 {
-    if (shown(l, l->from))
+    if (shown_has(&l->rows, ui->model, l->from))
         ui_select(ui, l->from);
-    else if (l->rows.n && !shown(l, ui->selected))
-        ui_select(ui, l->rows.v[0]);
+    else if (l->rows.ids.n && !shown_has(&l->rows, ui->model, ui->selected))
+        ui_select(ui, l->rows.ids.v[0]);
 }
 
 /* Keys of the filter field; no command fires while it has the focus. */
@@ -426,13 +396,14 @@ static const char *list_note(struct ui *ui, void *state)
     struct list *l = state;
     const char *f = inputline_text(&l->filter);
     size_t shown = 0, n = 0;
-    for (size_t i = 0; i < l->rows.n; i++)
-        shown += marks_has(ui, l->rows.v[i]);
+    collect(ui, l);
+    for (size_t i = 0; i < ui->marks.n; i++)
+        shown += shown_has(&l->rows, ui->model, ui->marks.v[i]);
     if (*f && ui->panes[PANE_LIST].r.w < UI_LIST_ONLY_W) /* the field below says by what */
-        n = (size_t)snprintf(l->note, sizeof(l->note), "%zu of %zu", l->rows.n,
+        n = (size_t)snprintf(l->note, sizeof(l->note), "%zu of %zu", l->rows.ids.n,
                              ui->model->n_sandboxes);
     else if (*f)
-        n = (size_t)snprintf(l->note, sizeof(l->note), "filter: %.40s  %zu of %zu", f, l->rows.n,
+        n = (size_t)snprintf(l->note, sizeof(l->note), "filter: %.40s  %zu of %zu", f, l->rows.ids.n,
                              ui->model->n_sandboxes);
     else
         n = (size_t)snprintf(l->note, sizeof(l->note), "%zu", ui->model->n_sandboxes);

@@ -67,12 +67,21 @@ static void insert_new(struct order *o, const struct model *m)
     map_free(known, NULL);
 }
 
+void order_by(struct order *o, enum sort by, bool inverted)
+{
+    o->by = by;
+    o->inverted = inverted;
+    o->made = false;
+    o->rev++;
+}
+
 void order_update(struct order *o, const struct model *m)
 {
     size_t keep = 0;
-    if (o->by == SORT_MADE || (o->made && o->seen == m->sandboxes_rev))
+    if (o->by == SORT_MADE || (o->made && o->seen == m->shape_rev))
         return;
-    o->seen = m->sandboxes_rev;
+    o->seen = m->shape_rev;
+    o->rev++;
     if (!o->made) {
         sort_all(o, m);
         o->made = m->n_sandboxes > 0; /* the stored rows come together */

@@ -12,6 +12,8 @@ enum { TILE_W = 50, TILE_H = 5, TILE_COLUMNS = 3, TILE_ROWS = 3 };
 struct wall {
     struct map *views; /* sandbox id -> struct view: rows counted at the tile's width */
     struct rows scratch;
+    struct shown shown;
+    size_t at;  /* number of the cursor's tile when last seen */
     int inside; /* cells of the text, in all tiles alike */
     char note[64];
 };
@@ -42,42 +44,36 @@ static void wall_close(void *state)
     struct wall *w = state;
     map_free(w->views, tile_free);
     ARR_RELEASE(&w->scratch);
+    shown_release(&w->shown);
     free(w);
 }
 
 /* --- which sandboxes have a tile --------------------------------------------------- */
 
-static bool has_tile(const struct model *m, const struct sandbox *s)
+/* In the list's order, whatever its filter is. */
+static const struct shown *tiles(struct ui *ui)
 {
-    return s->state != SB_KILLED && model_in_view(m, s);
+    struct wall *w = ui->panes[PANE_WALL].state;
+    shown_update(&w->shown, list_order(ui), ui->model, "", 0);
+    return &w->shown;
 }
 
-/* Number `at` of those that live, in the list's order, or NULL. */
+/* Number `at` of those that live, or NULL. */
 static const struct sandbox *living(struct ui *ui, size_t at)
 {
-    const struct order *o = list_order(ui);
-    for (size_t i = 0, n = order_count(o, ui->model); i < n; i++) {
-        const struct sandbox *s = order_at(o, ui->model, i);
-        if (s && has_tile(ui->model, s) && at-- == 0)
-            return s;
-    }
-    return NULL;
+    const struct shown *sh = tiles(ui);
+    return at < sh->living ? model_sandbox(ui->model, sh->ids.v[at]) : NULL;
 }
 
 /* The cursor's number among those that live, SIZE_MAX = it is none of them. */
 static size_t cursor(struct ui *ui)
 {
-    const struct order *o = list_order(ui);
-    size_t at = 0;
-    for (size_t i = 0, n = order_count(o, ui->model); i < n; i++) {
-        const struct sandbox *s = order_at(o, ui->model, i);
-        if (!s || !has_tile(ui->model, s))
-            continue;
-        if (s->id == ui->selected)
-            return at;
-        at++;
-    }
-    return SIZE_MAX;
+    struct wall *w = ui->panes[PANE_WALL].state;
+    const struct shown *sh = tiles(ui);
+    size_t at = shown_at(sh, ui->selected, w->at);
+    if (at >= sh->living)
+        return SIZE_MAX;
+    return w->at = at;
 }
 
 static int between(int v, int lo, int hi)
@@ -91,8 +87,7 @@ static struct grid grid_of(struct ui *ui)
     struct grid g = {.columns = between(r->w / TILE_W, 1, TILE_COLUMNS),
                      .rows = between(r->h / TILE_H, 1, TILE_ROWS)};
     size_t at = cursor(ui);
-    for (size_t i = 0; i < ui->model->n_sandboxes; i++)
-        g.all += has_tile(ui->model, &ui->model->sandboxes[i]);
+    g.all = tiles(ui)->living;
     g.per = g.columns * g.rows;
     g.first = at == SIZE_MAX ? 0 : at / (size_t)g.per * (size_t)g.per;
     g.n = g.all - g.first < (size_t)g.per ? g.all - g.first : (size_t)g.per;

@@ -22,6 +22,7 @@ struct model {
     uint64_t rev;              /* grows with any change */
     uint64_t sandboxes_rev, events_rev, link_rev, kill_rev, messages_rev, procs_rev, hits_rev;
     uint64_t asks_rev;
+    uint64_t shape_rev;        /* grows when rows come or go, or others are in view */
     bool loaded;               /* stored state arrived */
     /* link and account */
     enum link_state link;
@@ -66,6 +67,10 @@ void model_free(struct model *m);
  * types are ignored. */
 void model_apply(struct model *m, struct msg *ev);
 const struct sandbox *model_sandbox(const struct model *m, uint64_t id);
+/* Ids of the rows that changed since *since, which is brought up to date; the same one may be
+ * among them twice. False: too many did, or rows came, went or others are in view: look at all. */
+enum { MODEL_CHANGES = 64 };
+bool model_changes(const struct model *m, uint64_t *since, uint64_t ids[MODEL_CHANGES], size_t *n);
 /* Transcript of a sandbox; NULL when nothing was loaded. */
 const struct transcript *model_transcript(const struct model *m, uint64_t sandbox);
 /* Its processes, as far as they were asked for; NULL when never. */

@@ -84,6 +84,8 @@ struct ui {
     struct inputline command; /* of the palette, with what was run before */
     ARR(uint64_t) followed; /* sandboxes whose output is asked for */
     ARR(uint64_t) marks;  /* sandbox ids, in the order they were marked */
+    struct map *marked;   /* the same ones; NULL = none */
+    uint64_t pruned;      /* of the model: its shape when marks of what is gone were dropped */
     struct reload *reload; /* the loop's; NULL without */
     ARR(struct settings *) settings; /* read since the start; the last one counts */
     struct map *drafts;   /* drafts.c */
