@@ -53,7 +53,7 @@ GOLDEN := $(patsubst tests/golden/%.c,$(B)/tests/golden/%,$(wildcard tests/golde
 E2E := $(patsubst tests/e2e/%.c,$(B)/tests/e2e/%,$(wildcard tests/e2e/test_*.c))
 BENCH := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/bench/bench_*.c))
 FLOORS := $(B)/tests/bench/ncmin $(B)/tests/bench/multi $(B)/tests/bench/evfloor \
-	$(B)/tests/bench/streamfloor
+	$(B)/tests/bench/streamfloor $(B)/tests/bench/cursesfloor
 FAULTD := $(if $(wildcard tests/faultd/*.c),$(B)/faultd)
 BINS := $(if $(wildcard src/main.c),$(B)/cc-tui) $(if $(wildcard src/local/main.c),$(B)/cc-tui-local)
 HELP_SRC := $(filter-out %/fakeapp.c,$(wildcard tests/lib/*.c))
@@ -100,7 +100,7 @@ $(patsubst tests/%.c,$(B)/tests/%,$(shell grep -lsE 'screenscript|fakeapp' tests
 # these ask by libcurl itself
 $(B)/tests/e2e/test_faultd_self $(B)/tests/e2e/test_faultd_data: LDLIBS_TEST += $(shell $(PKG) --libs libcurl)
 # floors stand alone: each is linked with the one library that it measures
-$(B)/tests/bench/ncmin: LDLIBS = $(shell $(PKG) --libs ncursesw)
+$(B)/tests/bench/ncmin $(B)/tests/bench/cursesfloor: LDLIBS = $(shell $(PKG) --libs ncursesw)
 $(B)/tests/bench/multi $(B)/tests/bench/streamfloor: LDLIBS = $(shell $(PKG) --libs libcurl)
 $(B)/tests/bench/evfloor: LDLIBS = $(shell $(PKG) --libs libevent)
 $(FLOORS): %: %.o

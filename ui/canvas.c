@@ -41,15 +41,28 @@ void canvas_resize(struct canvas *c, int h, int w)
     canvas_erase(c, ROLE_TEXT);
 }
 
+static struct cell style_of(enum theme_role role)
+{
+    struct cell s = blank;
+    s.role = (uint16_t)role;
+    return s;
+}
+
+static struct cell *at(const struct canvas *c, int y, int x)
+{
+    return &c->cells[(size_t)y * (size_t)c->w + (size_t)x];
+}
+
 void canvas_erase(struct canvas *c, enum theme_role role)
 {
     c->scrolls = (struct rect){0};
     c->clip = (struct rect){0, 0, c->h, c->w};
     c->cursor_y = c->cursor_x = -1;
-    for (size_t i = 0; i < (size_t)c->h * (size_t)c->w; i++) {
-        c->cells[i] = blank;
-        c->cells[i].role = (uint16_t)role;
-    }
+    struct cell style = style_of(role);
+    for (int x = 0; x < c->w && c->h; x++)
+        c->cells[x] = style;
+    for (int y = 1; y < c->h; y++)
+        memcpy(at(c, y, 0), c->cells, (size_t)c->w * sizeof(*c->cells));
 }
 
 struct rect canvas_clip(struct canvas *c, struct rect r)
@@ -73,11 +86,6 @@ static bool visible(const struct canvas *c, int y, int x)
 {
     return y >= c->clip.y && y < c->clip.y + c->clip.h && x >= c->clip.x &&
            x < c->clip.x + c->clip.w;
-}
-
-static struct cell *at(const struct canvas *c, int y, int x)
-{
-    return &c->cells[(size_t)y * (size_t)c->w + (size_t)x];
 }
 
 static void blank_cell(struct cell *cell)
@@ -198,13 +206,6 @@ static int put(struct canvas *c, int y, int x, int max, const struct cell *style
             break;
     }
     return used;
-}
-
-static struct cell style_of(enum theme_role role)
-{
-    struct cell s = blank;
-    s.role = (uint16_t)role;
-    return s;
 }
 
 int canvas_textn(struct canvas *c, int y, int x, int max, enum theme_role role, const char *s,

@@ -52,21 +52,23 @@ static bool seen(void *ctx, uint64_t sandbox)
     return ui->attended && ui->selected == sandbox && ui->panes[PANE_OUTPUT].visible;
 }
 
-static bool is_ending(const struct ui *ui, const struct sandbox *s)
+static void look_at_one(struct ui *ui, const struct sandbox *s, int64_t then, int64_t now)
 {
-    return s->end_at && s->end_at - ui_server_now(ui, ui->now) <= ui->opts.warn_left_ms;
+    bool ending = s->end_at && s->end_at - then <= ui->opts.warn_left_ms;
+    notify_look(ui->notify, s, ending, now);
 }
 
 static void look_at(struct ui *ui, int64_t now)
 {
-    bool all = now / MINUTE != ui->looked_at / MINUTE; /* time alone can bring an end near */
+    /* time alone can bring an end near */
+    bool all = now / MINUTE != ui->looked_at / MINUTE || ui->looks.n >= ui->model->n_sandboxes;
+    int64_t then = ui_server_now(ui, ui->now);
     for (size_t i = 0; all && i < ui->model->n_sandboxes; i++)
-        notify_look(ui->notify, &ui->model->sandboxes[i],
-                    is_ending(ui, &ui->model->sandboxes[i]), now);
+        look_at_one(ui, &ui->model->sandboxes[i], then, now);
     for (size_t i = 0; !all && i < ui->looks.n; i++) {
         const struct sandbox *s = model_sandbox(ui->model, ui->looks.v[i]);
         if (s)
-            notify_look(ui->notify, s, is_ending(ui, s), now);
+            look_at_one(ui, s, then, now);
     }
     ARR_CLEAR(&ui->looks);
     ui->looked_at = now;

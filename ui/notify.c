@@ -26,7 +26,7 @@ struct watched {
     enum sb_agent agent;
     bool ending, known;
     bool waits;
-    size_t at;              /* of notify.waiting */
+    size_t at, nth;         /* of notify.waiting, of notify.line */
     enum note_event event;
     int64_t due, told;      /* told 0 = never */
     const char *before, *now;
@@ -34,6 +34,8 @@ struct watched {
 };
 struct notify {
     struct map *rows;       /* sandbox id -> struct watched */
+    ARR(struct watched *) line; /* the same ones in the order in which they were first seen */
+    size_t behind;          /* of it: the one behind that which was looked at last */
     ARR(struct watched *) waiting; /* in the order in which they came; NULL: no longer */
     size_t waits;                  /* so many are not NULL */
     ARR(struct watched *) others;  /* of no row; owned here */
@@ -85,6 +87,7 @@ void notify_free(struct notify *n)
     map_free(n->rows, free);
     for (size_t i = 0; i < n->others.n; i++)
         free(n->others.v[i]);
+    ARR_RELEASE(&n->line);
     ARR_RELEASE(&n->others);
     ARR_RELEASE(&n->waiting);
     free(n);
@@ -183,14 +186,26 @@ static const char *word_of(enum sb_state state, enum sb_agent agent)
     return state == SB_RUNNING && agent != AG_NONE ? sb_agent_name(agent) : sb_state_name(state);
 }
 
-void notify_look(struct notify *n, const struct sandbox *s, bool ending, int64_t now)
+/* All rows are looked at in turn as a rule: the one behind the last one is tried first. */
+static struct watched *watched_of(struct notify *n, uint64_t id)
 {
-    struct watched *w = map_get_id(n->rows, s->id);
+    struct watched *w = n->behind < n->line.n ? n->line.v[n->behind] : NULL;
+    if (!w || w->id != id)
+        w = map_get_id(n->rows, id);
     if (!w) {
         w = xcalloc(1, sizeof(*w));
-        w->id = s->id;
-        map_put_id(n->rows, s->id, w);
+        w->id = id;
+        w->nth = n->line.n;
+        *ARR_PUSH(&n->line) = w;
+        map_put_id(n->rows, id, w);
     }
+    n->behind = w->nth + 1;
+    return w;
+}
+
+void notify_look(struct notify *n, const struct sandbox *s, bool ending, int64_t now)
+{
+    struct watched *w = watched_of(n, s->id);
     enum note_event e = w->known ? event_of(w, s, ending) : NOTE_EVENTS_COUNT;
     if (w->waits && over(w, s, ending))
         unwait(n, w);

@@ -463,6 +463,11 @@ static attr_t curses_attrs(uint16_t flags)
 static void cell_text(const struct cell *c, int width, wchar_t *out)
 {
     mbstate_t st = {0};
+    if (width == 1 && c->ch[0] >= ' ' && c->ch[0] < 0x7F && !c->ch[1]) { /* as most are */
+        out[0] = c->ch[0];
+        out[1] = 0;
+        return;
+    }
     const char *s = c->ch;
     size_t n = mbsrtowcs(out, &s, CCHARW_MAX, &st);
     out[n == (size_t)-1 ? 0 : n < CCHARW_MAX ? n : CCHARW_MAX - 1] = 0;
@@ -475,19 +480,38 @@ static void cell_text(const struct cell *c, int width, wchar_t *out)
     }
 }
 
-static void put_cell(int y, int x, const struct cell *c, bool wide)
+/* Attributes and pair of the cells that were told last: those of most that follow. */
+struct look {
+    struct cell of; /* whatever stands in it */
+    bool known;
+    attr_t attrs;
+    int pair;
+};
+
+static void learn_look(struct look *l, const struct cell *c)
 {
     struct theme_style st = {TEXT_COLOR_DEFAULT, TEXT_COLOR_DEFAULT, 0};
+    if (l->known && l->of.role == c->role && l->of.flags == c->flags && l->of.fg == c->fg &&
+        l->of.bg == c->bg)
+        return;
     if (T.theme && c->role < ROLE_COUNT)
         st = T.theme->roles[c->role];
     uint32_t fg = c->fg != TEXT_COLOR_DEFAULT ? c->fg : st.fg;
     uint32_t bg = c->bg != TEXT_COLOR_DEFAULT ? c->bg : st.bg;
     int f = curses_color(fg), b = curses_color(bg);
-    int pair = T.color && (f >= 0 || b >= 0) ? alloc_pair(f, b) : 0;
+    l->pair = T.color && (f >= 0 || b >= 0) ? alloc_pair(f, b) : 0;
+    l->attrs = curses_attrs(st.flags | c->flags);
+    l->of = *c;
+    l->known = true;
+}
+
+static void put_cell(int y, int x, const struct cell *c, bool wide, struct look *l)
+{
     wchar_t text[CCHARW_MAX + 1];
     cchar_t cc;
+    learn_look(l, c);
     cell_text(c, wide ? 2 : 1, text);
-    if (setcchar(&cc, text, curses_attrs(st.flags | c->flags), 0, pair > 0 ? &pair : NULL) == OK)
+    if (setcchar(&cc, text, l->attrs, 0, l->pair > 0 ? &l->pair : NULL) == OK)
         mvadd_wch(y, x, &cc);
     if (wide && text[0] == L'?') { /* a replaced wide one: fill its right half */
         text[0] = L' ';
@@ -507,17 +531,21 @@ static void tell_curses(const struct canvas *c)
         erase();
     }
     int h = c->h < LINES ? c->h : LINES, w = c->w < COLS ? c->w : COLS;
+    size_t row = (size_t)c->w * sizeof(*c->cells);
+    struct look look = {.known = false};
     for (int y = 0; y < h; y++) {
         const struct cell *now = c->cells + (size_t)y * (size_t)c->w;
         struct cell *old = T.shown.cells + (size_t)y * (size_t)c->w;
+        if (!T.full && memcmp(old, now, row) == 0) /* bytes that say nothing only cost a look */
+            continue;
         for (int x = 0; x < w; x++) {
             bool wide = x + 1 < w && now[x + 1].ch[0] == 0;
             if (T.full || !cell_equal(&now[x], &old[x]) ||
                 (wide && !cell_equal(&now[x + 1], &old[x + 1])))
                 if (now[x].ch[0])
-                    put_cell(y, x, &now[x], wide);
+                    put_cell(y, x, &now[x], wide, &look);
         }
-        memcpy(old, now, (size_t)c->w * sizeof(*old));
+        memcpy(old, now, row);
     }
     T.full = false;
     bool cursor = c->cursor_y >= 0 && c->cursor_y < h && c->cursor_x >= 0 && c->cursor_x < w;

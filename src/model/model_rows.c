@@ -5,7 +5,6 @@
 #include <cct/util/arr.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,19 +30,25 @@ bool model_in_view(const struct model *m, const struct sandbox *s)
 
 /* --- sums ------------------------------------------------------------------------------- */
 
+static int64_t nano(double usd)
+{
+    usd = usd < MOST_USD ? usd : MOST_USD;
+    return (int64_t)(usd * NANO + 0.5);
+}
+
 /* The row's part, added, or with sign -1 taken out as it was added. */
-static void tally(struct model *m, const struct sandbox *s, int sign)
+static void tally(struct model *m, const struct sandbox *s, bool in_view, int sign)
 {
     struct tally *t = &m->priv->tally;
     size_t one = (size_t)sign; /* wraps: -1 takes one away */
-    if (!model_in_view(m, s)) {
+    if (!in_view) {
         bool live = s->state != SB_KILLED && (s->state != SB_ERROR || s->vm_up);
         t->elsewhere += live ? one : 0;
         return;
     }
     t->state[s->state] += one;
     t->unpriced += sandbox_is_unpriced(s) ? one : 0;
-    t->nano_usd += sign * llround(fmin(sandbox_usd_per_hour(s), MOST_USD) * NANO);
+    t->nano_usd += sign * nano(sandbox_usd_per_hour(s));
     if (s->state != SB_RUNNING)
         return;
     if (s->agent == AG_ASKS)
@@ -58,7 +63,7 @@ static void tally_all(struct model *m)
 {
     memset(&m->priv->tally, 0, sizeof(m->priv->tally));
     for (size_t i = 0; i < m->n_sandboxes; i++)
-        tally(m, &m->sandboxes[i], 1);
+        tally(m, &m->sandboxes[i], model_in_view(m, &m->sandboxes[i]), 1);
 }
 
 size_t model_elsewhere(const struct model *m)
@@ -116,31 +121,40 @@ void model_rows_view(struct model *m)
     m->sandboxes_rev++;
 }
 
-static void put(struct model *m, struct sandbox *s)
+/* Rows often come as they stand: the one behind the last one is tried first. */
+static struct sandbox *row_behind(const struct model *m, uint64_t id, size_t *at)
 {
-    struct sandbox *old = row(m, s->id);
+    struct sandbox *r = *at < m->n_sandboxes ? &m->sandboxes[*at] : NULL;
+    if (!r || r->id != id)
+        r = row(m, id);
+    *at = r ? (size_t)(r - m->sandboxes) + 1 : *at;
+    return r;
+}
+
+static void put(struct model *m, struct sandbox *s, size_t *at)
+{
+    struct sandbox *old = row_behind(m, s->id, at);
     if (old) {
-        bool in_view = model_in_view(m, old);
+        bool before = model_in_view(m, old), now = model_in_view(m, s);
         uint64_t rev = old->rev;
-        tally(m, old, -1);
+        tally(m, old, before, -1);
         sandbox_release(old);
         *old = *s;
         old->rev = rev + 1;
-        tally(m, old, 1);
-        row_changed(m, s->id);
-        if (in_view != model_in_view(m, old))
+        tally(m, old, now, 1);
+        row_changed(m, old->id);
+        if (before != now)
             shape_changed(m);
     } else {
         arr_grow((void **)&m->sandboxes, &m->priv->cap_sandboxes, m->n_sandboxes + 1,
                  sizeof(*m->sandboxes));
         m->sandboxes[m->n_sandboxes] = *s;
         m->sandboxes[m->n_sandboxes].rev = 1;
-        tally(m, s, 1);
+        tally(m, s, model_in_view(m, s), 1);
         map_put_id(m->priv->index, s->id, (void *)(uintptr_t)(m->n_sandboxes + 1));
         m->n_sandboxes++;
         shape_changed(m);
     }
-    memset(s, 0, sizeof(*s));
 }
 
 /* A whole table: rows it does not name were forgotten. */
@@ -172,9 +186,11 @@ static void drop_missing(struct model *m, const struct ev_sandboxes *ev)
 
 void model_rows_apply(struct model *m, struct ev_sandboxes *ev)
 {
+    size_t at = 0;
     if (ev->full)
         drop_missing(m, ev);
     for (size_t i = 0; i < ev->n; i++)
-        put(m, &ev->v[i]);
+        put(m, &ev->v[i], &at);
+    ev->n = 0; /* the model has them */
     m->sandboxes_rev++;
 }
