@@ -52,7 +52,7 @@ static int hash_steps(struct recipe *r, int64_t *bytes, struct err *e)
 
         if (!str_eq(s->type, "COPY"))
             continue;
-        rc = recipe_files_find(&f, r->folder ? r->folder : ".", s->args[0], &g, e);
+        rc = recipe_files_find(&f, r->folder ? r->folder : ".", s->args[0], &g, NULL, e);
         if (rc == 0)
             rc = recipe_files_hash(&f, r->folder, s->args[0], s->args[1], s->hash, NULL, e);
         *bytes += f.bytes;

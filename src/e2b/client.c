@@ -6,8 +6,9 @@
 #include <cct/util/xalloc.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { TOTAL_MS = 60000, RETRY_BASE_MS = 500, RETRY_MAX_MS = 15000, WARM_MAX = 64,
+enum { TOTAL_MS = 60000, UPLOAD_IDLE_MS = 120000, RETRY_BASE_MS = 500, RETRY_MAX_MS = 15000, WARM_MAX = 64,
        WARM_TLS_MAX = 12, WARM_MS = 30000,
        STREAMS = 100 /* at once on an HTTP/2 connection, with most services */ };
 
@@ -42,6 +43,8 @@ static void call_release(struct e2b_call *k)
     for (size_t i = 0; i < k->names.n; i++)
         free(k->names.v[i]);
     ARR_RELEASE(&k->names);
+    if (k->fd >= 0)
+        close(k->fd);
     free(k->want_template);
     free(k->token);
     free(k->path);
@@ -87,6 +90,7 @@ struct e2b_call *call_new(struct e2b *c, enum call_kind kind, const char *method
     k->method = method;
     k->subject = xstrdup(id);
     k->total_running = -1;
+    k->fd = -1;
     k->fn = fn;
     k->ctx = ctx;
     map_put_id(c->calls, k->id, k);
@@ -264,7 +268,11 @@ void call_send(struct e2b_call *k)
     int64_t left = k->deadline ? k->deadline - clock_mono_ms() : most;
 
     add_headers(k, q);
-    if (k->keep_body) {
+    if (k->read_body) {
+        q->read_body = k->read_body;
+        q->body_len = k->fd_len;
+        q->idle_ms = UPLOAD_IDLE_MS;
+    } else if (k->keep_body) {
         buf_add(&q->body, k->body.p, k->body.len);
     } else if (k->body.len) {
         q->body = k->body;

@@ -62,6 +62,9 @@ struct e2b_call {
     char *path;        /* of the request under way: a route, and the page's cursor */
     char *url;         /* upload: the whole address; no key goes there */
     struct buf body;   /* JSON; moved into the request, so it goes out once */
+    size_t (*read_body)(void *call, char *dst, size_t room); /* or from a file, */
+    int fd;            /* ours, -1 = none, */
+    uint64_t fd_at, fd_len; /* so far, and of all */
     bool keep_body;    /* or copied: another route may need it too; nothing secret */
     bool urgent;
     int64_t deadline;  /* mono; 0 = one try */

@@ -106,14 +106,15 @@ static void on_sent(void *ctx, const struct e2b_result *r)
     go_on(b);
 }
 
-static void send(struct upload *u, struct buf *take)
+static void send(struct upload *u, struct build_work *w)
 {
     struct e2b_file f = {false, u->url, u->headers};
 
     u->state = UP_SENDS;
-    u->bytes = (int64_t)take->len;
+    u->bytes = (int64_t)w->archive_len;
     u->client = u->b->j->e2b;
-    u->call = e2b_upload(u->client, &f, take, on_sent, u);
+    u->call = e2b_upload(u->client, &f, w->archive, w->archive_len, on_sent, u);
+    w->archive = -1;
     if (!u->b->timer)
         u->b->timer = net_timer(u->b->j->o.net, PROGRESS_MS, on_progress, u->b);
 }
@@ -135,9 +136,10 @@ void build_files_packed(struct build_run *b)
             build_fail(b, &b->j->priv->account_err);
             return;
         }
-        build_note(b, "info", "uploading \"%.80s\": %zu files, %zu bytes packed",
-                   w->recipe.steps.v[u->step].args[0], w->files[u->step].v.n, w->archive.len);
-        send(u, &w->archive);
+        build_note(b, "info", "uploading \"%.80s\": %zu files, %llu bytes packed",
+                   w->recipe.steps.v[u->step].args[0], w->files[u->step].v.n,
+                   (unsigned long long)w->archive_len);
+        send(u, w);
     }
     go_on(b);
 }

@@ -325,14 +325,33 @@ static void on_rows_listed(void *ctx, struct st_reply *r)
     builds_op_free(op);
 }
 
+/* Its run may be gone, or at another piece of work by now. */
+static void worked(struct jobs *j, uint64_t turn)
+{
+    struct tbuilds *t = builds_all(j);
+
+    for (size_t i = 0; i < t->runs.n; i++) {
+        struct build_run *b = t->runs.v[i];
+
+        if (b->work && b->work->running && b->work->turn == turn) {
+            build_worked(b);
+            return;
+        }
+    }
+    for (size_t i = 0; i < t->leaving.n; i++)
+        if (t->leaving.v[i]->turn == turn) {
+            build_work_free(t->leaving.v[i]);
+            ARR_REMOVE(&t->leaving, i);
+            return;
+        }
+}
+
 void core_builds_cmd(struct jobs *j, struct cmd *c)
 {
     struct build_op *op;
 
     if (c->m.type == CMD_BUILD_WORKED) {
-        struct build_run *b = builds_run_of(builds_all(j), c->id);
-        if (b && b->work && b->work->running)
-            build_worked(b);
+        worked(j, c->id);
     } else if (c->m.type == CMD_BUILD_EXPORT) {
         export(j, c);
     } else if (c->m.type == CMD_BUILD_ROWS) {

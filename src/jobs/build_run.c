@@ -363,7 +363,7 @@ void build_begin(struct build_run *b)
     }
     phase(b, TB_PREPARING, "files");
     if (!b->work)
-        b->work = build_work_new(b->j, b->id, b->row, &b->options);
+        b->work = build_work_new(b->j, b->row, &b->options);
     if (build_work_start(b->work, SIZE_MAX, &e) != 0)
         build_fail(b, &e);
 }
@@ -379,7 +379,7 @@ void build_run_free(struct build_run *b)
     net_timer_cancel(j->o.net, b->timer);
     net_timer_cancel(j->o.net, b->lease_timer);
     net_timer_cancel(j->o.net, b->end_timer);
-    build_work_free(b->work);
+    build_work_leave(b->work);
     build_options_release(&b->options);
     drop_tail(b);
     ARR_RELEASE(&b->tail);

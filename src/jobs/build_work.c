@@ -2,18 +2,21 @@
  * hashed, archives packed. */
 #include "builds_priv.h"
 
+#include <cct/util/fs.h>
 #include <cct/util/thread.h>
 #include <cct/util/xalloc.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-struct build_work *build_work_new(struct jobs *j, uint64_t run, const struct tbuild *row,
+struct build_work *build_work_new(struct jobs *j, const struct tbuild *row,
                                   const struct build_options *o)
 {
     struct build_work *w = xcalloc(1, sizeof(*w));
 
+    w->j = j;
     w->mq = net_mq(j->o.net);
-    w->run = run;
+    w->archive = -1;
     w->where = xstrdup(row->recipe);
     w->tool = xstrdup(row->tool);
     w->args = kv_dup(o->args);
@@ -33,7 +36,7 @@ static int hash_step(struct build_work *w, size_t i, const struct recipe_ignore 
     if (!w->recipe.folder)
         return err_set(&w->err, ERR_INVALID, "the recipe has no folder to copy \"%.80s\" from",
                        s->args[0]);
-    rc = recipe_files_find(&w->files[i], w->recipe.folder, s->args[0], g, &w->err);
+    rc = recipe_files_find(&w->files[i], w->recipe.folder, s->args[0], g, &w->stop, &w->err);
     if (rc == 0)
         rc = recipe_files_hash(&w->files[i], w->recipe.folder, s->args[0], s->args[1], s->hash,
                                &w->stop, &w->err);
@@ -54,24 +57,33 @@ static void read_recipe(struct build_work *w)
     recipe_ignore_release(&g);
 }
 
+static void pack(struct build_work *w)
+{
+    w->archive = fs_temp(&w->err);
+    if (w->archive >= 0)
+        recipe_files_pack(&w->files[w->pack], w->recipe.folder, w->archive, &w->archive_len,
+                          &w->stop, &w->err);
+}
+
 static void work_main(void *arg)
 {
     struct build_work *w = arg;
     struct cmd *c = cmd_new(CMD_BUILD_WORKED, 0);
 
-    c->id = w->run;
+    c->id = w->turn;
     if (w->pack == SIZE_MAX)
         read_recipe(w);
     else
-        recipe_files_pack(&w->files[w->pack], w->recipe.folder, &w->archive, &w->stop, &w->err);
+        pack(w);
     mq_post(w->mq, MQ_NORMAL, &c->m);
 }
 
 /* --- on the net thread ------------------------------------------------------------------ */
 
-int build_work_start(struct build_work *w, size_t pack, struct err *e)
+int build_work_start(struct build_work *w, size_t step, struct err *e)
 {
-    w->pack = pack;
+    w->pack = step;
+    w->turn = ++builds_all(w->j)->turns;
     err_clear(&w->err);
     w->running = thread_start(&w->thread, THREAD_WORK, "build", work_main, w) == 0;
     return w->running ? 0
@@ -85,17 +97,28 @@ void build_work_join(struct build_work *w)
     w->running = false;
 }
 
+void build_work_leave(struct build_work *w)
+{
+    if (!w || !w->running) {
+        build_work_free(w);
+        return;
+    }
+    __atomic_store_n(&w->stop, true, __ATOMIC_RELAXED);
+    *ARR_PUSH(&builds_all(w->j)->leaving) = w;
+}
+
 void build_work_free(struct build_work *w)
 {
     if (!w)
         return;
     __atomic_store_n(&w->stop, true, __ATOMIC_RELAXED);
     build_work_join(w);
+    if (w->archive >= 0)
+        close(w->archive);
     for (size_t i = 0; w->files && i < w->recipe.steps.n; i++)
         recipe_files_release(&w->files[i]);
     free(w->files);
     recipe_release(&w->recipe);
-    buf_release(&w->archive);
     kv_free(w->args);
     free(w->where);
     free(w->tool);

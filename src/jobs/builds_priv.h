@@ -15,7 +15,7 @@
 #include <cct/recipe/files.h>
 #include <pthread.h>
 
-enum { BUILD_LEASE_MS = 6000, BUILD_LEASE_NAME = 40, BUILD_TAIL = 20, BUILD_UPLOADS = 3 /* archives in memory at a time */ };
+enum { BUILD_LEASE_MS = 6000, BUILD_LEASE_NAME = 40, BUILD_TAIL = 20, BUILD_UPLOADS = 3 /* archives at a time */ };
 
 /* --- build_options.c ------------------------------------------------------------- */
 /* {"tags":[],"cpu":2,"memory":1024,"noCache":true,"args":{"K":"V"}} */
@@ -31,10 +31,11 @@ void build_options_release(struct build_options *o);
 
 /* --- build_work.c ---------------------------------------------------------------- */
 /* What the thread reads and makes. While it runs nobody else touches it; its end comes as
- * CMD_BUILD_WORKED with the run's id. */
+ * CMD_BUILD_WORKED with its turn. */
 struct build_work {
+    struct jobs *j;     /* of the net thread */
     struct mq *mq;
-    uint64_t run;
+    uint64_t turn;      /* no other start of any thread has it */
     pthread_t thread;
     bool running;
     bool stop;          /* atomic */
@@ -43,15 +44,18 @@ struct build_work {
     struct kv *args;
     struct recipe recipe;
     struct recipe_files *files; /* one for each step */
-    struct buf archive;
+    int archive;        /* a file without a name, -1 = none */
+    uint64_t archive_len;
     struct err err;
 };
-struct build_work *build_work_new(struct jobs *j, uint64_t run, const struct tbuild *row,
+struct build_work *build_work_new(struct jobs *j, const struct tbuild *row,
                                   const struct build_options *o);
 /* 0, or an error: there is no thread for it. */
-int build_work_start(struct build_work *w, size_t pack, struct err *e);
+int build_work_start(struct build_work *w, size_t step, struct err *e);
 void build_work_join(struct build_work *w); /* it has said that it ends */
-void build_work_free(struct build_work *w); /* waits for what runs, which is told to stop */
+/* Nobody wants it any more: it is told to stop, and freed when it has. Waits for nothing. */
+void build_work_leave(struct build_work *w);
+void build_work_free(struct build_work *w); /* tells it to stop and waits: at the end of all */
 
 /* --- build_run.c ----------------------------------------------------------------- */
 struct build_run;
@@ -107,6 +111,8 @@ struct tbuilds {
     ARR(struct tbuild *) rows; /* of all accounts, by id */
     ARR(struct build_run *) runs;
     ARR(struct build_op *) ops;
+    ARR(struct build_work *) leaving; /* threads that nobody waits for */
+    uint64_t turns;
     bool loaded;
     uint64_t tell_timer;
 };

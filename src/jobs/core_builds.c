@@ -349,6 +349,9 @@ void core_builds_release(struct jobs *j)
     }
     while (t->ops.n)
         builds_op_free(t->ops.v[t->ops.n - 1]);
+    for (size_t i = 0; i < t->leaving.n; i++)
+        build_work_free(t->leaving.v[i]);
+    ARR_RELEASE(&t->leaving);
     while (t->rows.n)
         builds_drop_row(t, t->rows.n - 1);
     net_timer_cancel(j->o.net, t->tell_timer);

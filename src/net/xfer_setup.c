@@ -228,6 +228,8 @@ static void set_body(struct xfer *x)
         c->easy_setopt(x->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->body_len);
         c->easy_setopt(x->easy, CURLOPT_READFUNCTION, on_read_body);
         c->easy_setopt(x->easy, CURLOPT_READDATA, x);
+        if (!post)
+            c->easy_setopt(x->easy, CURLOPT_CUSTOMREQUEST, r->method);
         return;
     }
     if (!post && !r->body.len) { /* DELETE */

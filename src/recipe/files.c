@@ -25,6 +25,8 @@ struct find {
     const struct recipe_ignore *ignore;
     ARR(struct pattern) patterns; /* the same, as the SDK's globs read them */
     struct map *at;               /* path -> index + 1 */
+    struct inside in;
+    const bool *stop;
     bool has_back;                /* something is brought back by "!" */
     bool met;                     /* the name stands for something */
     int depth;
@@ -41,9 +43,9 @@ static struct recipe_file *entry(struct find *w, const char *path)
 {
     uintptr_t at = (uintptr_t)map_get(w->at, path);
     struct recipe_file *v;
+    const char *name;
     struct stat st;
-    char *full;
-    int rc;
+    int dir;
 
     if (at)
         return &w->f->v.v[at - 1];
@@ -56,12 +58,12 @@ static struct recipe_file *entry(struct find *w, const char *path)
                 ".dockerignore", RECIPE_FILES, w->folder);
         return NULL;
     }
-    full = full_path(w->folder, path);
-    rc = lstat(full, &st);
-    if (rc != 0)
-        err_sys(w->e, 0, "cannot look at \"%.200s\"", full);
-    free(full);
-    if (rc != 0)
+    dir = inside_at(&w->in, path, &name, w->e);
+    if (dir >= 0 && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
+        err_sys(w->e, 0, "cannot look at \"%.200s\"", path);
+        dir = -1;
+    }
+    if (dir < 0)
         return NULL;
     v = ARR_PUSH(&w->f->v);
     v->path = xstrdup(path);
@@ -130,6 +132,7 @@ static bool skip(void *ctx, const char *dir)
     return is_ignored(ctx, dir, true);
 }
 
+/* The SDK looks through a link wherever it leads. */
 static int count(void *ctx, const char *path, bool is_dir)
 {
     struct find *w = ctx;
@@ -139,6 +142,10 @@ static int count(void *ctx, const char *path, bool is_dir)
     if (is_ignored(w, path, false))
         return 0;
     v = entry(w, path);
+    if (!v && w->e->code == ERR_PERM) { /* it does not go, so it is not read either */
+        err_clear(w->e);
+        return 0;
+    }
     if (!v)
         return w->e->code;
     v->counted = true;
@@ -149,7 +156,7 @@ static int count(void *ctx, const char *path, bool is_dir)
 static int count_named(void *ctx, const char *path, bool is_dir)
 {
     struct find *w = ctx;
-    struct glob_ops ops = {skip, count, w};
+    struct glob_ops ops = {skip, count, w, w->stop};
     char *all;
     int rc;
 
@@ -183,11 +190,15 @@ static int send_entry(struct find *w, const char *path)
     free(full);
     if (rc != 0) /* it went meanwhile */
         return 0;
+    if (w->stop && __atomic_load_n(w->stop, __ATOMIC_RELAXED))
+        return ERR_CANCELLED;
     if (!out && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) || S_ISLNK(st.st_mode))) {
         v = entry(w, path);
         if (!v)
             return w->e->code;
-        w->f->bytes += !v->sent && S_ISREG(v->mode) ? v->size : 0;
+        if (v->sent) /* and all that is below it */
+            return 0;
+        w->f->bytes += S_ISREG(v->mode) ? v->size : 0;
         v->sent = true;
     }
     return S_ISDIR(st.st_mode) ? send_below(w, path) : 0;
@@ -247,20 +258,24 @@ static int by_units(const void *pa, const void *pb)
 }
 
 int recipe_files_find(struct recipe_files *f, const char *folder, const char *src,
-                      const struct recipe_ignore *g, struct err *e)
+                      const struct recipe_ignore *g, const bool *stop, struct err *e)
 {
     struct err own = {0};
-    struct find w = {.f = f, .folder = folder, .ignore = g, .e = e ? e : &own};
-    struct glob_ops counted = {skip, count_named, &w}, sent = {NULL, send_named, &w};
+    struct find w = {.f = f, .folder = folder, .ignore = g, .stop = stop, .e = e ? e : &own};
+    struct glob_ops counted = {skip, count_named, &w, stop}, sent = {NULL, send_named, &w, stop};
     size_t n_sent = 0;
     int rc;
 
+    if (inside_begin(&w.in, folder, w.e) != 0)
+        return w.e->code;
     w.at = map_new();
     for (size_t i = 0; i < g->v.n; i++)
-        take_pattern(&w, g->v.v[i]);
+        take_pattern(&w, g->v.v[i].text);
     rc = glob_each(folder, src, &sent);
     if (rc == 0)
         rc = glob_each(folder, src, &counted);
+    if (rc == ERR_CANCELLED)
+        err_set(w.e, ERR_CANCELLED, "called off");
     for (size_t i = 0; i < f->v.n; i++)
         n_sent += f->v.v[i].sent;
     if (rc == 0 && !n_sent)
@@ -269,6 +284,7 @@ int recipe_files_find(struct recipe_files *f, const char *folder, const char *sr
     if (rc == 0)
         qsort(f->v.v, f->v.n, sizeof(*f->v.v), by_units);
     map_free(w.at, NULL);
+    inside_end(&w.in);
     for (size_t i = 0; i < w.patterns.n; i++)
         docker_words_free(w.patterns.v[i].segs);
     ARR_RELEASE(&w.patterns);
@@ -293,15 +309,16 @@ static void add_number(struct digest_stream *d, uint64_t n)
     free(text);
 }
 
-static int add_content(struct digest_stream *d, const char *path, const bool *stop, struct err *e)
+static int add_content(struct digest_stream *d, struct inside *in, const char *path,
+                       const bool *stop, struct err *e)
 {
     static const size_t size = 256 << 10;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = 0;
+    int fd = inside_open(in, path, e), rc = 0;
     char *piece;
     ssize_t n;
 
     if (fd < 0)
-        return err_sys(e, 0, "cannot read \"%.200s\"", path);
+        return e->code;
     piece = xmalloc(size);
     while (rc == 0 && (n = read(fd, piece, size)) != 0) {
         if (n < 0 && errno != EINTR)
@@ -316,45 +333,44 @@ static int add_content(struct digest_stream *d, const char *path, const bool *st
     return rc;
 }
 
-static int add_link(struct digest_stream *d, const char *path, struct err *e)
+static int add_link(struct digest_stream *d, struct inside *in, const char *path, struct err *e)
 {
     char target[4097];
-    ssize_t n = readlink(path, target, sizeof(target) - 1);
+    int n = inside_link(in, path, target, sizeof(target), e);
 
     if (n < 0)
-        return err_sys(e, 0, "cannot read the link \"%.200s\"", path);
+        return e->code;
     digest_stream_add(d, target, (size_t)n);
     return 0;
 }
 
-static int add_file(struct digest_stream *d, const char *folder, const struct recipe_file *v,
+static int add_file(struct digest_stream *d, struct inside *in, const struct recipe_file *v,
                     const bool *stop, struct err *e)
 {
-    char *path = full_path(folder, v->path);
-    int rc = 0;
-
     digest_stream_add(d, v->path, strlen(v->path));
     add_number(d, v->mode);
     add_number(d, (uint64_t)v->size);
     if (S_ISLNK(v->mode))
-        rc = add_link(d, path, e);
-    else if (S_ISREG(v->mode))
-        rc = add_content(d, path, stop, e);
-    free(path);
-    return rc;
+        return add_link(d, in, v->path, e);
+    return S_ISREG(v->mode) ? add_content(d, in, v->path, stop, e) : 0;
 }
 
 static int hash_of(const struct recipe_files *f, const char *folder, const char *head, bool sent,
                    char hash[65], const bool *stop, struct err *e)
 {
-    struct digest_stream *d = digest_stream_new();
+    struct digest_stream *d;
     unsigned char sum[32];
-    int rc = 0;
+    struct inside in;
+    int rc = inside_begin(&in, folder, e);
 
+    if (rc != 0)
+        return rc;
+    d = digest_stream_new();
     digest_stream_add(d, head, strlen(head));
     for (size_t i = 0; i < f->v.n && rc == 0; i++)
         if (sent ? f->v.v[i].sent : f->v.v[i].counted)
-            rc = add_file(d, folder, &f->v.v[i], stop, e);
+            rc = add_file(d, &in, &f->v.v[i], stop, e);
+    inside_end(&in);
     digest_stream_end(d, sum);
     hex_encode(hash, sum, sizeof(sum));
     return rc;

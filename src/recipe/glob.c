@@ -3,6 +3,7 @@
 #include "files_priv.h"
 
 #include <cct/util/fs.h>
+#include <cct/util/map.h>
 #include <cct/util/utf8.h>
 #include <dirent.h>
 #include <fcntl.h>
@@ -120,21 +121,71 @@ static bool is_globstar(const char *s)
     return str_eq(s, "**");
 }
 
+/* row[k]: the pattern so far matches the first k segments. One pass over it for each segment
+ * of the pattern: the time is their product, whatever a pattern looks like. */
+static void reach(char *const *pattern, char *const *path, size_t n, bool *row)
+{
+    bool some = true;
+
+    memset(row, false, n + 1);
+    row[0] = true;
+    for (; *pattern && some; pattern++) {
+        bool before = false;
+
+        some = false;
+        if (is_globstar(*pattern)) { /* at the end it takes one segment at least */
+            for (size_t k = 0; k <= n; k++) {
+                bool here = row[k];
+
+                row[k] = before || (here && pattern[1]);
+                before |= here;
+                some |= row[k];
+            }
+            continue;
+        }
+        for (size_t k = n; k > 0; k--) {
+            row[k] = row[k - 1] && glob_segment(*pattern, path[k - 1]);
+            some |= row[k];
+        }
+        row[0] = false;
+    }
+}
+
+static size_t count(char *const *segs)
+{
+    size_t n = 0;
+
+    while (segs[n])
+        n++;
+    return n;
+}
+
+/* Does the pattern match the first k segments, for k in from..n? An empty last one need not
+ * be matched. */
+static bool matches(char *const *pattern, char *const *path, size_t from, size_t n)
+{
+    enum { USUAL = 256 };
+    bool usual[USUAL], *row = n < USUAL ? usual : xmalloc(n + 1), yes = false;
+
+    reach(pattern, path, n, row);
+    for (size_t k = from; k <= n && !yes; k++)
+        yes = row[k];
+    yes = yes || (from == n && n && !*path[n - 1] && row[n - 1]);
+    if (row != usual)
+        free(row);
+    return yes;
+}
+
 bool glob_match(char *const *pattern, char *const *path)
 {
-    for (; *pattern; pattern++, path++) {
-        if (is_globstar(*pattern)) {
-            if (!pattern[1])
-                return *path != NULL;
-            for (; *path; path++)
-                if (glob_match(pattern + 1, path))
-                    return true;
-            return false;
-        }
-        if (!*path || !glob_segment(*pattern, *path))
-            return false;
-    }
-    return !*path || (!**path && !path[1]);
+    size_t n = count(path);
+
+    return matches(pattern, path, n, n);
+}
+
+bool glob_covers(char *const *pattern, char *const *path)
+{
+    return matches(pattern, path, 1, count(path));
 }
 
 /* --- on the disk ---------------------------------------------------------------------- */
@@ -143,7 +194,29 @@ struct walk {
     const char *folder;
     const struct glob_ops *ops;
     int depth;
+    struct map *seen; /* "SEGMENTS LEFT:folder" where a "**" has been; NULL: it has only one */
 };
+
+static bool is_stopped(const struct walk *w)
+{
+    return w->ops->stop && __atomic_load_n(w->ops->stop, __ATOMIC_RELAXED);
+}
+
+/* Several "**" come to a folder by many ways, and find the same in it. */
+static bool was_here(struct walk *w, const char *dir, char *const *segs)
+{
+    char *key;
+    bool yes;
+
+    if (!w->seen)
+        return false;
+    key = xasprintf("%zu:%s", count(segs), dir);
+    yes = map_get(w->seen, key) != NULL;
+    if (!yes)
+        map_put(w->seen, key, w);
+    free(key);
+    return yes;
+}
 
 static char *below(const char *dir, const char *name)
 {
@@ -203,7 +276,11 @@ static int expand(struct walk *w, const char *dir, char *const *segs, bool first
 static int globstar(struct walk *w, const char *dir, char *const *segs, bool first)
 {
     char **v;
-    int rc = expand(w, dir, segs + 1, false);
+    int rc;
+
+    if (was_here(w, dir, segs))
+        return 0;
+    rc = expand(w, dir, segs + 1, false);
 
     v = rc == 0 ? names_in(w, dir) : NULL;
     for (size_t i = 0; v && v[i] && rc == 0; i++) {
@@ -241,6 +318,8 @@ static int expand(struct walk *w, const char *dir, char *const *segs, bool first
     char *path;
     int rc;
 
+    if (is_stopped(w))
+        return ERR_CANCELLED;
     if (!segs[0])
         return found(w, dir);
     if (!segs[0][0]) /* a / at the end: no file, but a link, which stays one */
@@ -263,10 +342,18 @@ static int expand(struct walk *w, const char *dir, char *const *segs, bool first
 
 int glob_each(const char *folder, const char *pattern, const struct glob_ops *ops)
 {
-    struct walk w = {folder, ops, 0};
+    struct walk w = {folder, ops, 0, NULL};
     char **segs = glob_split(pattern, true);
-    int rc = expand(&w, "", segs, true);
+    size_t stars = 0;
+    int rc;
 
+    for (size_t i = 0; segs[i]; i++)
+        stars += is_globstar(segs[i]);
+    if (stars > 1)
+        w.seen = map_new();
+    rc = expand(&w, "", segs, true);
+    if (w.seen)
+        map_free(w.seen, NULL);
     docker_words_free(segs);
     return rc;
 }

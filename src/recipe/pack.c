@@ -15,33 +15,50 @@ enum { BLOCK = 512, PIECE = 256 << 10 };
 
 struct pack {
     z_stream z;
-    struct buf *out;
-    const char *folder;
+    struct inside in;
     const bool *stop;
-    char *piece;
+    char *piece, *packed; /* read, and to be written */
+    int out;
+    uint64_t len;         /* written */
     struct err *e;
 };
 
+static bool is_stopped(const struct pack *p)
+{
+    return p->stop && __atomic_load_n(p->stop, __ATOMIC_RELAXED);
+}
+
 /* --- gzip ------------------------------------------------------------------------- */
+
+static int write_out(struct pack *p, size_t len)
+{
+    p->len += len;
+    if (p->len > RECIPE_ARCHIVE_BYTES)
+        return err_set(p->e, ERR_LIMIT, "the files of a COPY are too large: more than %llu MiB "
+                       "packed; leave some out by a .dockerignore", RECIPE_ARCHIVE_BYTES >> 20);
+    if (fs_write_all(p->out, p->packed, len) == 0)
+        return 0;
+    return errno == ENOSPC || errno == EDQUOT
+               ? err_set(p->e, ERR_IO, "cannot pack the files: the disk is full; make room, or set "
+                         "XDG_CACHE_HOME to where there is some")
+               : err_sys(p->e, ERR_IO, "cannot write the packed files");
+}
 
 static int deflate_all(struct pack *p, const void *data, size_t len, int flush)
 {
-    int rc;
+    int rc, wrote = 0;
 
     p->z.next_in = (Bytef *)(uintptr_t)data;
     p->z.avail_in = (uInt)len;
     do {
-        size_t room = 64 << 10;
-        char *to = buf_reserve(p->out, room);
-
-        if (!to)
-            return err_set(p->e, ERR_LIMIT, "the files of a COPY are too large: more than %u MiB "
-                           "packed; leave some out by a .dockerignore", RECIPE_ARCHIVE_BYTES >> 20);
-        p->z.next_out = (Bytef *)to;
-        p->z.avail_out = (uInt)room;
+        p->z.next_out = (Bytef *)p->packed;
+        p->z.avail_out = PIECE;
         rc = deflate(&p->z, flush);
-        p->out->len += room - p->z.avail_out;
-    } while (p->z.avail_out == 0 && rc != Z_STREAM_END);
+        if (p->z.avail_out < PIECE)
+            wrote = write_out(p, PIECE - p->z.avail_out);
+    } while (p->z.avail_out == 0 && rc != Z_STREAM_END && wrote == 0);
+    if (wrote != 0)
+        return wrote;
     return rc == Z_OK || rc == Z_BUF_ERROR || rc == Z_STREAM_END
                ? 0
                : err_set(p->e, ERR_BUG, "cannot pack the files: zlib says %d", rc);
@@ -146,15 +163,15 @@ static int put_pax(struct pack *p, const char *name, const char *link, int64_t s
 
 static int put_content(struct pack *p, const char *path, int64_t size)
 {
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC), rc = 0;
+    int fd = inside_open(&p->in, path, p->e), rc = 0;
     int64_t left = size;
 
     if (fd < 0)
-        return err_sys(p->e, 0, "cannot read \"%.200s\"", path);
+        return p->e->code;
     while (rc == 0 && left > 0) {
         ssize_t n = read(fd, p->piece, left < PIECE ? (size_t)left : PIECE);
 
-        if (p->stop && __atomic_load_n(p->stop, __ATOMIC_RELAXED))
+        if (is_stopped(p))
             rc = err_set(p->e, ERR_CANCELLED, "called off");
         else if (n < 0 && errno == EINTR)
             continue;
@@ -169,15 +186,13 @@ static int put_content(struct pack *p, const char *path, int64_t size)
     return rc ? rc : put_padding(p, size);
 }
 
-static int put_link(struct pack *p, const struct recipe_file *f, const char *full)
+static int put_link(struct pack *p, const struct recipe_file *f)
 {
     char target[4097];
-    ssize_t n = readlink(full, target, sizeof(target) - 1);
     int rc;
 
-    if (n < 0)
-        return err_sys(p->e, 0, "cannot read the link \"%.200s\"", full);
-    target[n] = '\0';
+    if (inside_link(&p->in, f->path, target, sizeof(target), p->e) < 0)
+        return p->e->code;
     rc = put_pax(p, f->path, target, 0);
     return rc ? rc : put_head(p, f->path, 0777, 0, f->mtime, '2', target);
 }
@@ -195,44 +210,45 @@ static int put_folder(struct pack *p, const struct recipe_file *f)
 
 static int put_entry(struct pack *p, const struct recipe_file *f)
 {
-    char *full = fs_join(p->folder, f->path);
     int rc;
 
-    if (S_ISDIR(f->mode)) {
-        rc = put_folder(p, f);
-    } else if (S_ISLNK(f->mode)) {
-        rc = put_link(p, f, full);
-    } else {
-        rc = put_pax(p, f->path, "", f->size);
-        if (rc == 0)
-            rc = put_head(p, f->path, f->mode, f->size, f->mtime, '0', "");
-        if (rc == 0)
-            rc = put_content(p, full, f->size);
-    }
-    free(full);
-    return rc;
+    if (S_ISDIR(f->mode))
+        return put_folder(p, f);
+    if (S_ISLNK(f->mode))
+        return put_link(p, f);
+    rc = put_pax(p, f->path, "", f->size);
+    if (rc == 0)
+        rc = put_head(p, f->path, f->mode, f->size, f->mtime, '0', "");
+    return rc ? rc : put_content(p, f->path, f->size);
 }
 
-int recipe_files_pack(const struct recipe_files *f, const char *folder, struct buf *out,
+int recipe_files_pack(const struct recipe_files *f, const char *folder, int out, uint64_t *len,
                       const bool *stop, struct err *e)
 {
     static const char end[2 * BLOCK];
     struct err own = {0};
-    struct pack p = {.out = out, .folder = folder, .stop = stop, .e = e ? e : &own};
-    int rc = 0;
+    struct pack p = {.out = out, .stop = stop, .e = e ? e : &own};
+    int rc = inside_begin(&p.in, folder, p.e);
 
-    out->max = RECIPE_ARCHIVE_BYTES;
+    if (rc != 0)
+        return rc;
     if (deflateInit2(&p.z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-        return err_set(p.e, ERR_BUG, "cannot pack the files: zlib does not start");
+        rc = err_set(p.e, ERR_BUG, "cannot pack the files: zlib does not start");
     p.piece = xmalloc(PIECE);
+    p.packed = xmalloc(PIECE);
     for (size_t i = 0; i < f->v.n && rc == 0; i++)
-        if (f->v.v[i].sent && *f->v.v[i].path) /* the folder itself is the service's */
+        if (is_stopped(&p))
+            rc = err_set(p.e, ERR_CANCELLED, "called off");
+        else if (f->v.v[i].sent && *f->v.v[i].path) /* the folder itself is the service's */
             rc = put_entry(&p, &f->v.v[i]);
     if (rc == 0)
         rc = put(&p, end, sizeof(end));
     if (rc == 0)
         rc = deflate_all(&p, "", 0, Z_FINISH);
     deflateEnd(&p.z);
+    inside_end(&p.in);
     free(p.piece);
+    free(p.packed);
+    *len = p.len;
     return rc;
 }

@@ -5,7 +5,7 @@
  *   docker_steps.c  what they come to
  *   spec.c          the short form; tools.c: made for a tool
  *   ignore.c        .dockerignore; glob.c: which files E2B's SDK counts
- *   files.c         which files go, their hash; pack.c: their archive */
+ *   files.c         which files go, their hash; pack.c: their archive; inside.c: nothing else */
 #ifndef CCT_RECIPE_PRIV_H
 #define CCT_RECIPE_PRIV_H
 

@@ -17,6 +17,7 @@ static const struct {
     [FS_DATA] = {"CC_TUI_DATA_DIR", "XDG_DATA_HOME", ".local/share"},
     [FS_STATE] = {"CC_TUI_STATE_DIR", "XDG_STATE_HOME", ".local/state"},
     [FS_RUNTIME] = {"CC_TUI_RUNTIME_DIR", "XDG_RUNTIME_DIR", NULL},
+    [FS_CACHE] = {"CC_TUI_CACHE_DIR", "XDG_CACHE_HOME", ".cache"},
 };
 
 char *fs_join(const char *dir, const char *name)
@@ -156,4 +157,43 @@ int fs_mkdir_private(const char *path, struct err *e)
         close(dir);
     free(parts);
     return rc;
+}
+
+/* --- files without a name -------------------------------------------------------------- */
+
+/* Some file systems want a name first. */
+static int temp_in(const char *dir, struct err *e)
+{
+    int fd = open(dir, O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+    char *name;
+
+    if (fd < 0) {
+        name = fs_join(dir, "cc-tui-XXXXXX");
+        fd = mkostemp(name, O_CLOEXEC);
+        if (fd >= 0)
+            unlink(name);
+        free(name);
+    }
+    if (fd >= 0 && fchmod(fd, 0600) != 0) {
+        close(fd);
+        fd = -1;
+    }
+    return fd >= 0 ? fd : err_sys(e, ERR_IO, "cannot make a file in '%s'", dir);
+}
+
+int fs_temp(struct err *e)
+{
+    struct err why = {0};
+    char *cache = fs_place(FS_CACHE, &why);
+    const char *tmp = absolute_env("TMPDIR");
+    int fd = cache && fs_mkdir_private(cache, &why) == 0 ? temp_in(cache, &why) : -1;
+
+    if (fd < 0 && tmp)
+        fd = temp_in(tmp, &why);
+    if (fd < 0)
+        fd = temp_in("/tmp", &why);
+    free(cache);
+    if (fd < 0 && e)
+        *e = why;
+    return fd;
 }

@@ -105,6 +105,35 @@ done
 check "has the files" out hello
 run kill "$id" --yes
 
+# a folder of someone else's that leads out of itself
+mkdir hostile; ln -s "$T/home" hostile/home; ln -s ../one.txt hostile/out; echo key > "$T/home/id_rsa"
+printf 'FROM e2bdev/base\nCOPY home/id_rsa /k\n' > hostile/Dockerfile
+run build hostile --name hostile --wait
+check "a COPY through a link out of the folder: exit status" is 1
+check "a COPY through a link out of the folder: what to do" err 'line 2: "home/id_rsa" is not taken: "home" is a link out'
+printf 'FROM e2bdev/base\nCOPY . /k\nRUN [ -h /k/home -a -h /k/out ]\n' > hostile/Dockerfile
+run build hostile --name hostile --wait
+check "links out of the folder go as links" is 0
+
+# called off while its files are read, which would take an hour
+mkdir huge; printf 'FROM e2bdev/base\nCOPY big /\n' > huge/Dockerfile
+if truncate -s 4T huge/big 2> /dev/null; then
+    cc-tui --local build huge --name huge --wait > "$T/huge" 2>&1 < /dev/null &
+    pid=$!
+    i=0
+    while [ $i -lt 300 ]; do
+        run builds --json
+        out '"name":"huge"' && break
+        i=$((i + 1))
+        sleep 0.02
+    done
+    run build cancel huge
+    check "cancel while files are read: exit status" is 0
+    wait $pid; status=$?
+    check "cancel while files are read: who waits is told" is 130
+    check "cancel while files are read: why" grep -q 'before the service began' "$T/huge"
+fi
+
 printf 'FROM e2bdev/base\nRUN sleep 20\n' > slow
 run build slow --name slow
 check "without --wait: exit status" is 0
@@ -136,6 +165,7 @@ check "after kill -9: the whole log" out ended
 # another process goes on with it, as one does after this one slept: who waits is told
 if command -v sqlite3 > /dev/null; then
     printf 'FROM e2bdev/base\nRUN echo begun; sleep 8\n' > taken
+    : > "$T/out" # the shell may open it later than we look
     cc-tui --local build taken --name taken --wait > "$T/out" 2> "$T/err" < /dev/null &
     pid=$!
     i=0

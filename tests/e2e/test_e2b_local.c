@@ -172,10 +172,11 @@ CALL(delete_it, e2b_template_delete(c, tpl, NULL, ANSWER))
 
 static void upload(void *b)
 {
-    struct buf body = BUF_INIT;
+    int fd = fs_temp(NULL);
 
-    buf_add(&body, archive, archive_len);
-    e2b_upload(bed.client, &place, &body, ANSWER);
+    if (fd < 0 || fs_write_all(fd, archive, archive_len) != 0)
+        die("there is no file to send");
+    e2b_upload(bed.client, &place, fd, archive_len, ANSWER);
 }
 
 static void start_build(void *b)

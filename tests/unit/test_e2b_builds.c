@@ -334,12 +334,11 @@ static void start_file(void *b)
 
 static void start_upload(void *b)
 {
-    struct buf body = BUF_INIT;
+    int fd = fs_temp(NULL);
 
-    buf_add(&body, "\x1f\x8b\0tar", 6);
-    e2b_upload(bed.client, &place, &body, e2bbed_answer, b);
-    if (body.p)
-        die("the body was not taken");
+    if (fd < 0 || fs_write_all(fd, "\x1f\x8b\0tar", 6) != 0)
+        die("there is no file to send");
+    e2b_upload(bed.client, &place, fd, 6, e2bbed_answer, b);
 }
 
 static void show_file(struct e2bbed *b, const struct e2b_result *r)

@@ -100,7 +100,7 @@ static const char ending[] =
     ".TP\n.BR https_proxy \", \" ALL_PROXY \", \" NO_PROXY\n"
     "a proxy for what is not on this machine\n.TP\n.B CC_TUI_\\fISECTION\\fR_\\fINAME\\fR\n"
     "an option of cc\\-tui.conf(5)\n.TP\n.BR CC_TUI_CONFIG_DIR \", \" CC_TUI_DATA_DIR \", \" "
-    "CC_TUI_STATE_DIR \", \" CC_TUI_RUNTIME_DIR\nplaces instead of the XDG ones\n.TP\n"
+    "CC_TUI_STATE_DIR \", \" CC_TUI_RUNTIME_DIR \", \" CC_TUI_CACHE_DIR\nplaces instead of the XDG ones\n.TP\n"
     ".BR NO_COLOR \", \" CLICOLOR_FORCE\ncolours never, always\n"
     ".SH EXIT STATUS\n0 done; 1 failed; 2 wrong usage or no terminal; 3 some of several "
     "failed;\n4 key missing or refused; 5 not found; 6 cannot reach the service;\n"

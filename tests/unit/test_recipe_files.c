@@ -138,7 +138,7 @@ static void find(struct recipe_files *f, const char *folder, const char *src, co
     assert_int_equal(recipe_ignore_load(&g, path, &e), 0);
     if (ignore)
         recipe_ignore_add(&g, ignore, strlen(ignore));
-    if (recipe_files_find(f, path, src, &g, &e) != 0)
+    if (recipe_files_find(f, path, src, &g, NULL, &e) != 0)
         fail_msg("%s", e.text);
     recipe_ignore_release(&g);
     free(path);
@@ -245,7 +245,7 @@ static void test_nothing_found(void **state)
         struct err e = {0};
 
         recipe_ignore_load(&g, path, &e);
-        assert_int_equal(recipe_files_find(&f, path, src[i], &g, &e), ERR_NOTFOUND);
+        assert_int_equal(recipe_files_find(&f, path, src[i], &g, NULL, &e), ERR_NOTFOUND);
         assert_non_null(strstr(e.text, i < 2 ? "there is no" : "left out by .dockerignore"));
         recipe_files_release(&f);
         recipe_ignore_release(&g);
@@ -275,6 +275,25 @@ static void test_hash_of_what_goes(void **state)
 }
 
 /* --- the archive -------------------------------------------------------------------- */
+
+static int pack(const struct recipe_files *f, const char *folder, struct buf *b, const bool *stop,
+                struct err *e)
+{
+    uint64_t len = 0;
+    int fd = fs_temp(e), rc;
+    char *to;
+
+    assert_true(fd >= 0);
+    rc = recipe_files_pack(f, folder, fd, &len, stop, e);
+    to = buf_reserve(b, len + 1);
+    if (rc == 0) {
+        assert_int_equal(lseek(fd, 0, SEEK_END), len);
+        assert_int_equal(pread(fd, to, len, 0), len);
+        b->len += len;
+    }
+    close(fd);
+    return rc;
+}
 
 static char *unzip(const struct buf *b, size_t *len)
 {
@@ -317,7 +336,7 @@ static void check_packed(const char *folder, const char *src, const char *want)
     size_t len;
 
     find(&f, folder, src, NULL);
-    assert_int_equal(recipe_files_pack(&f, path, &b, NULL, &e), 0);
+    assert_int_equal(pack(&f, path, &b, NULL, &e), 0);
     tar = unzip(&b, &len);
     assert_int_equal(len % 512, 0);
     got = listing(tar, len);
@@ -341,6 +360,7 @@ static void test_pack(void **state)
 
 static void test_stop(void **state)
 {
+    struct recipe_ignore g = {ARR_INIT};
     struct recipe_files f;
     struct buf b = BUF_INIT;
     struct err e = {0};
@@ -350,10 +370,239 @@ static void test_stop(void **state)
     (void)state;
     find(&f, "modes", ".", NULL);
     assert_int_equal(recipe_files_hash(&f, path, ".", "/", hash, &stop, &e), ERR_CANCELLED);
-    assert_int_equal(recipe_files_pack(&f, path, &b, &stop, &e), ERR_CANCELLED);
+    assert_int_equal(pack(&f, path, &b, &stop, &e), ERR_CANCELLED);
     buf_release(&b);
     recipe_files_release(&f);
+    assert_int_equal(recipe_files_find(&f, path, ".", &g, &stop, &e), ERR_CANCELLED);
+    assert_int_equal(f.v.n, 0);
+    recipe_files_release(&f);
     free(path);
+}
+
+/* --- out of the folder ---------------------------------------------------------------- */
+
+static const char *const outward[] = {"abs", "rel", "deep/er/up", "self", "one"};
+
+static void make_outward(const char *top)
+{
+    char *in = fs_join(top, "in"), *out = fs_join(top, "out"), *secret = fs_join(out, "id_rsa");
+    struct err e = {0};
+    char *deep = fs_join(in, "deep"), *er = fs_join(deep, "er"), *path;
+    const char *const to[] = {out, "../out", "../../..", ".", "out/id_rsa"};
+
+    assert_int_equal(mkdir(in, 0700) | mkdir(out, 0700) | mkdir(deep, 0700) | mkdir(er, 0700), 0);
+    assert_int_equal(fs_write_new(secret, "the secret", 10, &e), 0);
+    path = fs_join(deep, "plain");
+    assert_int_equal(fs_write_new(path, "plain", 5, &e), 0);
+    free(path);
+    for (size_t i = 0; i < sizeof(outward) / sizeof(outward[0]); i++) {
+        path = fs_join(in, outward[i]);
+        assert_int_equal(symlink(to[i], path), 0);
+        free(path);
+    }
+    path = fs_join(in, "within");
+    assert_int_equal(symlink("deep/er/../../deep", path), 0);
+    free(path);
+    free(er);
+    free(deep);
+    free(secret);
+    free(out);
+    free(in);
+}
+
+static void remove_outward(const char *top)
+{
+    static const char *const all[] = {
+        "in/abs", "in/rel", "in/deep/er/up", "in/self", "in/one", "in/within", "in/deep/plain",
+        "in/deep/er", "in/deep", "out/id_rsa", "in", "out"};
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        char *path = fs_join(top, all[i]);
+
+        assert_int_equal(remove(path), 0);
+        free(path);
+    }
+    assert_int_equal(rmdir(top), 0);
+}
+
+/* "path path ", or "!" and what was said. */
+static char *taken(const char *in, const char *src, struct buf *packed)
+{
+    struct recipe_files f = {ARR_INIT, 0};
+    struct recipe_ignore g = {ARR_INIT};
+    struct buf b = BUF_INIT;
+    struct err e = {0};
+    char hash[65];
+    int rc = recipe_files_find(&f, in, src, &g, NULL, &e);
+
+    if (rc == 0)
+        rc = recipe_files_hash(&f, in, src, "/", hash, NULL, &e);
+    if (rc == 0)
+        rc = pack(&f, in, packed, NULL, &e);
+    for (size_t i = 0; i < f.v.n && rc == 0; i++)
+        buf_addf(&b, "%s%s ", f.v.v[i].path, f.v.v[i].sent ? "" : "?");
+    if (rc)
+        buf_addf(&b, "!%d %s", rc == ERR_PERM, e.text);
+    recipe_files_release(&f);
+    return buf_detach(&b, NULL);
+}
+
+static void test_nothing_from_outside(void **state)
+{
+    static const struct {
+        const char *src, *want;
+    } cases[] = {
+        {"abs", "abs "}, {"one", "one "},
+        {"abs/", "abs "},
+        {"abs/id_rsa", "!1 \"abs/id_rsa\" is not taken: \"abs\" is a link out"},
+        {"rel/id_rsa", "!1 \"rel/id_rsa\" is not taken: \"rel\" is a link out"},
+        {"abs/*", "!1 \"abs/id_rsa\" is not taken: \"abs\" is a link out"},
+        {"*/id_rsa", "!1 \"abs/id_rsa\" is not taken: \"abs\" is a link out"},
+        {"deep/**/out/id_rsa", "!1 \"deep/er/up/out/id_rsa\" is not taken: \"deep/er/up\" is a link"},
+        {"self/self/rel/id_*", "!1 \"self/self/rel/id_rsa\" is not taken: \"self/self/rel\" is a"},
+        {"deep/er/up/in/deep/plain", "deep/er/up/in/deep/plain "}, /* out and in again */
+        {"self/deep/plain", "self/deep/plain "},
+        {"within/plain", "within/plain "},
+        {"self/**/..", "!1 \"self/..\" is not taken: \"self/..\" is a link out"},
+        {"deep", "deep deep/er deep/er/up deep/plain "},
+    };
+    char name[] = "/tmp/cct-recipe-XXXXXX", *top = mkdtemp(name), *in = fs_join(top, "in");
+
+    (void)state;
+    make_outward(top);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct buf packed = BUF_INIT;
+        char *got = taken(in, cases[i].src, &packed);
+
+        if (strncmp(got, cases[i].want, strlen(cases[i].want)) != 0)
+            fail_msg("\"%s\": %s", cases[i].src, got);
+        buf_release(&packed);
+        free(got);
+    }
+    free(in);
+    remove_outward(top);
+}
+
+/* A folder becomes a link between the look and the archive. */
+static void test_swapped_folder(void **state)
+{
+    char name[] = "/tmp/cct-recipe-XXXXXX", *top = mkdtemp(name), *in = fs_join(top, "in");
+    char *deep = fs_join(in, "deep"), *aside = fs_join(top, "aside");
+    struct recipe_files f = {ARR_INIT, 0};
+    struct recipe_ignore g = {ARR_INIT};
+    struct buf b = BUF_INIT;
+    struct err e = {0};
+    char hash[65];
+
+    (void)state;
+    make_outward(top);
+    assert_int_equal(recipe_files_find(&f, in, "deep/plain", &g, NULL, &e), 0);
+    assert_int_equal(rename(deep, aside) | symlink(aside, deep), 0);
+    assert_int_equal(recipe_files_hash(&f, in, "deep/plain", "/", hash, NULL, &e), ERR_PERM);
+    assert_int_equal(pack(&f, in, &b, NULL, &e), ERR_PERM);
+    buf_release(&b);
+    recipe_files_release(&f);
+    assert_int_equal(unlink(deep) | rename(aside, deep), 0);
+    free(aside);
+    free(deep);
+    free(in);
+    remove_outward(top);
+}
+
+/* --- the time it takes ------------------------------------------------------------------ */
+
+/* As it reads, and exponential. */
+static bool plain_match(char *const *pattern, char *const *path)
+{
+    for (; *pattern; pattern++, path++) {
+        if (str_eq(*pattern, "**")) {
+            if (!pattern[1])
+                return *path != NULL;
+            for (; *path; path++)
+                if (plain_match(pattern + 1, path))
+                    return true;
+            return false;
+        }
+        if (!*path || !(str_eq(*pattern, "*") || str_eq(*pattern, *path)))
+            return false;
+    }
+    return !*path;
+}
+
+/* "!": a folder above the path matches, too. */
+static void test_same_as_plain(void **state)
+{
+    static const char *const words[] = {"a", "b", "*", "**"};
+    unsigned seed = 7;
+
+    (void)state;
+    for (int i = 0; i < 20000; i++) {
+        char pattern[64] = "", path[64] = "";
+        char *p[8] = {NULL}, *s[8] = {NULL};
+        size_t n = 0, m = 0, np = 1 + (size_t)rand_r(&seed) % 5, ns = 1 + (size_t)rand_r(&seed) % 6;
+        struct recipe_ignore g = {ARR_INIT};
+        bool want = false;
+
+        for (size_t k = 0; k < np; k++) {
+            const char *w = words[rand_r(&seed) % 4];
+
+            if (n && str_eq(w, "**") && str_eq(p[n - 1], "**"))
+                continue;
+            p[n++] = (char *)(uintptr_t)w;
+            snprintf(pattern + strlen(pattern), 8, "%s%s", n > 1 ? "/" : "", w);
+        }
+        for (; m < ns; m++) {
+            s[m] = (char *)(uintptr_t)words[rand_r(&seed) % 2];
+            snprintf(path + strlen(path), 8, "%s%s", m ? "/" : "", s[m]);
+        }
+        for (; m && !want; s[--m] = NULL)
+            want = plain_match(p, s);
+        recipe_ignore_add(&g, pattern, strlen(pattern));
+        if (recipe_ignores(&g, path) != want)
+            fail_msg("\"%s\" and \"%s\": not %d", pattern, path, want);
+        recipe_ignore_release(&g);
+    }
+}
+
+/* Every "**" could stand for any number of these folders. */
+static void test_hostile_patterns(void **state)
+{
+    enum { DEEP = 60 };
+    char name[] = "/tmp/cct-recipe-XXXXXX", *top = mkdtemp(name);
+    struct buf path = BUF_INIT, stars = BUF_INIT;
+    struct recipe_files f = {ARR_INIT, 0};
+    struct recipe_ignore g = {ARR_INIT};
+    struct err e = {0};
+
+    (void)state;
+    for (int i = 0; i < DEEP; i++) {
+        char *full;
+
+        buf_adds(&path, i ? "/a" : "a");
+        full = fs_join(top, buf_str(&path));
+        assert_int_equal(mkdir(full, 0700), 0);
+        free(full);
+    }
+    for (int i = 0; i < 20; i++)
+        buf_adds(&stars, "**/a/");
+    buf_adds(&stars, "b");
+    recipe_ignore_add(&g, stars.p, stars.len);
+    assert_false(recipe_ignores(&g, buf_str(&path)));
+    assert_int_equal(recipe_files_find(&f, top, ".", &g, NULL, &e), 0);
+    assert_int_equal(f.v.n, DEEP + 1);
+    recipe_files_release(&f);
+    assert_int_equal(recipe_files_find(&f, top, buf_str(&stars), &g, NULL, &e), ERR_NOTFOUND);
+    recipe_files_release(&f);
+    recipe_ignore_release(&g);
+    for (; path.len; buf_truncate(&path, path.len > 2 ? path.len - 2 : 0)) {
+        char *full = fs_join(top, buf_str(&path));
+
+        assert_int_equal(rmdir(full), 0);
+        free(full);
+    }
+    assert_int_equal(rmdir(top), 0);
+    buf_release(&path);
+    buf_release(&stars);
 }
 
 int main(void)
@@ -362,7 +611,9 @@ int main(void)
         cmocka_unit_test(test_hashes),        cmocka_unit_test(test_ignore),
         cmocka_unit_test(test_ignore_patterns), cmocka_unit_test(test_nothing_found),
         cmocka_unit_test(test_hash_of_what_goes), cmocka_unit_test(test_pack),
-        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_stop),          cmocka_unit_test(test_nothing_from_outside),
+        cmocka_unit_test(test_swapped_folder), cmocka_unit_test(test_same_as_plain),
+        cmocka_unit_test(test_hostile_patterns),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

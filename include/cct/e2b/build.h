@@ -68,8 +68,9 @@ uint64_t e2b_build_file(struct e2b *c, const char *template_id, const char *hash
                         const struct e2b_call_opts *o, e2b_fn fn, void *ctx);
 /* PUT an archive where e2b_build_file said: that address and its headers alone, neither
  * key nor any header of ours. Https, or http on this machine when the API is there too;
- * anything else is ERR_PERM. `take` is emptied. */
-uint64_t e2b_upload(struct e2b *c, const struct e2b_file *f, struct buf *take, e2b_fn fn,
+ * anything else is ERR_PERM. The archive is the file `fd` from its begin, `len` bytes; the
+ * call closes it. */
+uint64_t e2b_upload(struct e2b *c, const struct e2b_file *f, int fd, uint64_t len, e2b_fn fn,
                     void *ctx);
 /* Bytes of an upload under way that have gone out. */
 int64_t e2b_sent(struct e2b *c, uint64_t call);

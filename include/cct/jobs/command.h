@@ -59,7 +59,7 @@ enum cmd_type {
     CMD_BUILD_TAG,      /* text: "name:tag", build: tags; on: taken away from "name" */
     CMD_BUILD_ROWS,     /* lines of JSON */
     CMD_BUILD_EXPORT,   /* text: path of a new file, text2: what goes into it */
-    CMD_BUILD_WORKED,   /* within the jobs: id */
+    CMD_BUILD_WORKED,   /* within the jobs: id of what a thread did */
     CMD_BROADCAST,      /* ids, text, n: enum send_how */
     CMD_EXPORT,         /* sandbox, n: enum export_format, text: file or NULL: EV_CHUNK */
     CMD_ANSWER,         /* sandbox, text2: question or NULL, n: choice or -1, text */

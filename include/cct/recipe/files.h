@@ -5,20 +5,28 @@
  * folder: over what its globs count, in its order. What is sent is what .dockerignore leaves
  * as Docker reads it: a folder's name takes all that lies in it away, "!" brings something
  * back (the SDK knows neither). Where that is more than the SDK counts, the hash is over
- * what is sent. */
+ * what is sent.
+ *
+ * Nothing outside of the folder is read. A link goes as a link; a COPY may lead through one to
+ * another place in the folder, as it does in the SDK, but through one that leads out it is
+ * refused, where the SDK would upload what lies there. */
 #ifndef CCT_RECIPE_FILES_H
 #define CCT_RECIPE_FILES_H
 
 #include <cct/recipe.h>
-#include <cct/util/buf.h>
 #include <stdint.h>
 
-#define RECIPE_ARCHIVE_BYTES (256u << 20) /* of one COPY, packed */
-enum { RECIPE_FILES = 200000 };
+#define RECIPE_ARCHIVE_BYTES (2048ull << 20) /* of one COPY, packed */
+enum { RECIPE_FILES = 200000, RECIPE_IGNORE_BYTES = 256 << 10 };
 
-/* Patterns of a .dockerignore; lines as they stand. */
+/* Patterns of a .dockerignore. */
+struct recipe_pattern {
+    char *text;  /* the line as it stands */
+    char **segs; /* the path in it, ends with NULL */
+    bool back;   /* "!" */
+};
 struct recipe_ignore {
-    ARR(char *) v;
+    ARR(struct recipe_pattern) v;
 };
 /* The folder's; none is none. ERR_* when it cannot be read. */
 int recipe_ignore_load(struct recipe_ignore *g, const char *folder, struct err *e);
@@ -37,15 +45,16 @@ struct recipe_files {
     ARR(struct recipe_file) v; /* in the SDK's order */
     int64_t bytes;             /* of regular files that go */
 };
-/* Files that `src` names. ERR_NOTFOUND: none. */
+/* Files that `src` names. `stop`, here and below: looked at now and then, ERR_CANCELLED; or
+ * NULL. ERR_NOTFOUND: none. ERR_PERM: some of it lies outside. */
 int recipe_files_find(struct recipe_files *f, const char *folder, const char *src,
-                      const struct recipe_ignore *g, struct err *e);
+                      const struct recipe_ignore *g, const bool *stop, struct err *e);
 void recipe_files_release(struct recipe_files *f);
-/* 64 hex digits. `stop` is looked at now and then: ERR_CANCELLED. */
+/* 64 hex digits. */
 int recipe_files_hash(const struct recipe_files *f, const char *folder, const char *src,
                       const char *dest, char hash[65], const bool *stop, struct err *e);
-/* As tar.gz, appended to `out`. */
-int recipe_files_pack(const struct recipe_files *f, const char *folder, struct buf *out,
+/* As tar.gz to the descriptor `out`; *len: how many bytes. */
+int recipe_files_pack(const struct recipe_files *f, const char *folder, int out, uint64_t *len,
                       const bool *stop, struct err *e);
 
 #endif

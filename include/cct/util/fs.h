@@ -7,16 +7,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum fs_place { FS_CONFIG, FS_DATA, FS_STATE, FS_RUNTIME };
+enum fs_place { FS_CONFIG, FS_DATA, FS_STATE, FS_RUNTIME, FS_CACHE };
 
 /* "$XDG_CONFIG_HOME/cc-tui", "$XDG_DATA_HOME/cc-tui", ... with the usual
  * defaults; FS_RUNTIME falls back to a 0700 folder "run" in the state place.
- * CC_TUI_CONFIG_DIR, CC_TUI_DATA_DIR, CC_TUI_STATE_DIR, CC_TUI_RUNTIME_DIR win.
+ * CC_TUI_CONFIG_DIR, CC_TUI_DATA_DIR, CC_TUI_STATE_DIR, CC_TUI_RUNTIME_DIR, CC_TUI_CACHE_DIR win.
  * New string; NULL with *e when there is no HOME either. Creates nothing. */
 char *fs_place(enum fs_place place, struct err *e);
 /* Make a folder and its parents, 0700, and check it: a real folder, ours, not
  * writable by others. */
 int fs_mkdir_private(const char *path, struct err *e);
+/* An open file without a name, 0600, for what is too large for memory: it ends with its
+ * descriptor, whatever becomes of us. In FS_CACHE, else in TMPDIR or /tmp. Negative with *e. */
+int fs_temp(struct err *e);
 /* Read a whole regular file of at most `max` bytes that we or root own; FIFOs,
  * devices and symlinks to them are refused, nothing blocks. `private` also
  * refuses a file that group or others can read. New NUL-terminated memory. */
