@@ -303,7 +303,7 @@ struct app_build {
     const char *where;        /* a folder or a file; NULL: the tool's own recipe */
     const char *tool;         /* what it is for; may be NULL */
     const char *const *tags;  /* end with NULL, or NULL */
-    const struct kv *args;    /* likewise: values of a Dockerfile's ARGs */
+    const struct kv *args;    /* likewise: values of a Dockerfile's ARGs; stored nowhere */
     int cpu_count, memory_mb; /* 0: the recipe's, or the service's */
     bool no_cache;
 };
@@ -311,9 +311,10 @@ struct app_build {
  * good. Lines of JSON as app_build_follow() gives them, and of what is done before, go to fn
  * (may be NULL). It goes on when this program ends, and is followed by the next one. */
 uint64_t app_build(struct app *a, const struct app_build *b, bool wait, app_lines_fn fn, void *ctx);
-/* The newest build of that id (0: of that name) once more, from its recipe as it is now. */
-uint64_t app_build_again(struct app *a, uint64_t id, const char *name, bool wait, app_lines_fn fn,
-                         void *ctx);
+/* The newest build of that id (0: of that name) once more, from its recipe as it is now. args:
+ * as above; an error tells which are lacking. */
+uint64_t app_build_again(struct app *a, uint64_t id, const char *name, const struct kv *args,
+                         bool wait, app_lines_fn fn, void *ctx);
 /* Before the service has begun nothing is built; afterwards it cannot be told to stop, and
  * only the following ends (the row says so). */
 uint64_t app_build_cancel(struct app *a, uint64_t id, const char *name);

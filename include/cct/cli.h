@@ -93,8 +93,8 @@ int cli_exit_of(int err_code);
     X(CPU, "cpu", 0, "N", "vCPUs of the template's sandboxes")                                 \
     X(MEMORY, "memory", 0, "MIB", "their memory in MiB")                                       \
     X(TAG, "tag", 0, "TAG", "tag of the build; may be repeated")                               \
-    X(BUILD_ARG, "build-arg", 0, "NAME=VALUE",                                                 \
-      "value of a Dockerfile's ARG; may be repeated")                            \
+    X(BUILD_ARG, "build-arg", 0, "NAME[=VALUE]",                                               \
+      "value of a Dockerfile's ARG, or that of the environment; may be repeated")              \
     X(STAT, "stat", 0, "", "files and counts alone")
 
 enum cli_flag {
@@ -208,8 +208,10 @@ _Static_assert(CLI_FLAG_COUNT <= 128, "a set of flags is one number");
           CLI_BIT(MEMORY) | CLI_BIT(TAG) | CLI_BIT(BUILD_ARG) | CLI_BIT(DRY_RUN),              \
       "build a template from a Dockerfile or template.conf, or with --tool alone from that "   \
       "tool's own recipe; --wait follows it, and the exit status is its outcome")              \
-    X(BUILD_REBUILD, cli_build_again, "build rebuild", "", "TEMPLATE", 1, 1, CLI_BIT(WAIT),    \
-      "build it once more, from its recipe as it is now")                                      \
+    X(BUILD_REBUILD, cli_build_again, "build rebuild", "", "TEMPLATE", 1, 1,                   \
+      CLI_BIT(WAIT) | CLI_BIT(BUILD_ARG),                                                      \
+      "build it once more, from its recipe as it is now; values of --build-arg are stored "    \
+      "nowhere, so give them again")                                                           \
     X(BUILD_CANCEL, cli_build_cancel, "build cancel", "", "TEMPLATE", 1, 1, CLI_NONE,          \
       "call a build off; once the service has begun it goes on there, not followed any more")  \
     X(BUILD_DELETE, cli_build_delete, "build delete", "", "TEMPLATE", 1, 1, CLI_BIT(DRY_RUN),  \

@@ -65,11 +65,13 @@ static struct cmd *on_build(struct app *a, enum cmd_type t, uint64_t id, const c
     return c;
 }
 
-uint64_t app_build_again(struct app *a, uint64_t id, const char *name, bool wait, app_lines_fn fn,
-                         void *ctx)
+uint64_t app_build_again(struct app *a, uint64_t id, const char *name, const struct kv *args,
+                         bool wait, app_lines_fn fn, void *ctx)
 {
     struct cmd *c = on_build(a, CMD_BUILD_AGAIN, id, name);
 
+    c->build = xcalloc(1, sizeof(*c->build));
+    c->build->args = kv_dup(args);
     c->on = wait;
     return post(a, c, fn, ctx);
 }

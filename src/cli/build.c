@@ -30,10 +30,15 @@ static int number(const struct cli *c, enum cli_flag f, int64_t min, int64_t max
 static int take_args(const struct cli *c, struct kv *args, struct err *e)
 {
     for (size_t i = 0; i < c->n_envs; i++) {
-        const char *eq = strchr(c->envs[i], '=');
+        const char *eq = strchr(c->envs[i], '='), *here = eq ? NULL : getenv(c->envs[i]);
 
+        if (here && *c->envs[i]) { /* as docker takes it: what is secret is in no argument */
+            args[i] = (struct kv){xstrdup(c->envs[i]), xstrdup(here)};
+            continue;
+        }
         if (!eq || eq == c->envs[i])
-            return err_set(e, ERR_INVALID, "--build-arg wants NAME=VALUE, not '%.60s'", c->envs[i]);
+            return err_set(e, ERR_INVALID, "--build-arg wants NAME=VALUE, or the NAME of a variable "
+                           "in the environment, not '%.60s'", c->envs[i]);
         args[i] = (struct kv){xstrndup(c->envs[i], (size_t)(eq - c->envs[i])), xstrdup(eq + 1)};
     }
     return 0;
@@ -215,15 +220,19 @@ int cli_build(struct cli *c)
 int cli_build_again(struct cli *c)
 {
     struct templates_tail t = {.c = c};
+    struct kv *args = xcalloc(c->n_envs + 1, sizeof(*args));
     struct cli_app a;
     struct err e = {0};
     int status;
 
-    if (cli_app_open(&a, c, &e) != 0)
-        return cli_fail(&e);
-    status = wait_for(c, &a, app_build_again(a.app, 0, c->args[0], cli_has(c, CLI_WAIT),
-                                             cli_json(c) ? templates_put : templates_follow, &t));
-    cli_app_close(&a);
+    if (take_args(c, args, &e) != 0 || cli_app_open(&a, c, &e) != 0) {
+        status = cli_fail(&e);
+    } else {
+        status = wait_for(c, &a, app_build_again(a.app, 0, c->args[0], args, cli_has(c, CLI_WAIT),
+                                                 cli_json(c) ? templates_put : templates_follow, &t));
+        cli_app_close(&a);
+    }
+    kv_free(args);
     return status;
 }
 

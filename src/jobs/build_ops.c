@@ -24,6 +24,8 @@ static void on_inserted(void *ctx, struct st_reply *r)
         b = builds_add_run(j, builds_add_row(builds_all(j), &r->builds[0]));
         builds_lease_name(b->id, name);
         store_lease(j->o.store, name, j->o.owner, BUILD_LEASE_MS, (struct st_to){NULL, 0});
+        b->args = op->args;
+        op->args = NULL;
         b->req_id = op->req_id;
         b->to_the_end = op->wait;
         build_begin(b);
@@ -43,11 +45,15 @@ static bool name_ok(const char *s)
                                        "0123456789-_.") == strlen(s + n + 1));
 }
 
-static void insert(struct jobs *j, uint64_t req_id, bool wait, struct tbuild *take)
+/* row: a name, a tool, a recipe, taken. */
+static void insert(struct jobs *j, const struct cmd *c, const struct cmd_build *q,
+                   struct tbuild *take)
 {
-    struct build_op *op = builds_op_new(j, req_id);
+    struct build_op *op = builds_op_new(j, c->m.req_id);
 
-    op->wait = wait;
+    op->wait = c->on;
+    op->args = kv_dup(q->args);
+    take->options = build_options_text(q);
     take->state = TB_PREPARING;
     take->started_at = clock_wall_ms();
     take->project = xstrdup(jobs_project(j));
@@ -69,8 +75,7 @@ static void begin(struct jobs *j, struct cmd *c)
     row.name = xstrdup(q->name);
     row.tool = xstrdup(q->tool);
     row.recipe = xstrdup(q->where);
-    row.options = build_options_text(q);
-    insert(j, c->m.req_id, c->on, &row);
+    insert(j, c, q, &row);
 }
 
 /* --- by the user's word ---------------------------------------------------------------------- */
@@ -97,13 +102,23 @@ static struct tbuild *named(struct jobs *j, const struct cmd *c)
 
 static void again(struct jobs *j, const struct cmd *c, const struct tbuild *old)
 {
+    struct cmd_build q = {.args = c->build ? c->build->args : NULL};
+    struct build_options o;
     struct tbuild row = {0};
+    struct err e = {0};
 
-    row.name = xstrdup(old->name);
-    row.tool = xstrdup(old->tool);
-    row.recipe = xstrdup(old->recipe);
-    row.options = xstrdup(old->options);
-    insert(j, c->m.req_id, c->on, &row);
+    build_options_parse(&o, old->options);
+    if (build_options_check(&o, q.args, old->name, &e) != 0) {
+        jobs_done(j, c->m.req_id, &e, 0);
+    } else {
+        build_options_again(&o, &q);
+        row.name = xstrdup(old->name);
+        row.tool = xstrdup(old->tool);
+        row.recipe = xstrdup(old->recipe);
+        insert(j, c, &q, &row);
+        str_list_free(q.tags);
+    }
+    build_options_release(&o);
 }
 
 static void cancel(struct jobs *j, const struct cmd *c, struct tbuild *row)
@@ -371,7 +386,9 @@ void core_builds_cmd(struct jobs *j, struct cmd *c)
         op->c->id = c->id;
         op->c->on = c->on;
         op->c->text = c->text;
+        op->c->build = c->build;
         c->text = NULL;
+        c->build = NULL;
         store_builds(j->o.store, false, jobs_store(j, on_rows_for, op, j));
     }
 }

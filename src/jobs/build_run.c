@@ -58,6 +58,15 @@ static void set(char **field, const char *text)
     *field = text && *text ? clean_line_dup(text, 0) : NULL;
 }
 
+/* The same for what tells of its steps: it goes to the disk. */
+static void set_told(struct build_run *b, char **field, const char *text)
+{
+    char *without = text ? build_without_args(&b->options, b->args, text) : NULL;
+
+    set(field, without);
+    free(without);
+}
+
 static void phase(struct build_run *b, enum tb_state state, const char *name)
 {
     b->row->state = state;
@@ -96,7 +105,10 @@ static void end(struct build_run *b, enum tb_state state, const struct err *e)
         set(&b->row->phase, NULL);
         set(&b->row->title, NULL);
     }
-    set(&b->row->error, e ? e->text : NULL);
+    set_told(b, &b->row->error, e ? e->text : NULL);
+    if (e && !b->row->error)
+        set(&b->row->error, "what was said of it may have values of its arguments, which are not "
+            "kept; 'cc-tui builds --follow' shows it");
     if (state == TB_ERROR) {
         free(b->row->tail);
         b->row->tail = joined_tail(b);
@@ -107,7 +119,7 @@ static void end(struct build_run *b, enum tb_state state, const struct err *e)
     if (!b->req_id) /* who waits is told by the end itself */
         jobs_say(j, state == TB_READY ? 0 : state == TB_ERROR ? 2 : 1, 0, "template %s: %s%s%.300s",
                  b->row->name, state == TB_READY ? "the build is ready" : tb_state_name(state),
-                 e ? ": " : "", e ? e->text : "");
+                 e ? ": " : "", e ? b->row->error : "");
     builds_run_over(b);
 }
 
@@ -142,6 +154,20 @@ static const char *output_of(const char *message)
     return text && text - at < 12 ? text + 3 : message;
 }
 
+/* It is shortened when nothing is left in it that could be cut into a part of itself. */
+static void add_tail(struct build_run *b, const char *text)
+{
+    char *without = build_without_args(&b->options, b->args, text);
+
+    if (without && b->tail.n == BUILD_TAIL) {
+        free(b->tail.v[0]);
+        ARR_REMOVE(&b->tail, 0);
+    }
+    if (without)
+        *ARR_PUSH(&b->tail) = clean_line_dup(without, TAIL_LINE);
+    free(without);
+}
+
 static void on_line(void *ctx, const struct e2b_log *l)
 {
     struct build_run *b = ctx;
@@ -154,11 +180,7 @@ static void on_line(void *ctx, const struct e2b_log *l)
             b->row->steps = p.steps;
         }
     } else {
-        if (b->tail.n == BUILD_TAIL) {
-            free(b->tail.v[0]);
-            ARR_REMOVE(&b->tail, 0);
-        }
-        *ARR_PUSH(&b->tail) = clean_line_dup(output_of(l->message), TAIL_LINE);
+        add_tail(b, output_of(l->message));
     }
     if (!b->req_id)
         return;
@@ -169,6 +191,8 @@ static void on_line(void *ctx, const struct e2b_log *l)
 
 static void failed(struct build_run *b, const struct build_state *s)
 {
+    char *without = s->reason ? build_without_args(&b->options, b->args, s->reason) : NULL;
+    const char *reason = without ? without : s->reason;
     struct err e;
 
     if (s->end == BUILD_UNKNOWN)
@@ -177,8 +201,9 @@ static void failed(struct build_run *b, const struct build_state *s)
     else
         err_set(&e, ERR_CONFLICT, "%s%.40s%s%.350s", s->reason_step ? "step " : "",
                 s->reason_step ? s->reason_step : "", s->reason_step ? ": " : "",
-                s->reason ? s->reason : "the service gives no reason");
+                reason ? reason : "the service gives no reason");
     end(b, TB_ERROR, &e);
+    free(without);
 }
 
 static void on_state(void *ctx, const struct build_state *s)
@@ -199,7 +224,9 @@ static void on_state(void *ctx, const struct build_state *s)
     b->row->state = state;
     b->row->cached = s->phase.cached;
     set(&b->row->phase, *name ? name : NULL);
-    set(&b->row->title, s->phase.title);
+    set_told(b, &b->row->title, s->phase.title);
+    if (b->row->title && *b->options.args && strlen(s->phase.title) + 1 == sizeof(s->phase.title))
+        b->row->title[strcspn(b->row->title, " ")] = '\0'; /* it may end within a value */
     if (s->end == BUILD_READY)
         end(b, TB_READY, NULL);
     else if (s->end)
@@ -361,9 +388,13 @@ void build_begin(struct build_run *b)
         ask_status(b);
         return;
     }
+    if (!b->work && build_options_check(&b->options, b->args, b->row->name, &e) != 0) {
+        build_fail(b, &e);
+        return;
+    }
     phase(b, TB_PREPARING, "files");
     if (!b->work)
-        b->work = build_work_new(b->j, b->row, &b->options);
+        b->work = build_work_new(b->j, b->row, b->args);
     if (build_work_start(b->work, SIZE_MAX, &e) != 0)
         build_fail(b, &e);
 }
@@ -381,6 +412,7 @@ void build_run_free(struct build_run *b)
     net_timer_cancel(j->o.net, b->end_timer);
     build_work_leave(b->work);
     build_options_release(&b->options);
+    build_args_free(b->args);
     drop_tail(b);
     ARR_RELEASE(&b->tail);
     buf_release(&b->out);

@@ -9,8 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-struct build_work *build_work_new(struct jobs *j, const struct tbuild *row,
-                                  const struct build_options *o)
+struct build_work *build_work_new(struct jobs *j, const struct tbuild *row, const struct kv *args)
 {
     struct build_work *w = xcalloc(1, sizeof(*w));
 
@@ -19,7 +18,7 @@ struct build_work *build_work_new(struct jobs *j, const struct tbuild *row,
     w->archive = -1;
     w->where = xstrdup(row->recipe);
     w->tool = xstrdup(row->tool);
-    w->args = kv_dup(o->args);
+    w->args = kv_dup(args);
     recipe_init(&w->recipe);
     return w;
 }
@@ -119,7 +118,7 @@ void build_work_free(struct build_work *w)
         recipe_files_release(&w->files[i]);
     free(w->files);
     recipe_release(&w->recipe);
-    kv_free(w->args);
+    build_args_free(w->args);
     free(w->where);
     free(w->tool);
     free(w);

@@ -18,15 +18,23 @@
 enum { BUILD_LEASE_MS = 6000, BUILD_LEASE_NAME = 40, BUILD_TAIL = 20, BUILD_UPLOADS = 3 /* archives at a time */ };
 
 /* --- build_options.c ------------------------------------------------------------- */
-/* {"tags":[],"cpu":2,"memory":1024,"noCache":true,"args":{"K":"V"}} */
+/* {"tags":[],"cpu":2,"memory":1024,"noCache":true,"args":["NAME"]} */
 struct build_options {
-    char **tags;     /* ends with NULL, or NULL */
-    struct kv *args; /* likewise */
+    char **tags;  /* end with NULL, or NULL */
+    char **args;  /* names; their values are in the process that began the build, alone */
     int cpu_count, memory_mb;
     bool no_cache;
 };
 void build_options_parse(struct build_options *o, const char *json);
 char *build_options_text(const struct cmd_build *c); /* new string; NULL: nothing was chosen */
+void build_options_again(const struct build_options *o, struct cmd_build *c); /* but args */
+/* ERR_INVALID: values are needed that are not in `args` (may be NULL). */
+int build_options_check(const struct build_options *o, const struct kv *args, const char *name,
+                        struct err *e);
+/* What may be stored of a text of the build's: a new string, or NULL, as its values are not
+ * known here. */
+char *build_without_args(const struct build_options *o, const struct kv *args, const char *text);
+void build_args_free(struct kv *args); /* wipes them */
 void build_options_release(struct build_options *o);
 
 /* --- build_work.c ---------------------------------------------------------------- */
@@ -48,8 +56,7 @@ struct build_work {
     uint64_t archive_len;
     struct err err;
 };
-struct build_work *build_work_new(struct jobs *j, const struct tbuild *row,
-                                  const struct build_options *o);
+struct build_work *build_work_new(struct jobs *j, const struct tbuild *row, const struct kv *args);
 /* 0, or an error: there is no thread for it. */
 int build_work_start(struct build_work *w, size_t step, struct err *e);
 void build_work_join(struct build_work *w); /* it has said that it ends */
@@ -77,6 +84,7 @@ struct build_run {
     uint64_t id;            /* of the row */
     struct tbuild *row;     /* in the table */
     struct build_options options;
+    struct kv *args;        /* may be NULL */
     struct build_work *work;
     ARR(struct upload *) uploads;
     struct e2b *client;     /* of the call */
@@ -123,6 +131,7 @@ struct build_op {
     bool wait;
     uint64_t id;         /* of a row */
     char *name, *template_id;
+    struct kv *args;     /* of a new build */
     struct cmd *c;       /* to be done when the rows are there */
     struct e2b *client;
     uint64_t call;

@@ -38,6 +38,7 @@ void builds_op_free(struct build_op *op)
     core_call_cancel(op->j, op->client, op->call);
     if (op->c)
         msg_free(&op->c->m);
+    build_args_free(op->args);
     free(op->name);
     free(op->template_id);
     free(op);

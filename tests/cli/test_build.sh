@@ -86,6 +86,12 @@ check "a refused file: where, and what to do" err 'refused:3: ONBUILD is not pos
 
 run build rebuild bad --wait -q
 check "rebuild: from the same recipe" is 1
+run build rebuild first --wait
+check "rebuild with arguments: exit status" is 1
+check "rebuild with arguments: they are asked for" err 'not kept: .*rebuild first --build-arg WHO='
+run build rebuild first --wait --build-arg WHO=me
+check "rebuild with arguments: with them" is 0
+check "rebuild with arguments: their values are there" out 'two words,me'
 run build tag first v2 stable
 check "tags are given" is 0
 run new --tool shell --template first:stable --dry-run

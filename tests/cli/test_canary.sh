@@ -145,6 +145,20 @@ quiet --local --project p1 new --tool guarded --name opened --passphrase-fd 3 3<
 check "and it opens" [ $? -eq 0 ]
 quiet --local kill --all --scope account --yes < /dev/null
 
+# --- an argument of a build: the service gets it, and says it again ------------------------------
+"$c" local stop --yes > /dev/null 2>&1
+places "$T/built"
+printf 'FROM e2bdev/base\nARG TOKEN=none\nRUN echo "token=$TOKEN"; echo "${#TOKEN} bad $TOKEN" >&2; exit 3\n' \
+    > "$T/built/home/Dockerfile"
+TOKEN=arg-$mark-arg "$c" --local --set log.level=debug build "$T/built/home" --name told --wait \
+    --build-arg TOKEN > "$T/log" 2>&1 < /dev/null
+check "a build that fails and says why" [ $? -eq 1 ]
+check "who waits sees what it said" grep -q "token=arg-$mark" "$T/log"
+"$c" --local builds told --json > "$T/row" 2>&1 < /dev/null
+check "the row has it without the argument's value" grep -q 'bad \*\*\*' "$T/row"
+check "the database, too" none "$T/row" "$T/built/d" "$T/built/c" "$T/built/s"/*.log
+"$c" local stop --yes > /dev/null 2>&1
+
 rm -f "$T/watching"
 wait $watcher
 check "no argument of any process, at any time" sh -c '! cat "$1"/seen | grep .' - "$T"

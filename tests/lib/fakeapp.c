@@ -118,9 +118,10 @@ uint64_t app_build(struct app *a, const struct app_build *b, bool wait, app_line
                        b->no_cache ? " no-cache" : "");
 }
 
-uint64_t app_build_again(struct app *a, uint64_t id, const char *name, bool wait, app_lines_fn fn,
-                         void *ctx)
+uint64_t app_build_again(struct app *a, uint64_t id, const char *name, const struct kv *args,
+                         bool wait, app_lines_fn fn, void *ctx)
 {
+    (void)args;
     (void)name;
     (void)wait;
     (void)fn;

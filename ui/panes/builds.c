@@ -380,7 +380,7 @@ static void again(struct ui *ui, struct builds_row r)
         ui_status(ui, 0, "only what was built from here can be built again: its recipe is kept");
         return;
     }
-    app_build_again(ui->app, r.b->id, NULL, false, NULL, NULL);
+    app_build_again(ui->app, r.b->id, NULL, NULL, false, NULL, NULL);
     builds_await_new(ui);
     ui_status(ui, 0, "building %s again", r.b->name);
 }
