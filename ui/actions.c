@@ -79,15 +79,15 @@ static int quit(struct ui *ui)
     return UI_HANDLED | UI_QUIT;
 }
 
-static int back(struct ui *ui, key_code k)
+static int back(struct ui *ui)
 {
-    bool ctrl_c = k == ('C' & 0x1F);
+    bool ctrl_c = ui->found == ACT_BACK_TWICE;
     int64_t since = ui->now - ui->last_ctrl_c;
     if (ctrl_c && ui->last_ctrl_c && since >= 0 && since <= CTRL_C_TWICE_MS)
         return UI_HANDLED | UI_QUIT;
     if (ctrl_c) {
         ui->last_ctrl_c = ui->now;
-        ui_status(ui, 0, "press ^C again to quit; sandboxes live on");
+        ui_status(ui, 0, "press {back-twice} again to quit; sandboxes live on");
     }
     if (!step_back(ui))
         ui_focus(ui, PANE_LIST);
@@ -113,7 +113,7 @@ static void open_input(struct ui *ui, const struct sandbox *s)
     if (s->state == SB_KILLED)
         ui_status(ui, 1, "%s has ended: nobody reads what you type here", s->name);
     else if (s->state == SB_PAUSED)
-        ui_status(ui, 1, "%s is paused: Esc, then r resumes it", s->name);
+        ui_status(ui, 1, "%s is paused: {leave}, then {resume} resumes it", s->name);
 }
 
 bool ui_moved(struct ui *ui)
@@ -136,7 +136,7 @@ static int with_selected(struct ui *ui, enum action a)
 {
     const struct sandbox *s = model_sandbox(ui->model, ui->selected);
     if (!s) {
-        ui_status(ui, 0, "no sandbox here; press n for a new one");
+        ui_status(ui, 0, "no sandbox here; press {new} for a new one");
         return UI_HANDLED | UI_REDRAW;
     }
     if (ui_moved(ui))
@@ -227,7 +227,7 @@ static int zoom(struct ui *ui)
     return UI_HANDLED | UI_REDRAW;
 }
 
-int ui_global(struct ui *ui, enum action a, key_code k)
+int ui_global(struct ui *ui, enum action a)
 {
     if (ui->opts.readonly && ui_changes_things(a))
         return refuse_readonly(ui);
@@ -277,7 +277,8 @@ int ui_global(struct ui *ui, enum action a, key_code k)
         overlay_help(ui);
         break;
     case ACT_BACK:
-        return back(ui, k);
+    case ACT_BACK_TWICE:
+        return back(ui);
     case ACT_QUIT:
         return quit(ui);
     case ACT_MOUSE:
@@ -354,5 +355,5 @@ int ui_do(struct ui *ui, enum action a)
     }
     struct pane *pane = &ui->panes[p];
     int r = pane->ops->action ? pane->ops->action(ui, pane->state, a) : UI_IGNORED;
-    return r == UI_IGNORED ? ui_global(ui, a, 0) : r;
+    return r == UI_IGNORED ? ui_global(ui, a) : r;
 }

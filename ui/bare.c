@@ -3,10 +3,7 @@
 
 static void say_frozen(struct ui *ui)
 {
-    char key[16];
-    key_format(ui->last_key, key, sizeof(key));
-    ui_status(ui, 0, "stands still: %s or Esc goes on",
-              keymap_which(ui->keys, ACT_FREEZE, ui->last_key) >= 0 ? key : "Z");
+    ui_status(ui, 0, "stands still: {freeze} or {back} goes on");
 }
 
 void ui_freeze(struct ui *ui, bool on)
@@ -22,11 +19,11 @@ int ui_frozen_key(struct ui *ui, key_code k)
 {
     bool pending;
     enum action a = keymap_find(ui->keys, ui_scope(ui, ui->focus), k, &pending);
-    if (a == ACT_FREEZE || a == ACT_BACK || a == ACT_QUIT) {
+    if (a == ACT_FREEZE || a == ACT_BACK || a == ACT_BACK_TWICE || a == ACT_QUIT) {
         ui_freeze(ui, false);
         return UI_HANDLED | UI_REDRAW;
     }
-    return a == ACT_REDRAW || a == ACT_SUSPEND ? ui_global(ui, a, k) : UI_HANDLED;
+    return a == ACT_REDRAW || a == ACT_SUSPEND ? ui_global(ui, a) : UI_HANDLED;
 }
 
 void ui_bare(struct ui *ui, bool on)
@@ -51,17 +48,21 @@ int ui_bare_key(struct ui *ui, key_code k, const char *paste, size_t len)
 {
     struct pane *p = &ui->panes[PANE_OUTPUT];
     bool pending;
-    int r = p->ops->key(ui, p->state, k, paste, len);
-    if (r != UI_IGNORED)
-        return r;
-    enum action a = keymap_find(ui->keys, ui_scope(ui, PANE_OUTPUT), k, &pending);
-    if (pending || a == ACT_NONE)
+    bool asks = p->ops->typing(ui, p->state) != NULL;
+    enum key_scope scope = asks ? SCOPE_ASK : ui_scope(ui, PANE_OUTPUT);
+    enum action a = ui->found = keymap_find(ui->keys, scope, k, &pending);
+    int r = UI_IGNORED;
+    if (pending || (a == ACT_NONE && !asks))
         return UI_HANDLED;
+    if (asks)
+        return p->ops->key(ui, p->state, k, paste, len);
+    if (a == ACT_BACK_TWICE)
+        a = ACT_BACK;
     if (looks(a) || a == ACT_BACK) /* Esc ends a search or a selection first */
         r = p->ops->action(ui, p->state, a);
     if (r == UI_IGNORED && (a == ACT_BARE || a == ACT_BACK || a == ACT_QUIT))
         ui_bare(ui, false);
     else if (a == ACT_REDRAW || a == ACT_SUSPEND)
-        ui_global(ui, a, k);
+        ui_global(ui, a);
     return UI_HANDLED | UI_REDRAW;
 }

@@ -164,7 +164,7 @@ static void say(struct ui *ui, const char *args)
     else if (!*args)
         ui_status(ui, 1, "not sent: write @%.60s and what to say", name);
     else if (to->state == SB_PAUSED)
-        ui_status(ui, 1, "not sent: %s is paused; r resumes it", name);
+        ui_status(ui, 1, "not sent: %s is paused; {resume} resumes it", name);
     else {
         app_send(ui->app, to->id, args, false);
         ui_status(ui, 0, to->agent == AG_IDLE ? "sent to %s" : "%s works: the message waits its turn",

@@ -116,7 +116,7 @@ static bool by_osc52(struct courier *c, struct ui *ui, struct copy *k)
     if (fits < len)
         ui_status(ui, 1, "sent only %zu of %zu bytes by OSC 52: it takes no more", fits, len);
     else
-        ui_status(ui, 0, "sent %zu bytes by OSC 52; if nothing pastes press Alt-l", len);
+        ui_status(ui, 0, "sent %zu bytes by OSC 52; if nothing pastes press {bare}", len);
     return true;
 }
 

@@ -247,6 +247,8 @@ static const enum action *hinted(const struct ui *ui, enum key_scope scope, enum
     static const enum action usage[] = {ACT_USAGE_LONGER, ACT_USAGE_NEXT, ACT_USAGE_PAUSE,
                                         ACT_USAGE_EXPORT, ACT_PANE_LIST, ACT_KILL_ALL, ACT_QUIT,
                                         ACT_NONE};
+    if (!scope_counts(scope, SCOPE_NAV) && scope != SCOPE_INPUT)
+        scope = scope_counts(scope, SCOPE_FORM) ? SCOPE_FORM : SCOPE_DIALOG;
     switch (scope) {
     case SCOPE_USAGE:
         return usage;
@@ -264,7 +266,7 @@ static const enum action *hinted(const struct ui *ui, enum key_scope scope, enum
         return out;
     case SCOPE_NAV:
         return other;
-    case SCOPE_DIALOG:
+    case SCOPE_DIALOG: /* boxes have theirs inside */
         return none + sizeof(none) / sizeof(none[0]) - 1;
     case SCOPE_LIST:
         return !ui->model->n_sandboxes ? none : ui->marks.n ? marked : nav;
@@ -278,13 +280,13 @@ static void draw_hints(struct ui *ui, int y)
 {
     const struct pane *p = &ui->panes[ui->focus];
     const struct overlay *top = ui->n_overlays ? &ui->overlays[ui->n_overlays - 1] : NULL;
-    const char *typing = p->ops->typing ? p->ops->typing(p->state) : NULL;
-    const char *own = top && top->ops->hints ? top->ops->hints(top->state) : top ? NULL : typing;
+    const char *typing = p->ops->typing ? p->ops->typing(ui, p->state) : NULL;
+    const char *own = top && top->ops->hints ? top->ops->hints(ui, top->state) : top ? NULL : typing;
     if (own) {
         canvas_text(&ui->canvas, y, 0, -1, ROLE_HINT, own);
         return;
     }
-    enum key_scope scope = top ? top->ops->scope : ui_scope(ui, ui->focus);
+    enum key_scope scope = top ? overlay_scope(top) : ui_scope(ui, ui->focus);
     struct buf b = BUF_INIT;
     bool help = scope_counts(scope, SCOPE_NAV);
     int most = ui->canvas.w - (help ? HELP_CELLS : 0);
@@ -314,8 +316,7 @@ static const char *default_status(struct ui *ui, char *dst, size_t size)
     }
     model_counts(m, st, &asks, &working, &idle);
     if (asks) {
-        snprintf(dst, size, "%zu ask%s you: press ] to jump", asks, asks == 1 ? "s" : "");
-        return dst;
+        return ui_keys(ui, "%zu ask%s you: press {next-asking} to jump", asks, asks == 1 ? "s" : "");
     }
     const struct model_event *e = m->n_events ? &m->events[m->n_events - 1] : NULL;
     if (!e || ui->now - e->time_ms > EVENT_SHOWN_MS || e->time_ms - ui->now > EVENT_SHOWN_MS)
@@ -337,7 +338,7 @@ static const char *mode_word(struct ui *ui)
         return "FORM";
     if (top)
         return top->ops->mode ? top->ops->mode : "ASK";
-    if (p->ops->typing && p->ops->typing(p->state))
+    if (p->ops->typing && p->ops->typing(ui, p->state))
         return "FIND";
     return ui->mode == UI_INPUT ? "INPUT" : ui->opts.readonly ? "NAV ro" : ui->opts.second ? "NAV 2nd" : "NAV";
 }

@@ -332,29 +332,25 @@ static bool printable(key_code k)
     return !(k & (KEYC_SPECIAL | KEYC_ALT)) && k >= ' ' && k != 0x7F && !(k >= 0x80 && k < 0xA0);
 }
 
-static bool move_key(struct inputline *l, key_code k)
+static bool move(struct inputline *l, enum action a)
 {
-    switch (k) {
-    case K_LEFT:
-    case 'B' & 0x1F:
+    switch (a) {
+    case ACT_CHAR_LEFT:
         l->cursor = prev_cluster(l, l->cursor);
         return true;
-    case K_RIGHT:
-    case 'F' & 0x1F:
+    case ACT_CHAR_RIGHT:
         l->cursor = next_cluster(l, l->cursor);
         return true;
-    case K_HOME:
-    case 'A' & 0x1F:
+    case ACT_LINE_BEGIN:
         l->cursor = line_begin(l, l->cursor);
         return true;
-    case K_END:
-    case 'E' & 0x1F:
+    case ACT_LINE_END:
         l->cursor = line_end(l, l->cursor);
         return true;
-    case KEYC_ALT | 'b':
+    case ACT_WORD_LEFT:
         l->cursor = word_left(l);
         return true;
-    case KEYC_ALT | 'f':
+    case ACT_WORD_RIGHT:
         l->cursor = word_right(l);
         return true;
     default:
@@ -362,44 +358,45 @@ static bool move_key(struct inputline *l, key_code k)
     }
 }
 
-bool inputline_key(struct inputline *l, key_code k)
+bool inputline_key(struct inputline *l, enum action a, key_code k)
 {
-    if (printable(k)) {
-        char s[4];
-        inputline_insert(l, s, utf8_encode(s, k));
+    if (move(l, a))
         return true;
-    }
-    if (move_key(l, k))
-        return true;
-    switch (k) {
-    case K_BACKSPACE:
-    case 'H' & 0x1F:
+    switch (a) {
+    case ACT_ERASE:
         erase(l, prev_cluster(l, l->cursor), l->cursor, false);
         return true;
-    case K_DELETE:
-    case 'D' & 0x1F:
+    case ACT_ERASE_NEXT:
         erase(l, l->cursor, next_cluster(l, l->cursor), false);
         return true;
-    case 'K' & 0x1F:
+    case ACT_CUT_TO_END:
         kill_to_end(l);
         return true;
-    case 'U' & 0x1F:
+    case ACT_CUT_TO_BEGIN:
         erase(l, line_begin(l, l->cursor), l->cursor, true);
         return true;
-    case 'W' & 0x1F:
-    case KEYC_ALT | K_BACKSPACE:
+    case ACT_CUT_WORD:
         erase(l, word_left(l), l->cursor, true);
         return true;
-    case KEYC_ALT | 'd':
+    case ACT_CUT_NEXT_WORD:
         erase(l, l->cursor, word_right(l), true);
         return true;
-    case 'Y' & 0x1F:
+    case ACT_PUT_BACK:
         if (l->kill)
             inputline_paste(l, l->kill, strlen(l->kill));
         return true;
+    case ACT_NEWLINE:
+        return l->multiline && inputline_insert(l, "\n", 1);
+    case ACT_UNFOLD_PASTE:
+        return l->folds && inputline_unfold(l);
     default:
-        return false;
+        break;
     }
+    if (!printable(k))
+        return false;
+    char s[4];
+    inputline_insert(l, s, utf8_encode(s, k));
+    return true;
 }
 
 void inputline_history_add(struct inputline *l, const char *text)

@@ -40,7 +40,7 @@ static void drop_last(struct secretfield *f)
         f->p[--f->len] = '\0';
 }
 
-bool secretfield_key(struct secretfield *f, key_code k, const char *paste, size_t len)
+bool secretfield_key(struct secretfield *f, enum action a, key_code k, const char *paste, size_t len)
 {
     char one[8];
 
@@ -49,11 +49,11 @@ bool secretfield_key(struct secretfield *f, key_code k, const char *paste, size_
             len--;
         return add(f, paste, len);
     }
-    if (k == K_BACKSPACE || k == 0x7F || k == ('H' & 0x1F)) {
+    if (a == ACT_ERASE) {
         drop_last(f);
         return true;
     }
-    if (k == ('U' & 0x1F)) {
+    if (a == ACT_CUT_TO_BEGIN) {
         secretfield_clear(f);
         return true;
     }

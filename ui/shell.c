@@ -33,7 +33,7 @@ static void tell(struct ui *ui, const char *name, const struct passage_end *end)
     if (end->err.code)
         ui_status(ui, 2, "%s", end->err.text);
     else if (end->left && end->pid)
-        ui_status(ui, 0, "the shell in %s goes on as process %d: s comes back to it", name,
+        ui_status(ui, 0, "the shell in %s goes on as process %d: {shell} comes back to it", name,
                   end->pid);
     else if (end->left)
         ui_status(ui, 0, "the shell in %s was left before it was there", name);
@@ -48,7 +48,7 @@ static void tell(struct ui *ui, const char *name, const struct passage_end *end)
 void ui_ask_shell(struct ui *ui, const struct sandbox *s)
 {
     if (s->state == SB_PAUSED)
-        ui_status(ui, 1, "%s is paused: r resumes it, then s", s->name);
+        ui_status(ui, 1, "%s is paused: {resume} resumes it, then {shell}", s->name);
     else if (s->state == SB_CREATING)
         ui_status(ui, 1, "%s is still being made", s->name);
     else if (s->state == SB_KILLED || (s->state == SB_ERROR && !s->vm_up))

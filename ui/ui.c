@@ -1,6 +1,7 @@
 /* The screen without a terminal: panes, focus, overlays, keys, status. */
 #include <cct/ui/ui.h>
 
+#include <cct/util/buf.h>
 #include <cct/util/clock.h>
 #include <cct/util/limits.h>
 #include <cct/util/str.h>
@@ -97,11 +98,58 @@ static void relayout(struct ui *ui)
     ui_layout(ui, ui->canvas.h, ui->canvas.w);
 }
 
+static enum action named(const char *s, size_t len)
+{
+    int a = ACT_NONE + 1;
+    while (a < ACT_COUNT && (strlen(action_name((enum action)a)) != len ||
+                             memcmp(action_name((enum action)a), s, len) != 0))
+        a++;
+    return a < ACT_COUNT ? (enum action)a : ACT_NONE;
+}
+
+/* "{kill} kills it" with the first key that kills now. */
+static void add_keys(const struct ui *ui, struct buf *b, const char *s)
+{
+    for (; *s; s++) {
+        size_t len = *s == '{' ? strcspn(s + 1, "}") : 0;
+        enum action a = len && s[1 + len] ? named(s + 1, len) : ACT_NONE;
+        const char *keys = keymap_keys(ui->keys, a);
+        if (!a) {
+            buf_addc(b, *s);
+            continue;
+        }
+        for (const char *k = *keys ? keys : "-"; *k && *k != ' '; k++)
+            buf_adds(b, *k == '%' ? "%%" : (char[]){*k, 0});
+        s += len + 1;
+    }
+}
+
+static void format_keys(const struct ui *ui, char *dst, size_t size, const char *fmt, va_list ap)
+{
+    struct buf b = BUF_INIT;
+    add_keys(ui, &b, fmt);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral" /* fmt, but for the keys in it */
+    vsnprintf(dst, size, buf_str(&b), ap);
+#pragma GCC diagnostic pop
+    buf_release(&b);
+}
+
+const char *ui_keys(struct ui *ui, const char *fmt, ...)
+{
+    char *dst = ui->told.text[ui->told.next++ % UI_TOLD];
+    va_list ap;
+    va_start(ap, fmt);
+    format_keys(ui, dst, sizeof(ui->told.text[0]), fmt, ap);
+    va_end(ap);
+    return dst;
+}
+
 void ui_status(struct ui *ui, int level, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(ui->status, sizeof(ui->status), fmt, ap);
+    format_keys(ui, ui->status, sizeof(ui->status), fmt, ap);
     va_end(ap);
     ui->status_level = level;
     ui->status_since = 0;
@@ -149,15 +197,17 @@ void ui_paste(struct ui *ui, struct inputline *l, const char *paste, size_t len)
 
 bool ui_line_key(struct ui *ui, struct inputline *l, key_code k, const char *paste, size_t len)
 {
-    if (k == K_PASTE)
+    bool pending;
+    enum action a = ui->found;
+    if (k == K_PASTE) {
         ui_paste(ui, l, paste, len);
-    else if (l->multiline && (k == '\n' || k == (K_ENTER | KEYC_ALT)))
-        inputline_insert(l, "\n", 1);
-    else if (l->folds && k == (KEYC_ALT | 'p'))
-        inputline_unfold(l);
-    else
-        return inputline_key(l, k);
-    return true;
+        return true;
+    }
+    if (action_scope(a) != SCOPE_LINE) { /* what it means above that was not wanted */
+        a = keymap_find(ui->keys, SCOPE_LINE, k, &pending);
+        keymap_reset(ui->keys);
+    }
+    return inputline_key(l, a, k);
 }
 
 enum key_scope ui_scope(struct ui *ui, enum pane_id p)
@@ -197,13 +247,18 @@ void ui_await_new(struct ui *ui)
 
 /* --- keys --------------------------------------------------------------------------- */
 
+enum key_scope overlay_scope(const struct overlay *o)
+{
+    return o->ops->scope_now ? o->ops->scope_now(o->state) : o->ops->scope;
+}
+
 static int overlay_key(struct ui *ui, key_code k, const char *paste, size_t len)
 {
     struct overlay *o = &ui->overlays[ui->n_overlays - 1];
     if (k == K_PASTE && !o->ops->takes_paste)
         return UI_HANDLED; /* a paste never answers a question */
     bool pending;
-    enum action a = keymap_find(ui->keys, o->ops->scope, k, &pending);
+    enum action a = ui->found = keymap_find(ui->keys, overlay_scope(o), k, &pending);
     int r = UI_IGNORED;
     if (pending)
         return UI_HANDLED;
@@ -231,22 +286,20 @@ static int overlay_key(struct ui *ui, key_code k, const char *paste, size_t len)
 static int pane_key(struct ui *ui, key_code k, const char *paste, size_t len)
 {
     struct pane *p = &ui->panes[ui->focus];
+    bool pending, asks = p->ops->typing && p->ops->typing(ui, p->state);
+    enum key_scope scope = asks ? SCOPE_ASK : ui_scope(ui, ui->focus);
+    enum action a = ui->found = keymap_find(ui->keys, scope, k, &pending);
     int r = UI_IGNORED;
-    if (p->ops->scope != SCOPE_INPUT && p->ops->key) {
-        r = p->ops->key(ui, p->state, k, paste, len);
-        if (r != UI_IGNORED)
-            return r;
-    }
-    bool pending;
-    enum action a = keymap_find(ui->keys, ui_scope(ui, ui->focus), k, &pending);
     if (pending)
         return UI_HANDLED;
-    if (a != ACT_NONE) {
+    if (a == ACT_BACK_TWICE) /* what it is besides is looked at in the end */
+        a = ACT_BACK;
+    if (a != ACT_NONE && !asks) {
         r = p->ops->action ? p->ops->action(ui, p->state, a) : UI_IGNORED;
         if (r == UI_IGNORED)
-            r = ui_global(ui, a, k);
+            r = ui_global(ui, a);
     }
-    if (r == UI_IGNORED && p->ops->scope == SCOPE_INPUT)
+    if (r == UI_IGNORED && (asks || scope == SCOPE_INPUT)) /* elsewhere a paste is nothing */
         r = p->ops->key(ui, p->state, k, paste, len);
     return r;
 }
@@ -275,7 +328,8 @@ int ui_key(struct ui *ui, key_code k, const char *paste, size_t len)
     ui->last_key = k;
     app_touch(ui->app);
     if (ui->tiny) /* nothing can be seen, so nothing but leaving is done */
-        return k == 'q' || k == ('C' & 0x1F) ? UI_QUIT : UI_IGNORED;
+        return keymap_which(ui->keys, ACT_QUIT, k) >= 0 || keymap_which(ui->keys, ACT_BACK_TWICE, k) >= 0
+                   ? UI_QUIT : UI_IGNORED;
     if (k == K_PASTE_LONG) {
         ui_status(ui, 1, "nothing was taken: the paste is longer than anything here holds (%u KiB)",
                   LIM_MESSAGE_BYTES >> 10);

@@ -193,7 +193,7 @@ static void warn_ends(struct jobs *j)
             continue;
         map_put_id(warned, row->id, (void *)(uintptr_t)(level + 1));
         if (before && level + 1 > before)
-            jobs_say(j, 1, row->id, "%s ends in %d min (t extends)", row->name,
+            jobs_say(j, 1, row->id, "%s ends in %d min", row->name,
                      level == 2 ? 2 : 5);
     }
 }

@@ -80,7 +80,16 @@ flags="-std=c11 -D_GNU_SOURCE -Iinclude -Wall -Wextra -fsyntax-only"
 for h in $(find include -name '*.h'); do
     printf '#include <%s>\nextern int lint_dummy;\n' "${h#include/}" | ${CC:-cc} $flags -x c - || say "$h: does not compile alone"
 done
-# 5. sources hide nothing
+# 5. sentences name keys by their actions, as "{kill} kills it": bound anew they stay true
+sentences=$(ls ui/*.c ui/*/*.c | grep -vE '^ui/keymap(_table)?\.c$')
+find_bad '"([^"]*[^A-Za-z"])?(Esc|Enter|PgDn|PgUp|BackTab|Alt-[A-Za-z]|\^[A-Z]|press [^ {]) ' 'name it by {action}' $sentences
+actions=$(sed -nE 's/^ +X\([A-Z0-9_]+, "([a-z0-9-]+)", SCOPE_.*/\1/p' include/cct/ui/keymap.h)
+grep -noE '\{[a-z][a-z0-9-]*\}' $sentences | grep -v '{name}\|{branch}\|{project}' | while IFS=: read -r f n w; do
+    echo "$actions" | grep -qx -e "$(echo "$w" | tr -d '{}')" || echo "$f:$n: no action is called $w"
+done > /tmp/lint.$$
+if [ -s /tmp/lint.$$ ]; then cat /tmp/lint.$$; bad=$((bad + $(wc -l < /tmp/lint.$$))); fi
+rm -f /tmp/lint.$$
+# 6. sources hide nothing
 hidden=$(git ls-files -co --exclude-standard '*.c' '*.h' '*.sh' '*.md' Makefile | grep -v '^tests/fixtures' |
     xargs grep -nP '[\x{202A}-\x{202E}\x{2066}-\x{2069}\x{200B}]|\x00' 2>/dev/null)
 [ -n "$hidden" ] && say "bidi or NUL in sources: $hidden"

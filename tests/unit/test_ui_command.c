@@ -62,8 +62,8 @@ static void test_every_action(void **state)
     for (int a = ACT_NONE + 1; a < ACT_COUNT; a++) {
         enum key_scope scope = action_scope((enum action)a);
         char line[80];
-        if (scope == SCOPE_FORM || scope == SCOPE_DIALOG || a == ACT_TILE || a == ACT_COMMAND ||
-            a == ACT_INPUT_COMMAND)
+        bool runs = scope_counts(scope, SCOPE_NAV) || scope == SCOPE_INPUT;
+        if (!runs || a == ACT_TILE || a == ACT_COMMAND || a == ACT_INPUT_COMMAND)
             continue;
         snprintf(line, sizeof(line), "keys : \"%s\"", action_name((enum action)a));
         run(line);

@@ -12,10 +12,20 @@
 #define ACUTE "e\xcc\x81"
 #define FLAG "\xf0\x9f\x87\xa9\xf0\x9f\x87\xaa"
 
+/* A key, as it is bound by default. */
+static bool press(struct inputline *l, key_code k)
+{
+    struct keymap *map = keymap_new();
+    bool pending, taken;
+    taken = inputline_key(l, keymap_find(map, SCOPE_LINE, k, &pending), k);
+    keymap_free(map);
+    return taken;
+}
+
 static void type(struct inputline *l, const char *s)
 {
     for (; *s; s++)
-        assert_true(inputline_key(l, (unsigned char)*s));
+        assert_true(press(l, (unsigned char)*s));
 }
 
 static void expect(struct inputline *l, const char *want, size_t cursor)
@@ -30,22 +40,22 @@ static void test_editing(void **state)
     struct inputline l;
     inputline_init(&l, false, 100);
     type(&l, "hello world");
-    inputline_key(&l, 'W' & 0x1F);
+    press(&l, 'W' & 0x1F);
     expect(&l, "hello ", 6);
-    inputline_key(&l, 'A' & 0x1F);
-    inputline_key(&l, 'Y' & 0x1F);
+    press(&l, 'A' & 0x1F);
+    press(&l, 'Y' & 0x1F);
     expect(&l, "worldhello ", 5);
-    inputline_key(&l, 'K' & 0x1F);
+    press(&l, 'K' & 0x1F);
     expect(&l, "world", 5);
-    inputline_key(&l, KEYC_ALT | 'b');
+    press(&l, KEYC_ALT | 'b');
     expect(&l, "world", 0);
-    inputline_key(&l, KEYC_ALT | 'd');
+    press(&l, KEYC_ALT | 'd');
     expect(&l, "", 0);
     for (const char *p = "KUWYDH"; *p; p++) /* on an empty line */
-        assert_true(inputline_key(&l, (key_code)(*p & 0x1F)));
-    assert_true(inputline_key(&l, K_DELETE));
-    assert_false(inputline_key(&l, K_F1));
-    assert_false(inputline_key(&l, K_ENTER));
+        assert_true(press(&l, (key_code)(*p & 0x1F)));
+    assert_true(press(&l, K_DELETE));
+    assert_false(press(&l, K_F1));
+    assert_false(press(&l, K_ENTER));
     inputline_release(&l);
 }
 
@@ -56,15 +66,15 @@ static void test_clusters(void **state)
     inputline_init(&l, false, 100);
     inputline_insert(&l, "a" ACUTE WIDE FLAG, strlen("a" ACUTE WIDE FLAG));
     size_t all = l.text.len;
-    inputline_key(&l, K_LEFT);
+    press(&l, K_LEFT);
     assert_int_equal(l.cursor, all - strlen(FLAG));
-    inputline_key(&l, K_LEFT);
-    inputline_key(&l, K_LEFT);
+    press(&l, K_LEFT);
+    press(&l, K_LEFT);
     assert_int_equal(l.cursor, 1);
-    inputline_key(&l, K_DELETE);
+    press(&l, K_DELETE);
     assert_string_equal(inputline_text(&l), "a" WIDE FLAG);
-    inputline_key(&l, K_END);
-    inputline_key(&l, K_BACKSPACE);
+    press(&l, K_END);
+    press(&l, K_BACKSPACE);
     assert_string_equal(inputline_text(&l), "a" WIDE);
     inputline_release(&l);
 }
@@ -123,24 +133,24 @@ static void test_folded_paste(void **state)
     assert_int_equal(l.text.len, 9 + 3 + 1);
     assert_int_equal(inputline_rows(&l, 80), 1);
     /* it is one character: passed and taken out as a whole */
-    inputline_key(&l, K_LEFT);
-    inputline_key(&l, K_LEFT);
+    press(&l, K_LEFT);
+    press(&l, K_LEFT);
     assert_int_equal(l.cursor, 9);
-    inputline_key(&l, K_DELETE);
+    press(&l, K_DELETE);
     assert_string_equal(inputline_text(&l), "see  and <");
     assert_int_equal(l.n_objects, 0);
     /* cut and put back elsewhere, in order with others */
     inputline_paste(&l, ten, strlen(ten));
-    inputline_key(&l, 'U' & 0x1F);
+    press(&l, 'U' & 0x1F);
     assert_int_equal(l.n_objects, 0);
-    inputline_key(&l, 'Y' & 0x1F);
+    press(&l, 'Y' & 0x1F);
     assert_string_equal(inputline_text(&l), want);
     assert_false(inputline_paste(&l, want, strlen(want)));
     assert_string_equal(inputline_text(&l), want);
     inputline_set(&l, "");
     assert_int_equal(l.n_objects, 0);
     inputline_paste(&l, ten, strlen(ten));
-    inputline_key(&l, 'A' & 0x1F);
+    press(&l, 'A' & 0x1F);
     char *nine = lines_of(9);
     inputline_paste(&l, nine, strlen(nine));
     assert_int_equal(l.n_objects, 2);
@@ -148,7 +158,7 @@ static void test_folded_paste(void **state)
     free(want);
     want = xasprintf("%s%s", nine, ten);
     assert_string_equal(inputline_text(&l), want);
-    inputline_key(&l, K_END);
+    press(&l, K_END);
     assert_true(inputline_unfold(&l));
     assert_false(inputline_unfold(&l));
     assert_string_equal(inputline_text(&l), want);
@@ -167,7 +177,7 @@ static void test_no_false_object(void **state)
     inputline_init(&l, true, 300);
     inputline_insert(&l, "a\xef\xbf\xbc" "b", 5);
     assert_string_equal(inputline_text(&l), "ab");
-    assert_false(inputline_key(&l, 0xFFFC) && l.text.len != 2);
+    assert_false(press(&l, 0xFFFC) && l.text.len != 2);
     inputline_release(&l);
 }
 
@@ -183,9 +193,9 @@ static void test_files(void **state)
     assert_string_equal(inputline_file(&l, 0), "notes.txt");
     assert_null(inputline_file(&l, 1));
     assert_false(inputline_attach(&l, l.cursor, "a-name-that-is-too-long"));
-    inputline_key(&l, 'U' & 0x1F);
+    press(&l, 'U' & 0x1F);
     assert_null(inputline_file(&l, 0));
-    inputline_key(&l, 'Y' & 0x1F); /* as text: only choosing it makes it a file */
+    press(&l, 'Y' & 0x1F); /* as text: only choosing it makes it a file */
     assert_string_equal(inputline_text(&l), "read @notes.txt !");
     assert_null(inputline_file(&l, 0));
     inputline_release(&l);
@@ -218,8 +228,8 @@ static void test_history(void **state)
     inputline_set(&l, WIDE WIDE "\nabcd");
     assert_true(inputline_history_prev(&l));
     assert_int_equal(l.cursor, 6);
-    inputline_key(&l, K_HOME);
-    inputline_key(&l, K_RIGHT);
+    press(&l, K_HOME);
+    press(&l, K_RIGHT);
     assert_true(inputline_history_next(&l));
     assert_int_equal(l.cursor, 9);
     inputline_release(&l);

@@ -92,7 +92,7 @@ static void test_no_command_in_input(void **state)
     for (key_code c = ' '; c < 0x7F; c++) {
         assert_int_equal(keymap_find(k, SCOPE_INPUT, c, &pending), ACT_NONE);
         assert_int_equal(keymap_find(k, SCOPE_FORM, c, &pending), ACT_NONE);
-        assert_int_equal(keymap_find(k, SCOPE_DIALOG, c, &pending), ACT_NONE);
+        assert_int_equal(keymap_find(k, SCOPE_ASK, c, &pending), ACT_NONE);
         assert_false(pending);
     }
     keymap_free(k);

@@ -1,5 +1,5 @@
 /* An agent's question and its answer. Only a key that comes by itself, after the question
- * was on the screen, answers; Esc leaves the question open. What the agent wrote stands
+ * was on the screen, answers; leaving it leaves the question open. What the agent wrote stands
  * inside our frame, below our own words of who asks. */
 #include <cct/ui/box.h>
 #include <cct/ui/ui.h>
@@ -95,32 +95,42 @@ static int draw_choices(const struct answer *a, struct canvas *c, struct rect r)
     return y - r.y;
 }
 
-static void hints(const struct answer *a, char *dst, size_t size)
+/* "1..4": the keys of the first choice and of the last that has one. */
+static void choice_keys(const struct ui *ui, int n, char *dst, size_t size)
 {
-    int n = n_choices(a);
-    if (*a->error)
-        snprintf(dst, size, "%s", a->error);
-    else if (a->gone)
-        snprintf(dst, size, "it is closed: answered elsewhere, or taken back\tEsc  close");
-    else if (a->q.answer)
-        snprintf(dst, size, "answered: %.80s\tEsc  close", a->q.answer);
-    else if (a->in_words)
-        snprintf(dst, size, "Enter  answer with this\t^J  new line\tEsc  %s",
-                 n ? "back to the choices" : "leave it open");
-    else
-        snprintf(dst, size, "%s%d  answer%s\t%sEsc  leave it open", n > 1 ? "1.." : "",
-                 n > 9 ? 9 : n, n > 9 ? ", Enter the one pointed at" : "",
-                 a->q.words ? "w  in your own words\t" : "");
+    const char *keys = keymap_keys(ui->keys, ACT_ANSWER_CHOICE);
+    int first = (int)strcspn(keys, " ");
+    for (int i = 1; i < n && strchr(keys, ' '); i++)
+        keys = strchr(keys, ' ') + 1;
+    snprintf(dst, size, "%.*s%s%.*s", n > 1 ? first : 0, keymap_keys(ui->keys, ACT_ANSWER_CHOICE),
+             n > 1 ? ".." : "", (int)strcspn(keys, " "), keys);
 }
 
-static void draw_foot(struct answer *a, struct canvas *c, struct rect in)
+static const char *hints(struct ui *ui, const struct answer *a)
 {
-    char text[256];
+    int n = n_choices(a);
+    char keys[40];
+    if (*a->error)
+        return a->error;
+    if (a->gone)
+        return ui_keys(ui, "it is closed: answered elsewhere, or taken back\t{close}  close");
+    if (a->q.answer)
+        return ui_keys(ui, "answered: %.80s\t{close}  close", a->q.answer);
+    if (a->in_words)
+        return ui_keys(ui, "{take-line}  answer with this\t{newline}  new line\t{leave-line}  %s",
+                       n ? "back to the choices" : "leave it open");
+    choice_keys(ui, n, keys, sizeof(keys));
+    return ui_keys(ui, a->q.words ? "%s  answer%s\t{answer-words}  in your own words\t{close}  leave it open"
+                                  : "%s  answer%s\t{close}  leave it open",
+                   keys, n > 9 ? ui_keys(ui, ", {choose} the one pointed at") : "");
+}
+
+static void draw_foot(struct ui *ui, struct answer *a, struct canvas *c, struct rect in)
+{
     int y = in.y + in.h - 1;
     bool bad = *a->error || a->gone;
-    hints(a, text, sizeof(text));
     canvas_fill(c, (struct rect){y, in.x, 1, in.w}, ROLE_DIALOG, " ");
-    canvas_hints(c, y, in.x, in.w, bad ? ROLE_STATUS_BAD : ROLE_HINT, text);
+    canvas_hints(c, y, in.x, in.w, bad ? ROLE_STATUS_BAD : ROLE_HINT, hints(ui, a));
     if (a->in_words)
         inputline_draw(&a->words, c, (struct rect){y - WORDS_ROWS - 1, in.x, WORDS_ROWS, in.w},
                        ROLE_FIELD, true);
@@ -143,7 +153,10 @@ static void answer_draw(struct ui *ui, void *state, struct canvas *c, struct rec
     snprintf(title, sizeof(title), "? %s in %s asks you", s && s->tool ? s->tool : "the agent",
              s ? s->name : "a sandbox that is gone");
     if (detail && a->hidden)
-        snprintf(more, sizeof(more), "PgDn  %d more lines", a->hidden);
+        str_copy(more, sizeof(more), ui_keys(ui, "%s  %d more lines",
+                                             ui_keys(ui, a->in_words ? "{line-page-down}"
+                                                                     : "{box-page-down}"),
+                                             a->hidden));
     struct rect in = box_draw(c, screen, fixed + detail, w, title, *more ? more : NULL);
     int y = in.y;
     y += box_text(c, (struct rect){y, in.x, in.h - 1, in.w}, ROLE_ASKS, a->q.question) + 1;
@@ -155,7 +168,7 @@ static void answer_draw(struct ui *ui, void *state, struct canvas *c, struct rec
         y += detail;
     }
     draw_choices(a, c, (struct rect){y, in.x, in.y + in.h - 1 - y, in.w});
-    draw_foot(a, c, in);
+    draw_foot(ui, a, c, in);
     ui->asks_anew |= !a->drawn || (a->hidden > 0) != (hidden > 0);
     a->drawn = true;
 }
@@ -176,62 +189,91 @@ static int give(struct ui *ui, struct answer *a, int choice, const char *text)
 static int words_key(struct ui *ui, struct answer *a, key_code k, const char *paste, size_t len)
 {
     const char *text = inputline_text(&a->words);
-    if (k == K_ESC || k == ('C' & 0x1F)) {
+    if (ui->found == ACT_LEAVE_LINE) {
         a->in_words = false;
         return n_choices(a) ? UI_HANDLED : UI_CLOSE;
     }
-    if (k == K_ENTER) {
+    if (ui->found == ACT_TAKE_LINE) {
         if (text[strspn(text, " \t\n")])
             return give(ui, a, -1, text);
         str_copy(a->error, sizeof(a->error), "write an answer first");
         return UI_HANDLED;
     }
-    if (k == K_PASTE)
-        inputline_insert(&a->words, paste, len);
-    else if (k == '\n')
-        inputline_insert(&a->words, "\n", 1);
-    else
-        inputline_key(&a->words, k);
+    ui_line_key(ui, &a->words, k, paste, len);
     return UI_HANDLED;
+}
+
+static void scroll(struct answer *a, bool up)
+{
+    a->top += up ? -8 : a->hidden < 8 ? a->hidden : 8;
+    a->top = a->top < 0 ? 0 : a->top;
+}
+
+static int choose(struct ui *ui, struct answer *a)
+{
+    int n = keymap_which(ui->keys, ACT_ANSWER_CHOICE, ui->last_key);
+    return n >= 0 && n < n_choices(a) ? give(ui, a, n, NULL) : UI_HANDLED;
+}
+
+static void point(struct answer *a, int step)
+{
+    int n = n_choices(a), to = a->cursor + step;
+    a->cursor = to >= n ? n - 1 : to < 0 ? (n ? 0 : -1) : to;
+}
+
+static int answer_action(struct ui *ui, void *state, enum action what)
+{
+    struct answer *a = state;
+    bool over = a->gone || a->q.answer;
+    bool leaves = what == ACT_CLOSE || what == ACT_LEAVE_LINE;
+    a->error[0] = 0;
+    if (!a->drawn || ui->unseen || ui->hidden) /* typed before it could be read */
+        return leaves ? UI_CLOSE : UI_HANDLED;
+    switch (what) {
+    case ACT_BOX_PGDN:
+    case ACT_BOX_PGUP:
+    case ACT_LINE_PGDN:
+    case ACT_LINE_PGUP:
+        scroll(a, what == ACT_BOX_PGUP || what == ACT_LINE_PGUP);
+        return UI_HANDLED;
+    case ACT_CLOSE:
+        return UI_CLOSE;
+    case ACT_ANSWER_CHOICE:
+        return over ? UI_HANDLED : choose(ui, a);
+    case ACT_CHOOSE:
+        return over || a->cursor < 0 ? UI_HANDLED : give(ui, a, a->cursor, NULL);
+    case ACT_BOX_DOWN:
+    case ACT_BOX_UP:
+        point(a, what == ACT_BOX_DOWN ? 1 : -1);
+        return UI_HANDLED;
+    case ACT_ANSWER_WORDS:
+        a->in_words = a->q.words && !over;
+        return UI_HANDLED;
+    default:
+        return UI_IGNORED;
+    }
 }
 
 static int answer_key(struct ui *ui, void *state, key_code k, const char *paste, size_t len)
 {
     struct answer *a = state;
-    int n = n_choices(a);
-    bool over = a->gone || a->q.answer;
-    a->error[0] = 0;
-    if (!a->drawn || ui->unseen || ui->hidden) /* typed before it could be read */
-        return k == K_ESC ? UI_CLOSE : UI_HANDLED;
-    if (k == K_PGDN || k == K_PGUP) {
-        a->top += k == K_PGUP ? -8 : a->hidden < 8 ? a->hidden : 8;
-        a->top = a->top < 0 ? 0 : a->top;
-        return UI_HANDLED;
-    }
-    if (a->in_words && !over)
-        return words_key(ui, a, k, paste, len);
-    if (k == K_ESC || k == 'q' || k == ('C' & 0x1F))
-        return UI_CLOSE;
-    if (over || k == K_PASTE)
-        return UI_HANDLED; /* a paste never answers */
-    if (k >= '1' && k <= '9' && (int)(k - '0') <= n)
-        return give(ui, a, (int)(k - '1'), NULL);
-    if (k == K_ENTER && a->cursor >= 0)
-        return give(ui, a, a->cursor, NULL);
-    if (k == K_DOWN || k == 'j')
-        a->cursor = a->cursor + 1 < n ? a->cursor + 1 : n - 1;
-    else if (k == K_UP || k == 'k')
-        a->cursor = a->cursor > 0 ? a->cursor - 1 : n ? 0 : -1;
-    else if (k == 'w' && a->q.words)
-        a->in_words = true;
-    return UI_HANDLED;
+    bool seen = a->drawn && !ui->unseen && !ui->hidden;
+    return a->in_words && seen ? words_key(ui, a, k, paste, len) : UI_HANDLED;
+}
+
+static enum key_scope answer_scope(void *state)
+{
+    const struct answer *a = state;
+    return a->in_words && !a->gone && !a->q.answer ? SCOPE_ASK : SCOPE_ANSWER;
 }
 
 static const struct overlay_ops answer_ops = {.name = "answer",
-                                              .scope = SCOPE_DIALOG,
+                                              .scope = SCOPE_ANSWER,
+                                              .scope_now = answer_scope,
                                               .close = answer_close,
                                               .update = answer_update,
                                               .draw = answer_draw,
+                                              .action = answer_action,
                                               .key = answer_key,
                                               .takes_paste = true};
 

@@ -36,10 +36,10 @@ static void ask_draw(struct ui *ui, void *state, struct canvas *c, struct rect s
                      int64_t now)
 {
     struct ask *a = state;
-    (void)ui;
     (void)now;
     int w = screen.w < ASK_CELLS ? screen.w : ASK_CELLS;
-    struct rect in = box_draw(c, screen, 6, w, a->title, "Enter do it\tEsc cancel");
+    struct rect in = box_draw(c, screen, 6, w, a->title,
+                              ui_keys(ui, "{take-line} do it\t{leave-line} cancel"));
     int n = canvas_text(c, in.y + 1, in.x, in.w, ROLE_PROMPT, a->label) + 1;
     inputline_draw(&a->line, c, (struct rect){in.y + 1, in.x + n, 1, in.w - n}, ROLE_FIELD, true);
     if (a->suggested && !a->line.text.len)
@@ -53,9 +53,9 @@ static int ask_key(struct ui *ui, void *state, key_code k, const char *paste, si
 {
     struct ask *a = state;
     struct err e = {0};
-    if (k == K_ESC || k == ('C' & 0x1F))
+    if (ui->found == ACT_LEAVE_LINE)
         return UI_CLOSE;
-    if (k == K_ENTER) {
+    if (ui->found == ACT_TAKE_LINE) {
         const char *text = inputline_text(&a->line);
         if (a->done(ui, a, !*text && a->suggested ? a->suggested : text, &e) == 0)
             return UI_CLOSE;
@@ -68,7 +68,7 @@ static int ask_key(struct ui *ui, void *state, key_code k, const char *paste, si
 }
 
 static const struct overlay_ops ask_ops = {.name = "ask",
-                                           .scope = SCOPE_DIALOG,
+                                           .scope = SCOPE_ASK,
                                            .close = ask_close,
                                            .draw = ask_draw,
                                            .key = ask_key,

@@ -31,10 +31,10 @@ static void line_close(void *state)
 static void line_draw(struct ui *ui, void *state, struct canvas *c, struct rect screen, int64_t now)
 {
     struct line *l = state;
-    (void)ui;
     (void)now;
     int w = screen.w < CELLS ? screen.w : CELLS;
-    struct rect in = box_draw(c, screen, 7, w, l->title, "Enter do it  Esc cancel");
+    struct rect in = box_draw(c, screen, 7, w, l->title,
+                              ui_keys(ui, "{take-line} do it\t{leave-line} cancel"));
     canvas_text(c, in.y, in.x, in.w, ROLE_PROMPT, l->label);
     inputline_draw(&l->line, c, (struct rect){in.y + 1, in.x, 1, in.w}, ROLE_FIELD, true);
     bool bad = *l->error;
@@ -46,24 +46,21 @@ static int line_key(struct ui *ui, void *state, key_code k, const char *paste, s
 {
     struct line *l = state;
     struct err e = {0};
-    if (k == K_ESC || k == ('C' & 0x1F))
+    if (ui->found == ACT_LEAVE_LINE)
         return UI_CLOSE;
-    if (k == K_ENTER) {
+    if (ui->found == ACT_TAKE_LINE) {
         if (l->done(ui, l->key, inputline_text(&l->line), &e) == 0)
             return UI_CLOSE;
         str_copy(l->error, sizeof(l->error), e.text);
         return UI_HANDLED;
     }
     l->error[0] = 0;
-    if (k == K_PASTE)
-        ui_paste(ui, &l->line, paste, len);
-    else
-        inputline_key(&l->line, k);
+    ui_line_key(ui, &l->line, k, paste, len);
     return UI_HANDLED;
 }
 
 static const struct overlay_ops line_ops = {.name = "line",
-                                            .scope = SCOPE_DIALOG,
+                                            .scope = SCOPE_ASK,
                                             .close = line_close,
                                             .draw = line_draw,
                                             .key = line_key,
@@ -110,29 +107,28 @@ static void confirm_draw(struct ui *ui, void *state, struct canvas *c, struct re
     struct rect in = box_draw(c, screen, rows + 4, w, f->title, NULL);
     box_text(c, in, ROLE_DIALOG, f->text);
     canvas_fill(c, (struct rect){in.y + in.h - 1, in.x, 1, in.w}, ROLE_DIALOG, " ");
-    canvas_textf(c, in.y + in.h - 1, in.x, in.w, ROLE_DANGER, "y  %s      Esc  leave it", f->yes);
+    canvas_hints(c, in.y + in.h - 1, in.x, in.w, ROLE_DANGER,
+                 ui_keys(ui, "{yes}  %.150s\t{close}  leave it", f->yes));
     ui->asks_anew |= !f->shown;
     f->shown = true;
 }
 
-static int confirm_key(struct ui *ui, void *state, key_code k, const char *paste, size_t len)
+static int confirm_action(struct ui *ui, void *state, enum action a)
 {
     struct confirm *f = state;
-    (void)paste;
-    (void)len;
-    if (k == K_ESC || k == 'n' || k == 'q' || k == ('C' & 0x1F))
+    if (a == ACT_CLOSE || a == ACT_NO)
         return UI_CLOSE;
-    if (k != 'y' || !f->shown || !ui_key_meant(ui))
+    if (a != ACT_YES || !f->shown || !ui_key_meant(ui))
         return UI_HANDLED;
     f->done(ui, f->key);
     return UI_CLOSE;
 }
 
 static const struct overlay_ops confirm_ops = {.name = "confirm",
-                                               .scope = SCOPE_DIALOG,
+                                               .scope = SCOPE_CONFIRM,
                                                .close = confirm_close,
                                                .draw = confirm_draw,
-                                               .key = confirm_key};
+                                               .action = confirm_action};
 
 void overlay_confirm(struct ui *ui, const char *title, const char *text, const char *yes,
                      void (*done)(struct ui *ui, uint64_t key), uint64_t key)

@@ -38,7 +38,7 @@ static int submit(struct ui *ui, struct cast *c)
     size_t n = 0;
     c->error[0] = 0;
     if (!cast_chosen(c)) {
-        str_copy(c->error, sizeof(c->error), "nobody is chosen: Space in the list chooses");
+        str_copy(c->error, sizeof(c->error), ui_keys(ui, "nobody is chosen: {choice-next} in the list chooses"));
         c->at = CAST_TO;
     } else if (!text[strspn(text, " \t\n")]) {
         str_copy(c->error, sizeof(c->error), "the message is empty");
@@ -139,35 +139,57 @@ static void next_field(struct cast *c, int step)
     c->at = (enum cast_field)(((int)c->at + step + CAST_COUNT) % CAST_COUNT);
 }
 
-static bool is_arrow(const struct ui *ui)
-{
-    return ui->last_key == K_DOWN || ui->last_key == K_UP;
-}
-
 static int after_action(struct ui *ui, struct cast *c, enum action a)
 {
-    if (is_arrow(ui)) {
-        move_to(c, a == ACT_FIELD_NEXT ? 1 : -1);
-        return UI_HANDLED;
+    if (a == ACT_CLOSE || a == ACT_CHOOSE)
+        return UI_CLOSE;
+    if (a == ACT_RETRY)
+        return retry(ui, c);
+    if (a == ACT_BOX_DOWN || a == ACT_BOX_UP)
+        move_to(c, a == ACT_BOX_DOWN ? 1 : -1);
+    if (a == ACT_BOX_PGDN || a == ACT_BOX_PGUP)
+        move_to(c, a == ACT_BOX_PGDN ? c->rows : -c->rows);
+    return UI_HANDLED;
+}
+
+/* Left and Right at the time, or yes and no to the one at hand. */
+static void choose(struct cast *c)
+{
+    if (c->at == CAST_WHEN)
+        c->now = !c->now;
+    else if (c->to.n) {
+        c->to.v[c->cursor].on = !c->to.v[c->cursor].on;
+        move_to(c, 1);
     }
-    return a == ACT_FORM_CANCEL || ui->last_key == K_ENTER ? UI_CLOSE : UI_IGNORED;
 }
 
 static int cast_action(struct ui *ui, void *state, enum action a)
 {
     struct cast *c = state;
-    bool next = a == ACT_FIELD_NEXT;
+    bool down = a == ACT_RECEIVER_DOWN;
     if (c->sent)
         return after_action(ui, c, a);
+    c->error[0] = 0;
     switch (a) {
+    case ACT_RECEIVER_DOWN:
+    case ACT_RECEIVER_UP:
+        if (down ? c->cursor + 1 < c->to.n : c->cursor > 0)
+            move_to(c, down ? 1 : -1);
+        else
+            next_field(c, down ? 1 : -1);
+        return UI_HANDLED;
+    case ACT_RECEIVERS_NONE:
+        for (size_t i = 0; i < c->to.n; i++)
+            c->to.v[i].on = false;
+        return UI_HANDLED;
+    case ACT_FIELD_ENTER:
+        if (c->at == CAST_SEND)
+            return submit(ui, c);
+        next_field(c, 1);
+        return UI_HANDLED;
     case ACT_FIELD_NEXT:
     case ACT_FIELD_PREV:
-        if (c->at == CAST_TO && is_arrow(ui) && (next ? c->cursor + 1 < c->to.n : c->cursor > 0))
-            move_to(c, next ? 1 : -1);
-        else if (c->at == CAST_SEND && ui->last_key == K_ENTER)
-            return submit(ui, c);
-        else
-            next_field(c, next ? 1 : -1);
+        next_field(c, a == ACT_FIELD_NEXT ? 1 : -1);
         return UI_HANDLED;
     case ACT_SUBMIT:
         return submit(ui, c);
@@ -178,46 +200,30 @@ static int cast_action(struct ui *ui, void *state, enum action a)
         return UI_CLOSE;
     case ACT_CHOICE_PREV:
     case ACT_CHOICE_NEXT:
-        if (c->at != CAST_WHEN)
-            return UI_IGNORED; /* moves the text cursor */
-        c->now = !c->now;
+        choose(c);
         return UI_HANDLED;
     default:
         return UI_IGNORED;
     }
 }
 
-static int list_key(struct cast *c, key_code k)
-{
-    if (k == 'j' || k == 'k')
-        move_to(c, k == 'j' ? 1 : -1);
-    else if (k == ' ' && c->to.n) {
-        c->to.v[c->cursor].on = !c->to.v[c->cursor].on;
-        move_to(c, 1);
-    } else if (k == 'U') {
-        for (size_t i = 0; i < c->to.n; i++)
-            c->to.v[i].on = false;
-    }
-    return UI_HANDLED;
-}
-
 static int cast_key(struct ui *ui, void *state, key_code k, const char *paste, size_t len)
 {
     struct cast *c = state;
-    if (c->sent) {
-        if (k == 'j' || k == 'k')
-            move_to(c, k == 'j' ? 1 : -1);
-        return k == 'R' ? retry(ui, c) : k == 'q' ? UI_CLOSE : UI_HANDLED;
-    }
-    c->error[0] = 0;
-    if (c->at == CAST_TO)
-        return list_key(c, k);
-    if (c->at == CAST_WHEN && k == ' ')
-        c->now = !c->now;
-    if (c->at != CAST_TEXT)
+    if (c->sent || c->at != CAST_TEXT)
         return UI_HANDLED;
+    c->error[0] = 0;
     ui_line_key(ui, &c->text, k, paste, len);
     return UI_HANDLED;
+}
+
+static enum key_scope cast_scope(void *state)
+{
+    const struct cast *c = state;
+    return c->sent              ? SCOPE_CONFIRM
+           : c->at == CAST_TO   ? SCOPE_RECEIVERS
+           : c->at == CAST_WHEN ? SCOPE_CHOICE
+                                : SCOPE_FORM;
 }
 
 static void cast_close(void *state)
@@ -239,15 +245,17 @@ static bool cast_update(struct ui *ui, void *state)
     return true;
 }
 
-static const char *cast_hints(void *state)
+static const char *cast_hints(struct ui *ui, void *state)
 {
     const struct cast *c = state;
-    return c->sent ? " j k scroll  R try what failed again  Esc close"
-                   : " Tab next  Space choose  ^J newline  Alt-s send  Esc cancel, text kept";
+    return c->sent ? ui_keys(ui, " {box-down} {box-up} scroll  {retry} try what failed again  {close} close")
+                   : ui_keys(ui, " {field-next} next  {choice-next} choose  {newline} newline  "
+                                 "{submit} send  {form-cancel} cancel, text kept");
 }
 
 static const struct overlay_ops cast_ops = {.name = "broadcast",
                                             .scope = SCOPE_FORM,
+                                            .scope_now = cast_scope,
                                             .close = cast_close,
                                             .update = cast_update,
                                             .draw = cast_draw,

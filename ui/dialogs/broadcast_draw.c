@@ -22,7 +22,7 @@ static const char *doing_of(const struct sandbox *s)
 }
 
 /* What would come of it, before it is sent. */
-static const char *outlook(const struct cast *c, const struct sandbox *s)
+static const char *outlook(struct ui *ui, const struct cast *c, const struct sandbox *s)
 {
     bool busy = s->agent == AG_WORKING || s->agent == AG_ASKS;
     if (s->foreign || !s->session)
@@ -34,7 +34,7 @@ static const char *outlook(const struct cast *c, const struct sandbox *s)
     if (s->state == SB_CREATING)
         return "waits until it runs";
     if (s->state == SB_ERROR || s->agent == AG_EXITED)
-        return "waits: r restarts its agent";
+        return ui_keys(ui, "waits: {resume} restarts its agent");
     return !busy    ? "goes at once"
            : c->now ? "its turn is interrupted"
                     : "waits until it stops";
@@ -62,7 +62,7 @@ static const char *outcome(const struct ui *ui, const struct cast *c, const stru
     }
 }
 
-static void draw_row(const struct ui *ui, const struct cast *c, const struct cast_to *t, bool here,
+static void draw_row(struct ui *ui, const struct cast *c, const struct cast_to *t, bool here,
                      struct canvas *cv, int y, int x, int w)
 {
     const struct sandbox *s = model_sandbox(ui->model, t->sandbox);
@@ -85,7 +85,7 @@ static void draw_row(const struct ui *ui, const struct cast *c, const struct cas
         canvas_text(cv, y, x, DOING_CELLS - 1, ROLE_DIM, s ? doing_of(s) : "gone");
         x += DOING_CELLS;
     }
-    const char *say = c->sent ? outcome(ui, c, t) : !s ? "cannot: it is gone" : outlook(c, s);
+    const char *say = c->sent ? outcome(ui, c, t) : !s ? "cannot: it is gone" : outlook(ui, c, s);
     canvas_text(cv, y, x, end - x, bad ? ROLE_STATUS_BAD : t->on ? ROLE_DIALOG : ROLE_DIM, say);
 }
 
@@ -99,7 +99,7 @@ static size_t shown_rows(const struct cast *c, size_t *rows)
     return n;
 }
 
-static void draw_list(const struct ui *ui, struct cast *c, struct canvas *cv, struct rect r)
+static void draw_list(struct ui *ui, struct cast *c, struct canvas *cv, struct rect r)
 {
     size_t *rows = xcalloc(c->to.n + 1, sizeof(*rows)), n = shown_rows(c, rows);
     if (c->cursor >= n)
@@ -193,10 +193,9 @@ static void draw_receipts(struct ui *ui, struct cast *c, struct canvas *cv, stru
         there += t->asked && m && m->state == MSG_DELIVERED;
     }
     draw_list(ui, c, cv, (struct rect){in.y, in.x, in.h - 2 > 0 ? in.h - 2 : 1, in.w});
-    char foot[120];
-    snprintf(foot, sizeof(foot), "%zu of %zu delivered\t%sEsc close, the rest goes on", there, n,
-             bad ? "R try again\t" : "");
-    canvas_hints(cv, in.y + in.h - 1, in.x, in.w, bad ? ROLE_STATUS_WARN : ROLE_HINT, foot);
+    canvas_hints(cv, in.y + in.h - 1, in.x, in.w, bad ? ROLE_STATUS_WARN : ROLE_HINT,
+                 ui_keys(ui, bad ? "%zu of %zu delivered\t{retry} try again\t{close} close, the rest goes on"
+                                 : "%zu of %zu delivered\t{close} close, the rest goes on", there, n));
 }
 
 void cast_draw(struct ui *ui, void *state, struct canvas *cv, struct rect screen, int64_t now)
@@ -223,7 +222,7 @@ void cast_draw(struct ui *ui, void *state, struct canvas *cv, struct rect screen
         snprintf(title, sizeof(title), "broadcast to %zu sandbox%s", chosen,
                  chosen == 1 ? "" : "es");
     struct rect in = box_draw(cv, screen, list + fixed, w, title,
-                              c->sent ? NULL : "Alt-s send\tEsc cancel");
+                              c->sent ? NULL : ui_keys(ui, "{submit} send\t{form-cancel} cancel"));
     struct rect old = canvas_clip(cv, in);
     if (c->sent)
         draw_receipts(ui, c, cv, in);

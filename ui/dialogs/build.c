@@ -16,8 +16,7 @@ static const char *const labels[B_COUNT] = {"Name", "From", "Tool", "Tag", "Cach
 static const char *const hints[B_COUNT] = {
     "of the template: lower-case letters, digits, - and _",
     "a folder with a Dockerfile, or a file; empty: the tool's own recipe",
-    "what it is for; Left and Right choose", "a name for this build; may be empty",
-    "Left and Right: steps that were built before, or every step anew", ""};
+    "", "a name for this build; may be empty", "", ""};
 /* The recipes that cc-tui has. */
 static const char *const tools[] = {"-", "claude", "codex", "opencode", "pi"};
 enum { TOOLS = sizeof(tools) / sizeof(tools[0]) };
@@ -60,18 +59,26 @@ static void draw_field(struct form *f, enum field i, struct canvas *c, int y, st
         canvas_text(c, y, r.x, r.w, f->at == i ? ROLE_CURSOR : ROLE_DIALOG, "[ build ]");
 }
 
+static const char *hint_of(struct ui *ui, enum field f)
+{
+    return f == B_TOOL    ? ui_keys(ui, "what it is for; {choice-prev} and {choice-next} choose")
+           : f == B_CACHE ? ui_keys(ui, "{choice-prev} and {choice-next}: steps that were built before, "
+                                        "or every step anew")
+                          : hints[f];
+}
+
 static void form_draw(struct ui *ui, void *state, struct canvas *c, struct rect screen, int64_t now)
 {
     struct form *f = state;
     int w = screen.w < BOX_CELLS ? screen.w : BOX_CELLS;
-    struct rect in = box_draw(c, screen, B_COUNT + 5, w, "new build", "Alt-s build  Esc cancel");
+    struct rect in = box_draw(c, screen, B_COUNT + 5, w, "new build",
+                              ui_keys(ui, "{submit} build\t{form-cancel} cancel"));
 
-    (void)ui;
     (void)now;
     for (int i = 0; i < B_COUNT; i++)
         draw_field(f, (enum field)i, c, in.y + i + (i == B_BUILD), in);
     canvas_text(c, in.y + in.h - 1, in.x, in.w, *f->error ? ROLE_STATUS_BAD : ROLE_HINT,
-                *f->error ? f->error : hints[f->at]);
+                *f->error ? f->error : hint_of(ui, f->at));
 }
 
 static int submit(struct ui *ui, struct form *f)
@@ -99,15 +106,12 @@ static int submit(struct ui *ui, struct form *f)
     return UI_CLOSE;
 }
 
-static bool choose(struct form *f, int step)
+static void choose(struct form *f, int step)
 {
     if (f->at == B_TOOL)
         f->tool = (f->tool + step + TOOLS) % TOOLS;
     else if (f->at == B_CACHE)
         f->no_cache = !f->no_cache;
-    else
-        return false;
-    return true;
 }
 
 static int form_action(struct ui *ui, void *state, enum action a)
@@ -116,10 +120,13 @@ static int form_action(struct ui *ui, void *state, enum action a)
 
     f->error[0] = '\0';
     switch (a) {
-    case ACT_FIELD_NEXT:
+    case ACT_FIELD_ENTER:
         if (f->at == B_BUILD)
             return submit(ui, f);
         f->at = (enum field)(f->at + 1);
+        return UI_HANDLED;
+    case ACT_FIELD_NEXT:
+        f->at = (enum field)((f->at + 1) % B_COUNT);
         return UI_HANDLED;
     case ACT_FIELD_PREV:
         f->at = f->at ? (enum field)(f->at - 1) : B_BUILD;
@@ -129,8 +136,9 @@ static int form_action(struct ui *ui, void *state, enum action a)
     case ACT_FORM_CANCEL:
         return UI_CLOSE;
     case ACT_CHOICE_PREV:
-    case ACT_CHOICE_NEXT: /* or it moves the text cursor */
-        return choose(f, a == ACT_CHOICE_NEXT ? 1 : -1) ? UI_HANDLED : UI_IGNORED;
+    case ACT_CHOICE_NEXT:
+        choose(f, a == ACT_CHOICE_NEXT ? 1 : -1);
+        return UI_HANDLED;
     default:
         return UI_IGNORED;
     }
@@ -141,19 +149,21 @@ static int form_key(struct ui *ui, void *state, key_code k, const char *paste, s
     struct form *f = state;
 
     f->error[0] = '\0';
-    if (!is_text(f->at)) {
-        if (k == ' ')
-            choose(f, 1);
-    } else if (k == K_PASTE) {
-        ui_paste(ui, &f->lines[f->at], paste, len);
-    } else {
-        inputline_key(&f->lines[f->at], k);
-    }
+    if (is_text(f->at))
+        ui_line_key(ui, &f->lines[f->at], k, paste, len);
     return UI_HANDLED;
+}
+
+static enum key_scope form_scope(void *state)
+{
+    const struct form *f = state;
+
+    return f->at == B_TOOL || f->at == B_CACHE ? SCOPE_CHOICE : SCOPE_FORM;
 }
 
 static const struct overlay_ops form_ops = {.name = "new build",
                                             .scope = SCOPE_FORM,
+                                            .scope_now = form_scope,
                                             .close = form_close,
                                             .draw = form_draw,
                                             .action = form_action,
@@ -204,21 +214,20 @@ static void delete_draw(struct ui *ui, void *state, struct canvas *c, struct rec
     in = box_draw(c, screen, rows + 4, w, "delete this template?", NULL);
     box_text(c, (struct rect){in.y, in.x, in.h - 1, in.w}, ROLE_DIALOG, text);
     canvas_fill(c, (struct rect){in.y + in.h - 1, in.x, 1, in.w}, ROLE_DIALOG, " ");
-    canvas_text(c, in.y + in.h - 1, in.x, in.w, ROLE_DANGER, "y  delete it      Esc  leave it");
+    canvas_hints(c, in.y + in.h - 1, in.x, in.w, ROLE_DANGER,
+                 ui_keys(ui, "{yes}  delete it\t{close}  leave it"));
     free(text);
     ui->asks_anew |= !d->drawn;
     d->drawn = true;
 }
 
-static int delete_key(struct ui *ui, void *state, key_code key, const char *paste, size_t len)
+static int delete_action(struct ui *ui, void *state, enum action a)
 {
     struct delete *d = state;
 
-    (void)paste;
-    (void)len;
-    if (key == K_ESC || key == 'n' || key == 'q' || key == ('C' & 0x1F))
+    if (a == ACT_CLOSE || a == ACT_NO)
         return UI_CLOSE;
-    if (key != 'y' || !d->drawn || !ui_key_meant(ui))
+    if (a != ACT_YES || !d->drawn || !ui_key_meant(ui))
         return UI_HANDLED;
     app_build_delete(ui->app, d->build, d->build ? NULL : d->name);
     ui_status(ui, 0, "deleting %s", d->name);
@@ -226,10 +235,10 @@ static int delete_key(struct ui *ui, void *state, key_code key, const char *past
 }
 
 static const struct overlay_ops delete_ops = {.name = "delete template",
-                                              .scope = SCOPE_DIALOG,
+                                              .scope = SCOPE_CONFIRM,
                                               .close = delete_close,
                                               .draw = delete_draw,
-                                              .key = delete_key};
+                                              .action = delete_action};
 
 void overlay_build_delete(struct ui *ui, uint64_t build, const char *name, const char *id)
 {

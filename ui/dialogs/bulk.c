@@ -14,17 +14,17 @@ enum bulk_item { IT_BROADCAST, IT_INTERRUPT, IT_PAUSE, IT_RESUME, IT_TIME, IT_KI
 enum { BULK_CELLS = 62 };
 
 static const struct {
-    key_code key;
-    const char *name, *text, *doing;
+    enum action key; /* whose key of the list does it */
+    const char *text, *doing;
 } items[IT_COUNT] = {
-    [IT_BROADCAST] = {'b', "b", "broadcast a message", NULL},
-    [IT_INTERRUPT] = {'X', "X", "interrupt the agent", "interrupting"},
-    [IT_PAUSE] = {'p', "p", "pause", "pausing"},
-    [IT_RESUME] = {'r', "r", "resume; restart a dead agent", "resuming"},
-    [IT_TIME] = {'t', "t", "set the time left", NULL},
-    [IT_KILL] = {'D', "D", "kill (asks)", NULL},
-    [IT_FORGET] = {K_DELETE, "Del", "take ended rows off the list", "taking off"},
-    [IT_UNMARK] = {'U', "U", "unmark all", NULL},
+    [IT_BROADCAST] = {ACT_BULK, "broadcast a message", NULL},
+    [IT_INTERRUPT] = {ACT_INTERRUPT, "interrupt the agent", "interrupting"},
+    [IT_PAUSE] = {ACT_PAUSE, "pause", "pausing"},
+    [IT_RESUME] = {ACT_RESUME, "resume; restart a dead agent", "resuming"},
+    [IT_TIME] = {ACT_SET_TIME, "set the time left", NULL},
+    [IT_KILL] = {ACT_KILL, "kill (asks)", NULL},
+    [IT_FORGET] = {ACT_FORGET, "take ended rows off the list", "taking off"},
+    [IT_UNMARK] = {ACT_UNMARK_ALL, "unmark all", NULL},
 };
 
 struct bulk {
@@ -133,7 +133,7 @@ static void bulk_draw(struct ui *ui, void *state, struct canvas *c, struct rect 
                  b->ids.n == 1 ? "" : "es");
     else
         snprintf(title, sizeof(title), "this sandbox (none is marked)");
-    struct rect in = box_draw(c, screen, head + 1 + IT_COUNT + 2, w, title, "Esc cancel");
+    struct rect in = box_draw(c, screen, head + 1 + IT_COUNT + 2, w, title, ui_keys(ui, "{close} cancel"));
     struct rect old = canvas_clip(c, in);
     box_text(c, (struct rect){in.y, in.x, head, in.w}, ROLE_DIALOG, names);
     /* on a low screen the line at hand is kept in view */
@@ -144,7 +144,8 @@ static void bulk_draw(struct ui *ui, void *state, struct canvas *c, struct rect 
         bool here = (int)b->at == i;
         enum theme_role role = here ? ROLE_FIELD_FOCUS : n ? ROLE_DIALOG : ROLE_DIM;
         int y = first + i - skip, x = in.x;
-        canvas_textf(c, y, x, in.w, role, "%-4s %-32s", items[i].name, items[i].text);
+        const char *keys = keymap_keys(ui->keys, items[i].key);
+        canvas_textf(c, y, x, in.w, role, "%-6.*s %-30s", (int)strcspn(keys, " "), keys, items[i].text);
         if (i != IT_UNMARK)
             canvas_textf(c, y, x + 38, in.w - 38, n ? ROLE_DIALOG : ROLE_DIM, "%zu of %zu", n,
                          b->ids.n);
@@ -153,22 +154,42 @@ static void bulk_draw(struct ui *ui, void *state, struct canvas *c, struct rect 
     free(to);
 }
 
-static int bulk_key(struct ui *ui, void *state, key_code k, const char *paste, size_t len)
+static int do_it(struct ui *ui, struct bulk *b, enum bulk_item it)
+{
+    go(ui, b, it);
+    return UI_CLOSE;
+}
+
+static int bulk_action(struct ui *ui, void *state, enum action a)
 {
     struct bulk *b = state;
+    switch (a) {
+    case ACT_CLOSE:
+        return UI_CLOSE;
+    case ACT_BOX_DOWN:
+        b->at = (enum bulk_item)((b->at + 1) % IT_COUNT);
+        return UI_HANDLED;
+    case ACT_BOX_UP:
+        b->at = (enum bulk_item)((b->at + IT_COUNT - 1) % IT_COUNT);
+        return UI_HANDLED;
+    case ACT_CHOOSE:
+        return do_it(ui, b, b->at);
+    default:
+        return UI_HANDLED;
+    }
+}
+
+/* What the key does in the list, to all of them. */
+static int bulk_key(struct ui *ui, void *state, key_code k, const char *paste, size_t len)
+{
+    bool pending;
+    enum action a = keymap_find(ui->keys, SCOPE_LIST, k, &pending);
     (void)paste;
     (void)len;
-    if (k == K_ESC || k == 'q' || k == ('C' & 0x1F))
-        return UI_CLOSE;
-    if (k == 'j' || k == K_DOWN || k == K_TAB)
-        b->at = (enum bulk_item)((b->at + 1) % IT_COUNT);
-    if (k == 'k' || k == K_UP || k == K_BACKTAB)
-        b->at = (enum bulk_item)((b->at + IT_COUNT - 1) % IT_COUNT);
-    for (int i = 0; i < IT_COUNT; i++)
-        if (k == items[i].key || (k == K_ENTER && (int)b->at == i)) {
-            go(ui, b, (enum bulk_item)i);
-            return UI_CLOSE;
-        }
+    keymap_reset(ui->keys);
+    for (int i = 0; a && i < IT_COUNT; i++)
+        if (items[i].key == a)
+            return do_it(ui, state, (enum bulk_item)i);
     return UI_HANDLED;
 }
 
@@ -180,7 +201,8 @@ static void bulk_close(void *state)
 }
 
 static const struct overlay_ops bulk_ops = {
-    .name = "bulk", .scope = SCOPE_DIALOG, .close = bulk_close, .draw = bulk_draw, .key = bulk_key};
+    .name = "bulk", .scope = SCOPE_DIALOG, .close = bulk_close, .draw = bulk_draw,
+    .action = bulk_action, .key = bulk_key};
 
 void overlay_bulk(struct ui *ui)
 {

@@ -55,7 +55,7 @@ static void offer(struct palette *p, const char *typed, enum kind kind, uint64_t
 static bool can_be_run(enum action a)
 {
     enum key_scope s = action_scope(a);
-    return s != SCOPE_FORM && s != SCOPE_DIALOG && a != ACT_COMMAND &&
+    return (scope_counts(s, SCOPE_NAV) || s == SCOPE_INPUT) && a != ACT_COMMAND &&
            a != ACT_INPUT_COMMAND && a != ACT_TILE;
 }
 
@@ -171,7 +171,8 @@ static void palette_draw(struct ui *ui, void *state, struct canvas *c, struct re
 {
     struct palette *p = state;
     int w = screen.w < CELLS ? screen.w : CELLS, h = screen.h < ROWS + 4 ? screen.h : ROWS + 4;
-    struct rect in = box_draw(c, screen, h, w, "command", "Tab complete  Up earlier ones");
+    struct rect in = box_draw(c, screen, h, w, "command",
+                              ui_keys(ui, "{line-complete} complete\t{line-up} earlier ones"));
     struct rect old = canvas_clip(c, in);
     (void)now;
     fill(ui, p);
@@ -191,10 +192,11 @@ static void palette_draw(struct ui *ui, void *state, struct canvas *c, struct re
     canvas_unclip(c, old);
 }
 
-static const char *palette_hints(void *state)
+static const char *palette_hints(struct ui *ui, void *state)
 {
     (void)state;
-    return " Enter run  Tab complete  Up Down choose  Esc close";
+    return ui_keys(ui, " {take-line} run  {line-complete} complete  {line-up} {line-down} choose  "
+                       "{leave-line} close");
 }
 
 /* --- keys ------------------------------------------------------------------------------- */
@@ -272,38 +274,54 @@ static int enter(struct ui *ui, struct palette *p)
     return r | UI_HANDLED;
 }
 
-static int palette_key(struct ui *ui, void *state, key_code k, const char *paste, size_t len)
+static void page(struct palette *p, bool down)
+{
+    size_t to = down ? p->at + p->page : p->at > p->page ? p->at - p->page : 0;
+    p->at = to < p->v.n ? to : p->v.n ? p->v.n - 1 : 0;
+}
+
+static int palette_action(struct ui *ui, void *state, enum action a)
 {
     struct palette *p = state;
     fill(ui, p);
-    if (k == K_ESC || k == ('C' & 0x1F))
+    switch (a) {
+    case ACT_LEAVE_LINE:
         return UI_CLOSE;
-    if (k == K_ENTER)
+    case ACT_TAKE_LINE:
         return enter(ui, p);
-    if (k == K_TAB) {
+    case ACT_LINE_TAB:
         complete(ui, p);
-    } else if (k == K_UP || k == ('P' & 0x1F)) {
+        return UI_HANDLED;
+    case ACT_LINE_UP:
         go_up(ui, p);
-    } else if (k == K_DOWN || k == ('N' & 0x1F)) {
+        return UI_HANDLED;
+    case ACT_LINE_DOWN:
         go_down(ui, p);
-    } else if (k == K_PGDN || k == K_PGUP) {
-        size_t to = k == K_PGDN ? p->at + p->page : p->at > p->page ? p->at - p->page : 0;
-        p->at = to < p->v.n ? to : p->v.n ? p->v.n - 1 : 0;
-    } else if (k == K_PASTE) {
-        ui_paste(ui, &ui->command, paste, len);
-        edited(p);
-    } else if (inputline_key(&ui->command, k)) {
-        edited(p);
+        return UI_HANDLED;
+    case ACT_LINE_PGDN:
+    case ACT_LINE_PGUP:
+        page(p, a == ACT_LINE_PGDN);
+        return UI_HANDLED;
+    default:
+        return UI_IGNORED;
     }
+}
+
+static int palette_key(struct ui *ui, void *state, key_code k, const char *paste, size_t len)
+{
+    struct palette *p = state;
+    if (ui_line_key(ui, &ui->command, k, paste, len))
+        edited(p);
     return UI_HANDLED;
 }
 
 static const struct overlay_ops palette_ops = {.name = "command",
                                                .mode = "CMD",
-                                               .scope = SCOPE_DIALOG,
+                                               .scope = SCOPE_ASK,
                                                .close = palette_close,
                                                .update = palette_update,
                                                .draw = palette_draw,
+                                               .action = palette_action,
                                                .key = palette_key,
                                                .takes_paste = true,
                                                .hints = palette_hints};

@@ -260,11 +260,15 @@ static int form_action(struct ui *ui, void *state, enum action a)
 {
     struct form *f = state;
     switch (a) {
-    case ACT_FIELD_NEXT:
+    case ACT_FIELD_ENTER:
         if (f->at == F_CREATE)
             return submit(ui, f);
         check(ui, f, LOOK);
         f->at = (enum field)(f->at + 1);
+        return UI_HANDLED;
+    case ACT_FIELD_NEXT:
+        check(ui, f, LOOK);
+        f->at = (enum field)((f->at + 1) % F_COUNT);
         return UI_HANDLED;
     case ACT_FIELD_PREV:
         check(ui, f, LOOK);
@@ -285,7 +289,9 @@ static int form_action(struct ui *ui, void *state, enum action a)
     case ACT_FORM_CANCEL:
         return UI_CLOSE;
     case ACT_CHOICE_PREV:
-    case ACT_CHOICE_NEXT: /* or it moves the text cursor */
+    case ACT_CHOICE_NEXT: /* or it moves the text cursor, or is text */
+        if (form_is_text(f->at) && ui->last_key == ' ')
+            return UI_IGNORED;
         return choose(ui, f, a == ACT_CHOICE_NEXT ? 1 : -1) ? UI_HANDLED : UI_IGNORED;
     default:
         return UI_IGNORED;
@@ -296,11 +302,8 @@ static int form_key(struct ui *ui, void *state, key_code k, const char *paste, s
 {
     struct form *f = state;
     f->waits = false; /* it is changed once more */
-    if (!form_is_text(f->at)) {
-        if (k == ' ' && f->at != F_CREATE)
-            choose(ui, f, 1);
+    if (!form_is_text(f->at))
         return UI_HANDLED;
-    }
     ui_line_key(ui, &f->lines[f->at], k, paste, len);
     f->removes = false;
     if (f->at == F_PRESET)
@@ -308,6 +311,13 @@ static int form_key(struct ui *ui, void *state, key_code k, const char *paste, s
     if (*f->error)
         check(ui, f, LOOK);
     return UI_HANDLED;
+}
+
+static enum key_scope form_scope(void *state)
+{
+    const struct form *f = state;
+    bool chosen = !form_is_text(f->at) || f->at == F_MODEL || f->at == F_TEMPLATE || f->at == F_PRESET;
+    return chosen && f->at != F_CREATE ? SCOPE_CHOICE : SCOPE_FORM;
 }
 
 static void form_close(void *state)
@@ -320,6 +330,7 @@ static void form_close(void *state)
 
 static const struct overlay_ops form_ops = {.name = "new sandbox",
                                             .scope = SCOPE_FORM,
+                                            .scope_now = form_scope,
                                             .close = form_close,
                                             .update = form_update,
                                             .draw = form_draw,

@@ -65,13 +65,10 @@ static void hint_of(struct ui *ui, enum field id, struct form *f, char *dst, siz
     const struct app_tool *t = form_tool(ui, f);
     static const char *const fixed[F_COUNT] = {
         [F_NAME] = "(empty: a name is made)",
-        [F_ENV] = "NAME=value, one a line (^J)",
         [F_ENV_FILE] = "file of NAME=value lines",
         [F_REPO] = "address, or OWNER/NAME on GitHub",
         [F_BRANCH] = "its default",
-        [F_PROMPT] = "first message to the agent (^J: new line)",
         [F_COPIES] = "1",
-        [F_PRESET] = "name (Alt-w keeps)",
     };
     dst[0] = 0;
     if (id == F_MODEL && !t->takes_model)
@@ -82,6 +79,12 @@ static void hint_of(struct ui *ui, enum field id, struct form *f, char *dst, siz
         str_copy(dst, size, t->template_id ? t->template_id : "");
     else if (id == F_TIMEOUT)
         str_copy(dst, size, form_timeout_hint());
+    else if (id == F_ENV)
+        str_copy(dst, size, ui_keys(ui, "NAME=value, one a line ({newline})"));
+    else if (id == F_PROMPT)
+        str_copy(dst, size, ui_keys(ui, "first message to the agent ({newline}: new line)"));
+    else if (id == F_PRESET)
+        str_copy(dst, size, ui_keys(ui, "name ({preset-save} keeps)"));
     else if (fixed[id])
         str_copy(dst, size, fixed[id]);
 }
@@ -285,7 +288,7 @@ void form_draw(struct ui *ui, void *state, struct canvas *c, struct rect screen,
     (void)now;
     int w = screen.w < FORM_CELLS ? screen.w : FORM_CELLS, here = line_of(f->at);
     struct rect in = box_draw(c, screen, all_rows() + FOOT_ROWS + 2, w, "new sandbox",
-                              "Alt-s create\tAlt-w keep\tEsc cancel");
+                              ui_keys(ui, "{submit} create\t{preset-save} keep\t{form-cancel} cancel"));
     struct rect old = canvas_clip(c, in);
     int room = in.h - FOOT_ROWS, y = in.y, skip = 0;
     /* on a low screen the field at hand is kept in view */

@@ -34,7 +34,8 @@ static void box_show(struct ui *ui, void *state, struct canvas *c, struct rect s
     int rows = box_text_rows(buf_str(&text), w - 4);
     bool all = rows + 2 <= screen.h;
     struct rect in = box_draw(c, screen, rows + 4, w, "details",
-                              all ? "any key closes" : "j k scroll\tEsc close");
+                              all ? "any key closes"
+                                  : ui_keys(ui, "{box-down} {box-up} scroll\t{close} close"));
     if (in.h >= rows + 2) { /* air above and below, where there is room */
         in.y++;
         in.h -= 2;
@@ -51,12 +52,12 @@ static void box_show(struct ui *ui, void *state, struct canvas *c, struct rect s
 static int box_key(struct ui *ui, void *state, key_code k, const char *paste, size_t len)
 {
     struct details *b = state;
-    int by = k == 'j' || k == K_DOWN   ? 1
-             : k == 'k' || k == K_UP   ? -1
-             : k == K_PGDN || k == ' ' ? b->page
-             : k == K_PGUP             ? -b->page
-                                       : 0;
-    (void)ui;
+    int by = ui->found == ACT_BOX_DOWN   ? 1
+             : ui->found == ACT_BOX_UP   ? -1
+             : ui->found == ACT_BOX_PGDN ? b->page
+             : ui->found == ACT_BOX_PGUP ? -b->page
+                                         : 0;
+    (void)k;
     (void)paste;
     (void)len;
     if (!b->page || !by)

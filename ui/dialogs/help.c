@@ -9,7 +9,7 @@
 #include <string.h>
 
 struct help_row {
-    char left[20];
+    const char *left;
     const char *right;
     const char *was; /* keys before the configuration changed them, or NULL */
     bool head;
@@ -25,7 +25,7 @@ struct help {
 static void add_row(struct help *h, bool head, const char *left, const char *right)
 {
     struct help_row *r = ARR_PUSH(&h->rows);
-    snprintf(r->left, sizeof(r->left), "%s", left);
+    r->left = left;
     r->right = right;
     r->head = head;
 }
@@ -93,14 +93,15 @@ static void help_draw(struct ui *ui, void *state, struct canvas *c, struct rect 
     (void)now;
     fill(ui, h);
     int w = screen.w < 74 ? screen.w : 74, rows = (int)h->rows.n;
-    struct rect in = box_draw(c, screen, rows + 3, w, "help", "/ find\tEsc close");
+    struct rect in = box_draw(c, screen, rows + 3, w, "help",
+                              ui_keys(ui, "{search} find\t{back} close"));
     h->page = in.h - 1;
     int most = rows > h->page ? rows - h->page : 0;
     h->top = h->top > most ? most : h->top < 0 ? 0 : h->top;
     for (int y = 0; y < h->page && h->top + y < rows; y++) {
         const struct help_row *r = &h->rows.v[h->top + y];
         int left = in.w >= 60 ? 18 : 14;
-        canvas_text(c, in.y + y, in.x, left, r->head ? ROLE_TITLE : ROLE_PROMPT, r->left);
+        canvas_text(c, in.y + y, in.x, r->head ? in.w : left, r->head ? ROLE_TITLE : ROLE_PROMPT, r->left);
         int used = canvas_text(c, in.y + y, in.x + left + 1, in.w - left - 1, ROLE_DIALOG, r->right);
         if (r->was)
             canvas_textf(c, in.y + y, in.x + left + 2 + used, in.w - left - used - 2, ROLE_HINT,
@@ -111,46 +112,53 @@ static void help_draw(struct ui *ui, void *state, struct canvas *c, struct rect 
         int x = in.x + canvas_text(c, y, in.x, -1, ROLE_PROMPT, "/");
         inputline_draw(&h->find, c, (struct rect){y, x, 1, in.w - 1}, ROLE_INPUT, h->finding);
     } else if (most) {
-        canvas_textf(c, y, in.x, in.w, ROLE_HINT, "j k scroll, rows %d to %d of %d", h->top + 1,
-                     h->top + h->page, rows);
+        canvas_text(c, y, in.x, in.w, ROLE_HINT,
+                    ui_keys(ui, "{down} {up} scroll, rows %d to %d of %d", h->top + 1,
+                            h->top + h->page, rows));
     }
-}
-
-static int find_key(struct help *h, key_code k)
-{
-    if (k == K_ENTER) {
-        h->finding = false;
-    } else if (k == K_ESC) {
-        h->finding = false;
-        inputline_set(&h->find, "");
-    } else {
-        inputline_key(&h->find, k);
-        h->top = 0;
-    }
-    return UI_HANDLED;
 }
 
 static int help_key(struct ui *ui, void *state, key_code k, const char *paste, size_t len)
 {
     struct help *h = state;
-    bool pending;
-    (void)paste;
-    (void)len;
-    if (h->finding)
-        return find_key(h, k);
-    switch (keymap_find(ui->keys, SCOPE_NAV, k, &pending)) {
+    if (!h->finding)
+        return UI_HANDLED;
+    ui_line_key(ui, &h->find, k, paste, len);
+    h->top = 0;
+    return UI_HANDLED;
+}
+
+/* Esc ends the search first. */
+static int back(struct help *h)
+{
+    if (!h->find.text.len && !h->finding)
+        return UI_CLOSE;
+    h->finding = false;
+    inputline_set(&h->find, "");
+    return UI_HANDLED;
+}
+
+static int help_action(struct ui *ui, void *state, enum action a)
+{
+    struct help *h = state;
+    (void)ui;
+    switch (a) {
     case ACT_DOWN:
+    case ACT_LINE_DOWN:
         h->top++;
         break;
     case ACT_UP:
+    case ACT_LINE_UP:
         h->top--;
         break;
     case ACT_PAGE_DOWN:
     case ACT_HALF_DOWN:
+    case ACT_LINE_PGDN:
         h->top += h->page;
         break;
     case ACT_PAGE_UP:
     case ACT_HALF_UP:
+    case ACT_LINE_PGUP:
         h->top -= h->page;
         break;
     case ACT_TOP:
@@ -162,23 +170,40 @@ static int help_key(struct ui *ui, void *state, key_code k, const char *paste, s
     case ACT_SEARCH:
         h->finding = true;
         break;
-    case ACT_BACK:
-        if (!h->find.text.len)
-            return UI_CLOSE;
-        inputline_set(&h->find, "");
+    case ACT_TAKE_LINE:
+        h->finding = false;
         break;
+    case ACT_LEAVE_LINE:
+    case ACT_BACK:
+    case ACT_BACK_TWICE:
+        return back(h);
     case ACT_QUIT:
     case ACT_HELP:
         return UI_CLOSE;
     default:
-        break;
+        return UI_IGNORED;
     }
     return UI_HANDLED;
 }
 
+/* It is looked at like a pane. */
+static enum key_scope help_scope(void *state)
+{
+    const struct help *h = state;
+    return h->finding ? SCOPE_ASK : SCOPE_NAV;
+}
+
+static const char *help_hints(struct ui *ui, void *state)
+{
+    const struct help *h = state;
+    return h->finding ? ui_keys(ui, " {take-line} keep it  {leave-line} leave")
+                      : ui_keys(ui, " {down} {up} scroll  {page-down} page  {search} find  {back} close");
+}
+
 static const struct overlay_ops help_ops = {
-    .name = "help", .mode = "HELP", .scope = SCOPE_DIALOG, .close = help_close, .draw = help_draw,
-    .key = help_key};
+    .name = "help", .mode = "HELP", .scope = SCOPE_NAV, .scope_now = help_scope,
+    .close = help_close, .draw = help_draw, .action = help_action, .key = help_key,
+    .takes_paste = true, .hints = help_hints};
 
 void overlay_help(struct ui *ui)
 {

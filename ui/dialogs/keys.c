@@ -127,6 +127,7 @@ static void draw_foot(struct ui *ui, struct keys *k, struct canvas *c, struct re
     const struct app_key *row = row_at(ui, k, &n);
     bool locked = ui->model->vault_passphrase && ui->model->vault_locked;
     char vault[300], hint[200], level[90];
+    const char *keys;
     int y = in.y + in.h - 4;
 
     vault_line(ui, vault, sizeof(vault));
@@ -144,24 +145,25 @@ static void draw_foot(struct ui *ui, struct keys *k, struct canvas *c, struct re
         secretfield_draw(&k->field, c, y + 1, x, in.x + in.w - x);
         if (*k->said)
             canvas_text(c, y + 2, in.x, in.w, k->bad ? ROLE_STATUS_BAD : ROLE_DIALOG, k->said);
-        snprintf(hint, sizeof(hint), "Enter store it, sealed\t^U clear\tEsc leave it");
+        keys = ui_keys(ui, "{take-line} store it, sealed\t{cut-to-begin} clear\t{leave-line} leave it");
     } else if (k->mode == KEYS_PASSPHRASE) {
         int x = in.x + canvas_text(c, y + 1, in.x, in.w, ROLE_PROMPT, "passphrase of the vault: ");
         canvas_fill(c, (struct rect){y + 2, in.x, 1, in.w}, ROLE_DIALOG, " ");
         secretfield_draw(&k->field, c, y + 1, x, in.x + in.w - x);
         if (*k->said)
             canvas_text(c, y + 2, in.x, in.w, k->bad ? ROLE_STATUS_BAD : ROLE_DIALOG, k->said);
-        snprintf(hint, sizeof(hint), "Enter open the vault\tEsc leave it locked");
+        keys = ui_keys(ui, "{take-line} open the vault\t{leave-line} leave it locked");
     } else if (k->mode == KEYS_REMOVE) {
-        snprintf(hint, sizeof(hint), "y  remove the %s key %s of %s\tother keys  keep it",
+        keys = ui_keys(ui, "{yes}  remove the %s key %s of %s\tother keys  keep it",
                  row ? row->provider : "?", row ? (k->project ? row->project : row->user) : "",
                  level);
     } else {
-        snprintf(hint, sizeof(hint), "a add, replace%s\t[for %s] Tab\tD remove\tt try%s\tEsc close",
-                 locked ? "\tu open the vault" : "", level,
-                 ui->model->vault_passphrase && !locked ? "\tl lock" : "");
+        keys = ui_keys(ui, "{key-add} add, replace%s\t[for %s] {key-level}\t{key-remove} remove\t"
+                           "{key-try} try%s\t{close} close",
+                       locked ? ui_keys(ui, "\t{vault-open} open the vault") : "", level,
+                       ui->model->vault_passphrase && !locked ? ui_keys(ui, "\t{vault-lock} lock") : "");
     }
-    canvas_hints(c, y + 3, in.x, in.w, k->mode == KEYS_REMOVE ? ROLE_DANGER : ROLE_HINT, hint);
+    canvas_hints(c, y + 3, in.x, in.w, k->mode == KEYS_REMOVE ? ROLE_DANGER : ROLE_HINT, keys);
 }
 
 static void keys_draw(struct ui *ui, void *state, struct canvas *c, struct rect screen,
@@ -214,77 +216,99 @@ static void field_enter(struct ui *ui, struct keys *k)
 
 static int field_key(struct ui *ui, struct keys *k, key_code code, const char *paste, size_t len)
 {
-    if (code == K_ESC || code == ('C' & 0x1F)) {
+    if (ui->found == ACT_LEAVE_LINE) {
         secretfield_clear(&k->field);
         say(k, false, "");
         k->mode = KEYS_LIST;
         return k->alone ? UI_CLOSE : UI_HANDLED;
     }
-    if (code == K_ENTER)
+    if (ui->found == ACT_TAKE_LINE)
         field_enter(ui, k);
-    else if (!secretfield_key(&k->field, code, paste, len) && code == K_PASTE)
+    else if (!secretfield_key(&k->field, ui->found, code, paste, len) && code == K_PASTE)
         say(k, true, "that is too long for a key; nothing was taken");
     return UI_HANDLED;
 }
 
-static int remove_key(struct ui *ui, struct keys *k, key_code code)
+static int remove_it(struct ui *ui, struct keys *k)
 {
     size_t n;
     const struct app_key *row = row_at(ui, k, &n);
 
     k->mode = KEYS_LIST;
-    if (code != 'y' || !row || !ui_key_meant(ui))
+    if (ui->found != ACT_YES || !row || !ui_key_meant(ui))
         return UI_HANDLED;
     k->req = app_key_rm(ui->app, row->provider, k->project);
     say(k, false, "removing it");
     return UI_HANDLED;
 }
 
-static int on_row(struct ui *ui, struct keys *k, key_code code)
+static int on_row(struct ui *ui, struct keys *k, enum action a)
 {
     size_t n;
     const struct app_key *row = row_at(ui, k, &n);
 
     if (!row)
         return UI_HANDLED;
-    if (code == 't') {
+    if (a == ACT_KEY_TRY) {
         k->req = str_eq(row->provider, "e2b") ? app_refresh(ui->app)
                                               : app_key_test(ui->app, row->provider);
         say(k, false, "asking the service");
     } else if (ui->opts.readonly) {
         say(k, true, "read-only: no key is changed");
-    } else if (code == 'a') {
+    } else if (a == ACT_KEY_ADD || a == ACT_CHOOSE) {
         k->mode = KEYS_TYPE;
         say(k, false, "");
     } else if (*(k->project ? row->project : row->user)) {
         k->mode = KEYS_REMOVE;
         say(k, false, "");
     } else {
-        say(k, true, k->project ? "no key of it is stored for the project (Tab: for you)"
-                                : "no key of it is stored for you (Tab: for the project)");
+        say(k, true, ui_keys(ui, k->project ? "no key of it is stored for the project ({key-level}: for you)"
+                                            : "no key of it is stored for you ({key-level}: for the project)"));
     }
     return UI_HANDLED;
 }
 
-static int list_key(struct ui *ui, struct keys *k, key_code code)
+static int keys_action(struct ui *ui, void *state, enum action a)
 {
+    struct keys *k = state;
     size_t n;
 
+    if (k->mode != KEYS_LIST || k->alone)
+        return UI_IGNORED;
     row_at(ui, k, &n);
-    if (code == K_ESC || code == 'q' || code == ('C' & 0x1F))
+    switch (a) {
+    case ACT_CLOSE:
         return UI_CLOSE;
-    if ((code == 'j' || code == K_DOWN) && k->at + 1 < n)
-        k->at++;
-    else if ((code == 'k' || code == K_UP) && k->at)
-        k->at--;
-    else if (code == K_TAB || code == K_BACKTAB)
+    case ACT_BOX_DOWN:
+        k->at += k->at + 1 < n;
+        break;
+    case ACT_BOX_UP:
+        k->at -= k->at > 0;
+        break;
+    case ACT_BOX_PGDN: /* there are but a few */
+        k->at = n ? n - 1 : 0;
+        break;
+    case ACT_BOX_PGUP:
+        k->at = 0;
+        break;
+    case ACT_KEY_LEVEL:
         k->project = !k->project;
-    else if (code == 'u' && ui->model->vault_locked && ui->model->vault_passphrase)
-        k->mode = KEYS_PASSPHRASE;
-    else if (code == 'l')
+        break;
+    case ACT_VAULT_OPEN:
+        if (ui->model->vault_locked && ui->model->vault_passphrase)
+            k->mode = KEYS_PASSPHRASE;
+        break;
+    case ACT_VAULT_LOCK:
         k->req = app_lock(ui->app);
-    else if (code == 'a' || code == 't' || code == 'D' || code == K_ENTER)
-        return on_row(ui, k, code == K_ENTER ? 'a' : code);
+        break;
+    case ACT_KEY_ADD:
+    case ACT_KEY_TRY:
+    case ACT_KEY_REMOVE:
+    case ACT_CHOOSE:
+        return on_row(ui, k, a);
+    default:
+        break;
+    }
     return UI_HANDLED;
 }
 
@@ -295,19 +319,30 @@ static int keys_key(struct ui *ui, void *state, key_code code, const char *paste
     if (k->mode == KEYS_TYPE || k->mode == KEYS_PASSPHRASE)
         return field_key(ui, k, code, paste, len);
     if (code == K_PASTE) {
-        say(k, true, "press a first, then paste the key");
+        say(k, true, ui_keys(ui, "press {key-add} first, then paste the key"));
         return UI_HANDLED;
     }
     if (k->alone)
         return UI_CLOSE;
-    return k->mode == KEYS_REMOVE ? remove_key(ui, k, code) : list_key(ui, k, code);
+    return k->mode == KEYS_REMOVE ? remove_it(ui, k) : UI_HANDLED;
+}
+
+static enum key_scope keys_scope(void *state)
+{
+    const struct keys *k = state;
+
+    return k->mode == KEYS_LIST     ? SCOPE_KEYRING
+           : k->mode == KEYS_REMOVE ? SCOPE_CONFIRM
+                                    : SCOPE_ASK;
 }
 
 static const struct overlay_ops keys_ops = {.name = "keys",
-                                            .scope = SCOPE_DIALOG,
+                                            .scope = SCOPE_KEYRING,
+                                            .scope_now = keys_scope,
                                             .close = keys_close,
                                             .update = keys_update,
                                             .draw = keys_draw,
+                                            .action = keys_action,
                                             .key = keys_key,
                                             .takes_paste = true};
 

@@ -132,19 +132,18 @@ static void one_draw(struct ui *ui, void *state, struct canvas *c, struct rect s
     box_text(c, in, ROLE_DIALOG, buf_str(&b));
     canvas_fill(c, (struct rect){in.y + in.h - 1, in.x, 1, in.w}, ROLE_DIALOG, " ");
     canvas_hints(c, in.y + in.h - 1, in.x, in.w, ROLE_DANGER,
-                 k->shown ? "y  kill it\tEsc  leave it" : "Esc  close");
+                 k->shown ? ui_keys(ui, "{yes}  kill it\t{close}  leave it")
+                          : ui_keys(ui, "{close}  close"));
     buf_release(&b);
 }
 
-static int one_key(struct ui *ui, void *state, key_code key, const char *paste, size_t len)
+static int one_action(struct ui *ui, void *state, enum action a)
 {
     struct kill_one *k = state;
     const struct sandbox *s = model_sandbox(ui->model, k->sandbox);
-    (void)paste;
-    (void)len;
-    if (key == K_ESC || key == 'n' || key == 'q' || key == ('C' & 0x1F) || !is_up(s))
+    if (a == ACT_CLOSE || a == ACT_NO || !is_up(s))
         return UI_CLOSE;
-    if (key != 'y' || !k->shown || !ui_key_meant(ui))
+    if (a != ACT_YES || !k->shown || !ui_key_meant(ui))
         return UI_HANDLED;
     if (!str_eq(s->sandbox_id ? s->sandbox_id : "", k->id) || s->started_at != k->started_at) {
         ui_status(ui, 1, "not killed: the sandbox changed while the question was open; look "
@@ -170,13 +169,13 @@ static void one_close(void *state)
 }
 
 static const struct overlay_ops one_ops = {
-    .name = "kill", .scope = SCOPE_DIALOG, .close = one_close, .draw = one_draw, .key = one_key};
+    .name = "kill", .scope = SCOPE_CONFIRM, .close = one_close, .draw = one_draw, .action = one_action};
 
 void overlay_kill_one(struct ui *ui, uint64_t sandbox)
 {
     const struct sandbox *s = model_sandbox(ui->model, sandbox);
     if (!is_up(s)) {
-        ui_status(ui, 0, "it is gone already; Delete takes the row off the list");
+        ui_status(ui, 0, "it is gone already; {forget} takes the row off the list");
         return;
     }
     struct kill_one *k = xcalloc(1, sizeof(*k));

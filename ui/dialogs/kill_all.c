@@ -20,7 +20,6 @@ struct kill_all {
     uint64_t confirmed_rev; /* the answer comes after this */
     struct inputline number;
     int scroll, page, rows;
-    char foot[96];
 };
 
 /* What this dialog is about: an answer older than the question does not count, nor one
@@ -73,12 +72,13 @@ static bool is_shown(const struct kill_all *a, const struct ev_kill *k)
     return same;
 }
 
-static void add_whose(const struct kill_all *a, const struct ev_kill *k, struct buf *b)
+static void add_whose(struct ui *ui, const struct kill_all *a, const struct ev_kill *k, struct buf *b)
 {
     buf_addf(b, "account  %s\n", k->account ? k->account : "-");
-    buf_addf(b, "scope    %sproject %s: %zu%s   %severything: %zu%s   (Tab)\n",
+    buf_addf(b, "scope    %sproject %s: %zu%s   %severything: %zu%s   (%s)\n",
              a->account ? " " : "[", k->project ? k->project : "-", k->n_project,
-             a->account ? " " : "]", a->account ? "[" : " ", k->n_account, a->account ? "]" : " ");
+             a->account ? " " : "]", a->account ? "[" : " ", k->n_account, a->account ? "]" : " ",
+             ui_keys(ui, "{other-scope}"));
 }
 
 static void add_unsaved(struct ui *ui, const struct kill_all *a, const struct ev_kill *k,
@@ -106,7 +106,7 @@ static void question_text(struct ui *ui, const struct kill_all *a, const struct 
 {
     size_t n = targets(a, k);
     if (brief)
-        add_whose(a, k, b);
+        add_whose(ui, a, k, b);
     if (n) {
         buf_addf(b, "This ends %zu sandbox%s and cannot be undone:\n", n, n == 1 ? "" : "es");
         buf_addf(b, "   %zu running  %zu paused  %zu creating  %zu error\n",
@@ -126,7 +126,7 @@ static void question_text(struct ui *ui, const struct kill_all *a, const struct 
         buf_addf(b, "stops $%.2f per hour.  ", k->usd_per_hour);
     buf_adds(b, n ? "Transcripts stay on this machine.\n\n" : "\n");
     if (!brief)
-        add_whose(a, k, b);
+        add_whose(ui, a, k, b);
 }
 
 /* Only a list says that it is gone; an answer to a delete is a promise. */
@@ -197,30 +197,30 @@ static const char *all_text(struct ui *ui, struct kill_all *a, const struct ev_k
 {
     if (!k || k->phase == KILL_LISTING) {
         buf_adds(b, "asking for the full list of sandboxes ...");
-        return "Esc  leave";
+        return ui_keys(ui, "{close}  leave");
     }
     if (k->phase == KILL_CANNOT) {
         buf_addf(b, "nothing was killed: %s", k->text ? k->text : "the list could not be had");
-        return "R  try again      Esc  leave";
+        return ui_keys(ui, "{retry}  try again\t{close}  leave");
     }
     if (k->phase == KILL_ARMED && targets(a, k) == 0) {
         question_text(ui, a, k, brief, b);
-        return "Tab  other scope      Esc  close";
+        return ui_keys(ui, "{other-scope}  other scope\t{close}  close");
     }
     if (k->phase == KILL_ARMED) {
         question_text(ui, a, k, brief, b);
-        snprintf(a->foot, sizeof(a->foot), "y  kill %zu      Tab  other scope      Esc  leave them",
-                 targets(a, k));
-        return a->confirmed ? "killing" : a->foot;
+        return a->confirmed ? "killing"
+                            : ui_keys(ui, "{yes}  kill %zu\t{other-scope}  other scope\t{close}  leave them",
+                                      targets(a, k));
     }
     report_text(k, b);
     if (may_retry(k) && !k->failed && !k->still_alive)
-        return "R  look again      Esc  close";
+        return ui_keys(ui, "{retry}  look again\t{close}  close");
     if (may_retry(k))
-        return "R  retry what is left      Esc  close";
-    return k->phase == KILL_RUNNING && k->text ? "u  call it off      Esc  hide"
-           : k->phase == KILL_REPORT           ? "Esc  close"
-                                               : "Esc  hide, it goes on";
+        return ui_keys(ui, "{retry}  retry what is left\t{close}  close");
+    return ui_keys(ui, k->phase == KILL_RUNNING && k->text ? "{call-off}  call it off\t{close}  hide"
+                       : k->phase == KILL_REPORT           ? "{close}  close"
+                                                           : "{close}  hide, it goes on");
 }
 
 /* The text in r from the row a->scroll on; says when there is more than fits. */
@@ -257,20 +257,19 @@ static void all_draw(struct ui *ui, void *state, struct canvas *c, struct rect s
     while (b.len && b.p[b.len - 1] == '\n')
         buf_truncate(&b, b.len - 1);
     int rows = box_text_rows(buf_str(&b), w - 4);
-    struct rect in = box_draw(c, screen, rows + 4, w, title, NULL);
+    struct rect in = box_draw(c, screen, rows + 4, w, title,
+                              rows + 4 > screen.h ? ui_keys(ui, "{box-down} {box-up} scroll") : NULL);
     int y = in.y + in.h - 1;
     scrolled_text(a, c, (struct rect){in.y, in.x, in.h > 2 ? in.h - 2 : in.h - 1, in.w}, &b);
-    if (a->rows > a->page)
-        canvas_right(c, y, in.x, in.w, ROLE_HINT, "j k scroll");
     if (number) {
-        int x = in.x + canvas_textf(c, y, in.x, in.w, ROLE_DANGER,
-                                    in.w < 60 ? "type %zu, Enter: "
-                                              : "type %zu and Enter to kill them (Esc leaves "
-                                                "them): ",
-                                    targets(a, k));
+        int x = in.x + canvas_text(c, y, in.x, in.w, ROLE_DANGER,
+                                   ui_keys(ui, in.w < 60 ? "type %zu, {choose}: "
+                                                         : "type %zu and {choose} to kill them ({close} "
+                                                           "leaves them): ",
+                                           targets(a, k)));
         inputline_draw(&a->number, c, (struct rect){y, x, 1, 8}, ROLE_FIELD_FOCUS, true);
     } else {
-        canvas_text(c, y, in.x, in.w, ROLE_DANGER, foot);
+        canvas_hints(c, y, in.x, in.w, ROLE_DANGER, foot);
     }
     kill_shows(ui, &a->shown, k && !a->confirmed ? all_named(a, k) : NULL);
     a->shown_count = armed ? targets(a, k) : 0;
@@ -286,14 +285,9 @@ static int confirm(struct ui *ui, struct kill_all *a, size_t n)
     return UI_HANDLED;
 }
 
-static int number_key(struct ui *ui, struct kill_all *a, key_code key)
+static int number_given(struct ui *ui, struct kill_all *a)
 {
     int64_t n;
-    if (key != K_ENTER) {
-        if ((key >= '0' && key <= '9') || key == K_BACKSPACE)
-            inputline_key(&a->number, key);
-        return UI_HANDLED;
-    }
     if (!ui_key_meant(ui))
         return UI_HANDLED;
     if (str_to_i64(inputline_text(&a->number), 0, INT32_MAX, &n) && (size_t)n == a->shown_count)
@@ -303,50 +297,61 @@ static int number_key(struct ui *ui, struct kill_all *a, key_code key)
     return UI_HANDLED;
 }
 
-static bool scroll_key(struct kill_all *a, key_code key)
+static bool scroll(struct kill_all *a, enum action what)
 {
-    int by = key == 'j' || key == K_DOWN   ? 1
-             : key == 'k' || key == K_UP   ? -1
-             : key == K_PGDN               ? a->page
-             : key == K_PGUP               ? -a->page
-                                           : 0;
+    int by = what == ACT_BOX_DOWN   ? 1
+             : what == ACT_BOX_UP   ? -1
+             : what == ACT_BOX_PGDN ? a->page
+             : what == ACT_BOX_PGUP ? -a->page
+                                    : 0;
     a->scroll += by;
     return by != 0;
 }
 
-/* Keys that count while nothing is asked. */
-static int told_key(struct ui *ui, struct kill_all *a, const struct ev_kill *k, key_code key)
+/* What counts while nothing is asked. */
+static int told(struct ui *ui, struct kill_all *a, const struct ev_kill *k, enum action what)
 {
-    if (k->phase == KILL_CANNOT && key == 'R') {
+    if (k->phase == KILL_CANNOT && what == ACT_RETRY) {
         a->at_once = false;
         open_list(ui, a, a->account);
-    } else if (key == 'R' && may_retry(k) && is_shown(a, k) && ui_key_meant(ui)) {
+    } else if (what == ACT_RETRY && may_retry(k) && is_shown(a, k) && ui_key_meant(ui)) {
         app_kill_all_retry(ui->app);
-    } else if (k->phase == KILL_RUNNING && k->text && key == 'u') {
+    } else if (k->phase == KILL_RUNNING && k->text && what == ACT_CALL_OFF) {
         app_kill_all_cancel(ui->app);
     }
     return UI_HANDLED;
 }
 
-static int all_key(struct ui *ui, void *state, key_code key, const char *paste, size_t len)
+static int leave(struct ui *ui, const struct kill_all *a, const struct ev_kill *k)
+{
+    bool asked = !k || k->phase == KILL_LISTING || k->phase == KILL_ARMED;
+    if (asked && !a->confirmed)
+        app_kill_all_cancel(ui->app);
+    return UI_CLOSE;
+}
+
+/* The question is on the screen as it stands now. */
+static bool answerable(const struct ui *ui, const struct kill_all *a, const struct ev_kill *k)
+{
+    return k && k->phase == KILL_ARMED && a->shown && !a->confirmed && !ui->unseen;
+}
+
+static int all_action(struct ui *ui, void *state, enum action what)
 {
     struct kill_all *a = state;
     const struct ev_kill *k = current(ui, a);
-    (void)paste;
-    (void)len;
-    if (key == K_ESC || key == ('C' & 0x1F)) {
-        bool asked = !k || k->phase == KILL_LISTING || k->phase == KILL_ARMED;
-        if (asked && !a->confirmed)
-            app_kill_all_cancel(ui->app);
-        return UI_CLOSE;
-    }
-    if (!k || scroll_key(a, key))
+    bool text = ui->last_key >= ' ' && !(ui->last_key & (KEYC_SPECIAL | KEYC_ALT));
+    if (text && k && k->phase == KILL_ARMED && targets(a, k) && wants_number(ui, a, k))
+        return UI_IGNORED;
+    if (what == ACT_CLOSE && !text) /* words typed ahead must not end it: their rest would act */
+        return leave(ui, a, k);
+    if (!k || scroll(a, what))
         return UI_HANDLED;
     if (k->phase != KILL_ARMED)
-        return told_key(ui, a, k, key);
-    if (!a->shown || a->confirmed || ui->unseen)
+        return told(ui, a, k, what);
+    if (!answerable(ui, a, k))
         return UI_HANDLED;
-    if (key == K_TAB) {
+    if (what == ACT_OTHER_SCOPE) {
         a->at_once = false; /* that was said of the first scope */
         open_list(ui, a, !a->account);
         return UI_HANDLED;
@@ -354,8 +359,25 @@ static int all_key(struct ui *ui, void *state, key_code key, const char *paste, 
     if (a->shown_count == 0 || !is_shown(a, k))
         return UI_HANDLED; /* it changed since it was drawn: look first */
     if (wants_number(ui, a, k))
-        return number_key(ui, a, key);
-    return key == 'y' && ui_key_meant(ui) ? confirm(ui, a, a->shown_count) : UI_HANDLED;
+        return what == ACT_CHOOSE ? number_given(ui, a) : UI_HANDLED;
+    return what == ACT_YES && ui_key_meant(ui) ? confirm(ui, a, a->shown_count) : UI_HANDLED;
+}
+
+/* The number's digits, whatever else such a key means here. */
+static int all_key(struct ui *ui, void *state, key_code key, const char *paste, size_t len)
+{
+    struct kill_all *a = state;
+    const struct ev_kill *k = current(ui, a);
+    bool digit = key >= '0' && key <= '9', pending;
+    (void)paste;
+    (void)len;
+    if (!answerable(ui, a, k) || !a->shown_count || !is_shown(a, k) || !wants_number(ui, a, k))
+        return UI_HANDLED;
+    enum action line = keymap_find(ui->keys, SCOPE_LINE, key, &pending);
+    keymap_reset(ui->keys);
+    if (digit || line == ACT_ERASE)
+        inputline_key(&a->number, line, key);
+    return UI_HANDLED;
 }
 
 /* "never": goes as soon as the list is there, once; what is refused is asked about. */
@@ -381,10 +403,11 @@ static void all_close(void *state)
 }
 
 static const struct overlay_ops all_ops = {.name = "kill all",
-                                           .scope = SCOPE_DIALOG,
+                                           .scope = SCOPE_CONFIRM,
                                            .close = all_close,
                                            .update = all_update,
                                            .draw = all_draw,
+                                           .action = all_action,
                                            .key = all_key};
 
 void overlay_kill_all(struct ui *ui)

@@ -168,14 +168,15 @@ static void several_draw(struct ui *ui, void *state, struct canvas *c, struct re
     struct buf b = BUF_INIT;
     int w = screen.w < KILL_CELLS ? screen.w : KILL_CELLS;
     size_t up = count_up(ui, k);
-    char foot[96], note[32] = "";
+    char note[40] = "";
+    const char *foot;
     (void)now;
     add_head(ui, k, &b);
     int head = box_text_rows(buf_str(&b), w - 4), rows = (int)k->v.n;
     if (head + rows + 5 > screen.h)
         rows = screen.h - head - 5 > 1 ? screen.h - head - 5 : 1;
     if (rows < (int)k->v.n)
-        snprintf(note, sizeof(note), "j k  all %zu", k->v.n);
+        str_copy(note, sizeof(note), ui_keys(ui, "{box-down} {box-up}  all %zu", k->v.n));
     struct rect in = box_draw(c, screen, head + rows + 5, w,
                               k->going ? "killing the marked sandboxes"
                                        : "kill the marked sandboxes?", note);
@@ -185,11 +186,12 @@ static void several_draw(struct ui *ui, void *state, struct canvas *c, struct re
     bool all = k->seen >= (int)k->v.n;
     kill_shows(ui, &k->shown, !k->going && up && all ? all_named(ui, k) : NULL);
     if (k->going)
-        snprintf(foot, sizeof(foot), "%sEsc  close", count_failed(k) ? "R  try again\t" : "");
+        foot = ui_keys(ui, count_failed(k) ? "{retry}  try again\t{close}  close" : "{close}  close");
+    else if (!up)
+        foot = ui_keys(ui, "{close}  close");
     else
-        snprintf(foot, sizeof(foot), !up   ? "Esc  close"
-                                     : all ? "y  kill %zu\tEsc  leave them"
-                                           : "j  see all %zu first\tEsc  leave them", up);
+        foot = ui_keys(ui, all ? "{yes}  kill %zu\t{close}  leave them"
+                               : "{box-down}  see all %zu first\t{close}  leave them", up);
     canvas_fill(c, (struct rect){in.y + in.h - 1, in.x, 1, in.w}, ROLE_DIALOG, " ");
     canvas_hints(c, in.y + in.h - 1, in.x, in.w, ROLE_DANGER, foot);
     buf_release(&b);
@@ -232,21 +234,23 @@ static int again(struct ui *ui, struct several *k)
     return UI_HANDLED;
 }
 
-static int several_key(struct ui *ui, void *state, key_code key, const char *paste, size_t len)
+static int several_action(struct ui *ui, void *state, enum action a)
 {
     struct several *k = state;
-    (void)paste;
-    (void)len;
-    if (key == K_ESC || key == 'n' || key == 'q' || key == ('C' & 0x1F))
+    int most = (int)k->v.n - k->rows;
+    if (a == ACT_CLOSE || a == ACT_NO)
         return UI_CLOSE;
-    if ((key == 'j' || key == K_DOWN) && k->top + k->rows < (int)k->v.n)
-        k->top++;
-    else if ((key == 'k' || key == K_UP) && k->top > 0)
-        k->top--;
-    else if (key == 'y' && !k->going)
+    if (a == ACT_YES && !k->going)
         return yes(ui, k);
-    else if (key == 'R' && k->going)
+    if (a == ACT_RETRY && k->going)
         return again(ui, k);
+    k->top += a == ACT_BOX_DOWN   ? 1
+              : a == ACT_BOX_UP   ? -1
+              : a == ACT_BOX_PGDN ? k->rows
+              : a == ACT_BOX_PGUP ? -k->rows
+                                  : 0;
+    k->top = k->top > most ? most : k->top;
+    k->top = k->top < 0 ? 0 : k->top;
     return UI_HANDLED;
 }
 
@@ -278,10 +282,10 @@ static void several_close(void *state)
 }
 
 static const struct overlay_ops several_ops = {.name = "kill several",
-                                               .scope = SCOPE_DIALOG,
+                                               .scope = SCOPE_CONFIRM,
                                                .close = several_close,
                                                .draw = several_draw,
-                                               .key = several_key,
+                                               .action = several_action,
                                                .observe = several_observe};
 
 void overlay_kill_several(struct ui *ui, const uint64_t *ids, size_t n)

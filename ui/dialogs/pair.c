@@ -127,7 +127,7 @@ static void go(struct form *f, int step)
     while (is_hidden(f, f->at));
 }
 
-static const char *hint_of(enum field f)
+static const char *hint_of(struct ui *ui, enum field f)
 {
     switch (f) {
     case F_NAME:
@@ -145,7 +145,7 @@ static const char *hint_of(enum field f)
     case F_TIMEOUT:
         return "15m";
     default:
-        return "what the designer is to do (^J: new line)";
+        return ui_keys(ui, "what the designer is to do ({newline}: new line)");
     }
 }
 
@@ -195,7 +195,7 @@ static void draw_field(struct ui *ui, struct form *f, enum field id, struct canv
         inputline_draw(&f->lines[id], c, (struct rect){y, x, rows_of(f, id), w},
                        f->bad == id ? ROLE_FIELD_BAD : ROLE_FIELD, here);
         if (!f->lines[id].text.len)
-            canvas_text(c, y, x, w, ROLE_HINT, hint_of(id));
+            canvas_text(c, y, x, w, ROLE_HINT, hint_of(ui, id));
     }
 }
 
@@ -211,7 +211,7 @@ static void form_draw(struct ui *ui, void *state, struct canvas *c, struct rect 
         rows += rows_of(f, (enum field)i);
     in = box_draw(c, screen, rows + 2, w,
                   f->sandbox ? "a new task for this pair" : "designer and checker",
-                  "Alt-s start\tEsc cancel");
+                  ui_keys(ui, "{submit} start\t{form-cancel} cancel"));
     old = canvas_clip(c, in);
     /* on a low screen the field at hand is kept in view */
     for (int i = 0, sum = 0; i <= (int)f->at; i++) {
@@ -262,9 +262,12 @@ static int form_action(struct ui *ui, void *state, enum action a)
     struct form *f = state;
 
     switch (a) {
-    case ACT_FIELD_NEXT:
+    case ACT_FIELD_ENTER:
         if (f->at == F_START)
             return submit(ui, f);
+        go(f, 1);
+        return UI_HANDLED;
+    case ACT_FIELD_NEXT:
         go(f, 1);
         return UI_HANDLED;
     case ACT_FIELD_PREV:
@@ -279,8 +282,6 @@ static int form_action(struct ui *ui, void *state, enum action a)
         return UI_CLOSE;
     case ACT_CHOICE_PREV:
     case ACT_CHOICE_NEXT:
-        if (!is_choice(f->at))
-            return UI_IGNORED; /* moves the text cursor */
         choose(ui, f, a == ACT_CHOICE_NEXT ? 1 : -1);
         return UI_HANDLED;
     default:
@@ -292,13 +293,16 @@ static int form_key(struct ui *ui, void *state, key_code k, const char *paste, s
 {
     struct form *f = state;
 
-    if (!is_text(f->at)) {
-        if (k == ' ' && is_choice(f->at))
-            choose(ui, f, 1);
-        return UI_HANDLED;
-    }
-    ui_line_key(ui, &f->lines[f->at], k, paste, len);
+    if (is_text(f->at))
+        ui_line_key(ui, &f->lines[f->at], k, paste, len);
     return UI_HANDLED;
+}
+
+static enum key_scope form_scope(void *state)
+{
+    const struct form *f = state;
+
+    return is_choice(f->at) ? SCOPE_CHOICE : SCOPE_FORM;
 }
 
 static void form_close(void *state)
@@ -312,6 +316,7 @@ static void form_close(void *state)
 
 static const struct overlay_ops form_ops = {.name = "new pair",
                                             .scope = SCOPE_FORM,
+                                            .scope_now = form_scope,
                                             .close = form_close,
                                             .draw = form_draw,
                                             .action = form_action,
@@ -379,18 +384,21 @@ void pair_text(const struct pair *p, struct buf *b)
     }
 }
 
-static const char *keys_of(const struct pair *p)
+static const char *keys_of(struct ui *ui, const struct pair *p)
 {
     switch (p->state) {
     case PAIR_RUNNING:
-        return p->role == PAIR_CHECKER ? "s stop   y accept the work   x reject it"
-                                       : "s stop   y accept the work";
+        return p->role == PAIR_CHECKER
+                   ? ui_keys(ui, "{pair-stop} stop   {pair-accept} accept the work   {pair-reject} reject it")
+                   : ui_keys(ui, "{pair-stop} stop   {pair-accept} accept the work");
     case PAIR_PASSED:
-        return "x reject the work: one more round   n a new task";
+        return ui_keys(ui, "{pair-reject} reject the work: one more round   {pair-task} a new task");
     case PAIR_CAPPED:
-        return "r as many rounds again   y accept the work   x one more round   n a new task";
+        return ui_keys(ui, "{pair-resume} as many rounds again   {pair-accept} accept the work   "
+                           "{pair-reject} one more round   {pair-task} a new task");
     default:
-        return "r resume   y accept the work   x reject it   n a new task";
+        return ui_keys(ui, "{pair-resume} resume   {pair-accept} accept the work   "
+                           "{pair-reject} reject it   {pair-task} a new task");
     }
 }
 
@@ -407,38 +415,49 @@ static void word_draw(struct ui *ui, void *state, struct canvas *c, struct rect 
     if (s && s->pair) {
         pair_text(s->pair, &b);
         buf_addf(&b, "\n%s\n\na message goes to one of them: @designer ... or @checker ...",
-                 keys_of(s->pair));
+                 keys_of(ui, s->pair));
     } else {
         buf_adds(&b, "it is gone");
     }
     rows = box_text_rows(buf_str(&b), w - 4);
-    in = box_draw(c, screen, rows + 4, w, s && s->name ? s->name : "pair", "Esc close");
+    in = box_draw(c, screen, rows + 4, w, s && s->name ? s->name : "pair",
+                  ui_keys(ui, "{close} close"));
     box_text(c, (struct rect){in.y + 1, in.x, in.h - 1, in.w}, ROLE_DIALOG, buf_str(&b));
     buf_release(&b);
 }
 
-static int word_key(struct ui *ui, void *state, key_code k, const char *paste, size_t len)
+static int tell(struct ui *ui, const struct word *d, enum pair_event_kind kind)
 {
-    const struct word *d = state;
-    const struct sandbox *s = model_sandbox(ui->model, d->sandbox);
-    enum pair_event_kind kind = k == 's'   ? PAIR_STOP
-                                : k == 'r' ? PAIR_RESUME
-                                : k == 'y' ? PAIR_ACCEPT
-                                           : PAIR_REJECT;
-    (void)paste;
-    (void)len;
-
-    if (k == K_ESC || k == 'q' || k == K_ENTER || k == ('C' & 0x1F))
-        return UI_CLOSE;
-    if (k == 'n' && s && s->pair && s->pair->state != PAIR_RUNNING) {
-        open_form(ui, d->sandbox);
-        return UI_CLOSE;
-    }
-    if (kind == PAIR_REJECT && k != 'x')
-        return UI_HANDLED;
     app_pair_do(ui->app, d->sandbox, (int)kind, 0, NULL);
     ui_status(ui, 0, "telling the pair");
     return UI_CLOSE;
+}
+
+static int word_action(struct ui *ui, void *state, enum action a)
+{
+    const struct word *d = state;
+    const struct sandbox *s = model_sandbox(ui->model, d->sandbox);
+
+    switch (a) {
+    case ACT_CLOSE:
+    case ACT_CHOOSE:
+        return UI_CLOSE;
+    case ACT_PAIR_STOP:
+        return tell(ui, d, PAIR_STOP);
+    case ACT_PAIR_RESUME:
+        return tell(ui, d, PAIR_RESUME);
+    case ACT_PAIR_ACCEPT:
+        return tell(ui, d, PAIR_ACCEPT);
+    case ACT_PAIR_REJECT:
+        return tell(ui, d, PAIR_REJECT);
+    case ACT_PAIR_TASK:
+        if (!s || !s->pair || s->pair->state == PAIR_RUNNING)
+            return UI_HANDLED;
+        open_form(ui, d->sandbox);
+        return UI_CLOSE;
+    default:
+        return UI_HANDLED;
+    }
 }
 
 static void word_close(void *state)
@@ -447,7 +466,7 @@ static void word_close(void *state)
 }
 
 static const struct overlay_ops word_ops = {
-    .name = "pair", .scope = SCOPE_DIALOG, .close = word_close, .draw = word_draw, .key = word_key};
+    .name = "pair", .scope = SCOPE_PAIR, .close = word_close, .draw = word_draw, .action = word_action};
 
 void overlay_pair(struct ui *ui, uint64_t sandbox)
 {

@@ -62,33 +62,32 @@ static void end_draw(struct ui *ui, void *state, struct canvas *c, struct rect s
     box_text(c, (struct rect){in.y, in.x, in.h - 1, in.w}, ROLE_DIALOG, buf_str(&b));
     canvas_fill(c, (struct rect){in.y + in.h - 1, in.x, 1, in.w}, ROLE_DIALOG, " ");
     canvas_hints(c, in.y + in.h - 1, in.x, in.w, ROLE_DANGER,
-                 s ? "y  SIGTERM: asks it to end\t9  SIGKILL: at once\tEsc  leave it"
-                   : "Esc  close");
+                 ui_keys(ui, s ? "{yes}  SIGTERM: asks it to end\t{end-at-once}  SIGKILL: at once\t"
+                                 "{close}  leave it"
+                               : "{close}  close"));
     buf_release(&b);
     ui->asks_anew |= !k->drawn;
     k->drawn = true;
 }
 
-static int end_key(struct ui *ui, void *state, key_code key, const char *paste, size_t len)
+static int end_action(struct ui *ui, void *state, enum action a)
 {
     struct end *k = state;
-    (void)paste;
-    (void)len;
-    if (key == K_ESC || key == 'n' || key == 'q' || key == ('C' & 0x1F) ||
-        !model_sandbox(ui->model, k->sandbox))
+    bool at_once = a == ACT_END_AT_ONCE;
+    if (a == ACT_CLOSE || a == ACT_NO || !model_sandbox(ui->model, k->sandbox))
         return UI_CLOSE;
-    if ((key != 'y' && key != '9') || !k->drawn || !ui_key_meant(ui))
+    if ((a != ACT_YES && !at_once) || !k->drawn || !ui_key_meant(ui))
         return UI_HANDLED;
-    app_proc_kill(ui->app, k->sandbox, k->p.pid, k->p.ident, key == '9');
-    ui_status(ui, 0, "%s to process %d", key == '9' ? "SIGKILL" : "SIGTERM", k->p.pid);
+    app_proc_kill(ui->app, k->sandbox, k->p.pid, k->p.ident, at_once);
+    ui_status(ui, 0, "%s to process %d", at_once ? "SIGKILL" : "SIGTERM", k->p.pid);
     return UI_CLOSE;
 }
 
 static const struct overlay_ops end_ops = {.name = "end process",
-                                           .scope = SCOPE_DIALOG,
+                                           .scope = SCOPE_CONFIRM,
                                            .close = end_close,
                                            .draw = end_draw,
-                                           .key = end_key};
+                                           .action = end_action};
 
 void overlay_process_end(struct ui *ui, uint64_t sandbox, const struct proc *p)
 {
@@ -151,14 +150,14 @@ static void adopt_draw(struct ui *ui, void *state, struct canvas *c, struct rect
     int w = screen.w < BOX_CELLS ? screen.w : BOX_CELLS;
     int rows = box_text_rows(buf_str(&b), w - 4);
     struct rect in = box_draw(c, screen, rows + 6, w, "adopt this sandbox?",
-                              a->p.pid ? "Tab with, without the process" : NULL);
+                              a->p.pid ? ui_keys(ui, "{line-complete} with, without the process") : NULL);
     int y = in.y + in.h - 3;
     box_text(c, (struct rect){in.y, in.x, in.h - 4, in.w}, ROLE_DIALOG, buf_str(&b));
     int n = canvas_text(c, y, in.x, in.w, ROLE_PROMPT, "name") + 1;
     inputline_draw(&a->name, c, (struct rect){y, in.x + n, 1, in.w - n}, ROLE_FIELD, true);
     bool bad = *a->error;
     canvas_hints(c, in.y + in.h - 1, in.x, in.w, bad ? ROLE_STATUS_BAD : ROLE_HINT,
-                 bad ? a->error : "Enter  adopt it\tEsc  leave it");
+                 bad ? a->error : ui_keys(ui, "{take-line}  adopt it\t{leave-line}  leave it"));
     buf_release(&b);
 }
 
@@ -183,12 +182,12 @@ static int adopt_it(struct ui *ui, struct adopt *a)
 static int adopt_key(struct ui *ui, void *state, key_code k, const char *paste, size_t len)
 {
     struct adopt *a = state;
-    if (k == K_ESC || k == ('C' & 0x1F))
+    if (ui->found == ACT_LEAVE_LINE)
         return UI_CLOSE;
-    if (k == K_ENTER)
+    if (ui->found == ACT_TAKE_LINE)
         return adopt_it(ui, a);
     a->error[0] = 0;
-    if (k == K_TAB)
+    if (ui->found == ACT_LINE_TAB)
         a->with = a->p.pid && !a->with;
     else
         ui_line_key(ui, &a->name, k, paste, len);
@@ -196,7 +195,7 @@ static int adopt_key(struct ui *ui, void *state, key_code k, const char *paste, 
 }
 
 static const struct overlay_ops adopt_ops = {.name = "adopt",
-                                             .scope = SCOPE_DIALOG,
+                                             .scope = SCOPE_ASK,
                                              .close = adopt_close,
                                              .draw = adopt_draw,
                                              .key = adopt_key,
@@ -241,26 +240,26 @@ static void back_draw(struct ui *ui, void *state, struct canvas *c, struct rect 
     struct rect in = box_draw(c, screen, rows + 4, w, "adopted", NULL);
     box_text(c, (struct rect){in.y, in.x, in.h - 1, in.w}, ROLE_DIALOG, buf_str(&b));
     canvas_hints(c, in.y + in.h - 1, in.x, in.w, ROLE_HINT,
-                 !s         ? "Esc  close"
-                 : k->p.pid ? "y  give it back\tp  keep this process\tEsc  leave it"
-                            : "y  give it back\tEsc  leave it");
+                 ui_keys(ui, !s         ? "{close}  close"
+                             : k->p.pid ? "{yes}  give it back\t{keep-process}  keep this process\t"
+                                          "{close}  leave it"
+                                        : "{yes}  give it back\t{close}  leave it"));
     buf_release(&b);
     ui->asks_anew |= !k->drawn;
     k->drawn = true;
 }
 
-static int back_key(struct ui *ui, void *state, key_code key, const char *paste, size_t len)
+static int back_action(struct ui *ui, void *state, enum action a)
 {
     struct back *k = state;
     const struct sandbox *s = model_sandbox(ui->model, k->sandbox);
     struct app_adopt how = {.pid = k->p.pid, .ident = k->p.ident};
-    (void)paste;
-    (void)len;
-    if (key == K_ESC || key == 'n' || key == 'q' || key == ('C' & 0x1F) || !s)
+    bool keep = a == ACT_KEEP_PROCESS && k->p.pid;
+    if (a == ACT_CLOSE || a == ACT_NO || !s)
         return UI_CLOSE;
-    if ((key != 'y' && !(key == 'p' && k->p.pid)) || !k->drawn || !ui_key_meant(ui))
+    if ((a != ACT_YES && !keep) || !k->drawn || !ui_key_meant(ui))
         return UI_HANDLED;
-    if (key == 'p')
+    if (keep)
         app_adopt(ui->app, k->sandbox, &how);
     else
         app_unadopt(ui->app, k->sandbox);
@@ -269,8 +268,8 @@ static int back_key(struct ui *ui, void *state, key_code key, const char *paste,
 }
 
 static const struct overlay_ops back_ops = {
-    .name = "adopted", .scope = SCOPE_DIALOG, .close = back_close, .draw = back_draw,
-    .key = back_key};
+    .name = "adopted", .scope = SCOPE_CONFIRM, .close = back_close, .draw = back_draw,
+    .action = back_action};
 
 static bool is_kept(const struct sandbox *s, const struct proc *p)
 {

@@ -86,7 +86,8 @@ static void projects_draw(struct ui *ui, void *state, struct canvas *c, struct r
     if (p->mode == PROJECTS_LIST) {
         canvas_hints(c, y, in.x, in.w, *p->error ? ROLE_STATUS_BAD : ROLE_HINT,
                      *p->error ? p->error
-                               : "Enter switch\tn new\tR rename\tv its variables\tEsc close");
+                               : ui_keys(ui, "{choose} switch\t{project-new} new\t{project-rename} rename\t"
+                                             "{project-variables} its variables\t{close} close"));
         return;
     }
     int x = in.x + canvas_text(c, y, in.x, in.w, ROLE_PROMPT,
@@ -133,9 +134,9 @@ static int name_given(struct ui *ui, struct projects *p)
 static int line_key(struct ui *ui, struct projects *p, key_code k, const char *paste, size_t len)
 {
     p->error[0] = 0;
-    if (k == K_ESC || k == ('C' & 0x1F))
+    if (ui->found == ACT_LEAVE_LINE)
         p->mode = PROJECTS_LIST;
-    else if (k == K_ENTER)
+    else if (ui->found == ACT_TAKE_LINE)
         return name_given(ui, p);
     else
         ui_line_key(ui, &p->line, k, paste, len);
@@ -162,7 +163,7 @@ static void variables(struct ui *ui, struct projects *p)
     if (p->at && p->at - 1 == ui->model->project_at)
         overlay_vars(ui);
     else
-        str_copy(p->error, sizeof(p->error), p->at ? "switch to it first: Enter"
+        str_copy(p->error, sizeof(p->error), p->at ? ui_keys(ui, "switch to it first: {choose}")
                                                    : "point at the current project (*)");
 }
 
@@ -170,31 +171,65 @@ static int projects_key(struct ui *ui, void *state, key_code k, const char *past
 {
     struct projects *p = state;
 
+    return p->mode == PROJECTS_LIST ? UI_HANDLED : line_key(ui, p, k, paste, len);
+}
+
+static void move(struct ui *ui, struct projects *p, enum action a)
+{
+    int64_t by = a == ACT_BOX_PGDN || a == ACT_BOX_PGUP ? (int64_t)p->page : 1;
+    int64_t to = (int64_t)p->at + (a == ACT_BOX_DOWN || a == ACT_BOX_PGDN ? by : -by);
+    int64_t last = (int64_t)ui->model->n_projects;
+
+    p->at = (size_t)(to < 0 ? 0 : to > last ? last : to);
+}
+
+static int projects_action(struct ui *ui, void *state, enum action a)
+{
+    struct projects *p = state;
+
     if (p->mode != PROJECTS_LIST)
-        return line_key(ui, p, k, paste, len);
+        return UI_IGNORED;
     p->error[0] = 0;
-    if (k == K_ESC || k == 'q' || k == ('C' & 0x1F))
+    switch (a) {
+    case ACT_CLOSE:
         return UI_CLOSE;
-    if (k == K_ENTER)
+    case ACT_CHOOSE:
         return choose(ui, p);
-    if ((k == 'j' || k == K_DOWN) && p->at < ui->model->n_projects)
-        p->at++;
-    else if ((k == 'k' || k == K_UP) && p->at)
-        p->at--;
-    else if (k == 'n')
+    case ACT_BOX_DOWN:
+    case ACT_BOX_UP:
+    case ACT_BOX_PGDN:
+    case ACT_BOX_PGUP:
+        move(ui, p, a);
+        break;
+    case ACT_PROJECT_NEW:
         edit(ui, p, PROJECTS_NEW);
-    else if (k == 'R')
+        break;
+    case ACT_PROJECT_RENAME:
         edit(ui, p, PROJECTS_RENAME);
-    else if (k == 'v')
+        break;
+    case ACT_PROJECT_VARS:
         variables(ui, p);
+        break;
+    default:
+        break;
+    }
     return UI_HANDLED;
 }
 
+static enum key_scope projects_scope(void *state)
+{
+    const struct projects *p = state;
+
+    return p->mode == PROJECTS_LIST ? SCOPE_PROJECTS : SCOPE_ASK;
+}
+
 static const struct overlay_ops projects_ops = {.name = "projects",
-                                                .scope = SCOPE_DIALOG,
+                                                .scope = SCOPE_PROJECTS,
+                                                .scope_now = projects_scope,
                                                 .close = projects_close,
                                                 .update = projects_update,
                                                 .draw = projects_draw,
+                                                .action = projects_action,
                                                 .key = projects_key,
                                                 .takes_paste = true};
 

@@ -122,7 +122,7 @@ static void search_draw(struct ui *ui, void *state, struct canvas *c, struct rec
     const struct ev_hits *h = hits_of(ui, s);
     int w = screen.w < 140 ? screen.w : 140, height = screen.h < 40 ? screen.h : 40;
     struct rect in = box_draw(c, screen, height, w, "search what was said",
-                              "Enter go there\tEsc close");
+                              ui_keys(ui, "{take-line} go there\t{leave-line} close"));
     int x = in.x + canvas_text(c, in.y, in.x, -1, ROLE_PROMPT, "> ");
 
     (void)now;
@@ -161,22 +161,21 @@ static int search_key(struct ui *ui, void *state, key_code k, const char *paste,
     struct search *s = state;
     size_t n = count(ui, s);
 
-    switch (k) {
-    case K_ESC:
-    case 'C' & 0x1F:
+    switch (ui->found) {
+    case ACT_LEAVE_LINE:
         return UI_CLOSE;
-    case K_ENTER:
+    case ACT_TAKE_LINE:
         return go_there(ui, s);
-    case K_DOWN:
+    case ACT_LINE_DOWN:
         s->at += s->at + 1 < n;
         return UI_HANDLED;
-    case K_UP:
+    case ACT_LINE_UP:
         s->at -= s->at > 0;
         return UI_HANDLED;
-    case K_PGDN:
+    case ACT_LINE_PGDN:
         s->at = s->at + s->page < n ? s->at + s->page : n ? n - 1 : 0;
         return UI_HANDLED;
-    case K_PGUP:
+    case ACT_LINE_PGUP:
         s->at = s->at > s->page ? s->at - s->page : 0;
         return UI_HANDLED;
     default:
@@ -190,7 +189,7 @@ static int search_key(struct ui *ui, void *state, key_code k, const char *paste,
 }
 
 static const struct overlay_ops search_ops = {
-    .name = "search", .scope = SCOPE_DIALOG, .close = search_close, .update = search_update,
+    .name = "search", .scope = SCOPE_ASK, .close = search_close, .update = search_update,
     .draw = search_draw, .key = search_key, .takes_paste = true};
 
 void overlay_search(struct ui *ui)

@@ -117,7 +117,7 @@ static void draw_list(struct ui *ui, struct vars *v, struct canvas *c, struct re
     if (v->at >= v->top + v->page)
         v->top = v->at - v->page + 1;
     if (!p || !p->n_vars)
-        canvas_text(c, r.y, r.x, r.w, ROLE_HINT, "none yet: a adds one, s a secret one");
+        canvas_text(c, r.y, r.x, r.w, ROLE_HINT, ui_keys(ui, "none yet: {variable-add} adds one, {variable-secret} a secret one"));
     for (size_t i = v->top; p && i < p->n_vars && i < v->top + v->page; i++)
         draw_row(c, (struct rect){r.y + (int)(i - v->top), r.x, 1, r.w}, &p->vars[i], i == v->at);
 }
@@ -142,7 +142,7 @@ static void draw_foot(struct ui *ui, struct vars *v, struct canvas *c, struct re
 {
     const struct project_var *row = row_at(ui, v);
     int y = in.y + in.h - FOOT_ROWS;
-    char hint[160];
+    const char *hint;
 
     if (v->mode == VARS_NAME || v->mode == VARS_VALUE)
         draw_field(v, c, y, in);
@@ -151,15 +151,16 @@ static void draw_foot(struct ui *ui, struct vars *v, struct canvas *c, struct re
                                   v->mode == VARS_LIST ? 2 : 1, in.w},
                  v->bad ? ROLE_STATUS_BAD : ROLE_DIALOG, v->said);
     if (v->mode == VARS_NAME)
-        snprintf(hint, sizeof(hint), "Enter then its value\tEsc leave it");
+        hint = ui_keys(ui, "{take-line} then its value\t{leave-line} leave it");
     else if (v->mode == VARS_VALUE)
-        snprintf(hint, sizeof(hint), "Enter %s\t^U clear\tEsc leave it",
-                 v->secret ? "store it, sealed" : "set it");
+        hint = ui_keys(ui, "{take-line} %s\t{cut-to-begin} clear\t{leave-line} leave it",
+                       v->secret ? "store it, sealed" : "set it");
     else if (v->mode == VARS_REMOVE)
-        snprintf(hint, sizeof(hint), "y  remove %.64s\tother keys  keep it", row ? row->name : "?");
+        hint = ui_keys(ui, "{yes}  remove %.64s\tother keys  keep it", row ? row->name : "?");
     else
-        snprintf(hint, sizeof(hint), "%sa add\ts add a secret one\tEsc close",
-                 row ? "Enter change\tD remove\t" : "");
+        hint = ui_keys(ui, row ? "{choose} change\t{variable-remove} remove\t{variable-add} add\t"
+                                 "{variable-secret} add a secret one\t{close} close"
+                               : "{variable-add} add\t{variable-secret} add a secret one\t{close} close");
     canvas_hints(c, y + 2, in.x, in.w, v->mode == VARS_REMOVE ? ROLE_DANGER : ROLE_HINT, hint);
 }
 
@@ -226,30 +227,28 @@ static int type_key(struct ui *ui, struct vars *v, key_code k, const char *paste
 {
     bool hidden = v->mode == VARS_VALUE && v->secret;
 
-    if (k == K_ESC || k == ('C' & 0x1F)) {
+    if (ui->found == ACT_LEAVE_LINE) {
         leave(v);
         say(v, false, "");
-    } else if (k == K_ENTER && v->mode == VARS_NAME) {
+    } else if (ui->found == ACT_TAKE_LINE && v->mode == VARS_NAME) {
         enter_name(ui, v);
-    } else if (k == K_ENTER) {
+    } else if (ui->found == ACT_TAKE_LINE) {
         enter_value(ui, v);
     } else if (hidden) {
-        if (!secretfield_key(&v->field, k, paste, len) && k == K_PASTE)
+        if (!secretfield_key(&v->field, ui->found, k, paste, len) && k == K_PASTE)
             say(v, true, "that is too long; nothing was taken");
-    } else if (k == K_PASTE) {
-        ui_paste(ui, &v->line, paste, len);
     } else {
-        inputline_key(&v->line, k);
+        ui_line_key(ui, &v->line, k, paste, len);
     }
     return UI_HANDLED;
 }
 
-static int remove_key(struct ui *ui, struct vars *v, key_code k)
+static int remove_it(struct ui *ui, struct vars *v)
 {
     const struct project_var *row = row_at(ui, v);
 
     v->mode = VARS_LIST;
-    if (k != 'y' || !row || !ui_key_meant(ui))
+    if (ui->found != ACT_YES || !row || !ui_key_meant(ui))
         return UI_HANDLED;
     v->req = app_project_var(ui->app, row->name, NULL);
     v->removing = true;
@@ -257,7 +256,7 @@ static int remove_key(struct ui *ui, struct vars *v, key_code k)
     return UI_HANDLED;
 }
 
-static void change(struct ui *ui, struct vars *v, key_code k)
+static void change(struct ui *ui, struct vars *v, enum action a)
 {
     const struct project_var *row = row_at(ui, v);
 
@@ -266,10 +265,10 @@ static void change(struct ui *ui, struct vars *v, key_code k)
         return;
     }
     say(v, false, "");
-    if (k == 'a' || k == 's') {
-        v->secret = k == 's';
+    if (a == ACT_VAR_ADD || a == ACT_VAR_SECRET) {
+        v->secret = a == ACT_VAR_SECRET;
         v->mode = VARS_NAME;
-    } else if (row && k == 'D') {
+    } else if (row && a == ACT_VAR_REMOVE) {
         v->mode = VARS_REMOVE;
     } else if (row) {
         v->secret = row->secret;
@@ -280,29 +279,67 @@ static void change(struct ui *ui, struct vars *v, key_code k)
 static int vars_key(struct ui *ui, void *state, key_code k, const char *paste, size_t len)
 {
     struct vars *v = state;
-    const struct project *p = project_of(ui);
 
     if (v->mode == VARS_NAME || v->mode == VARS_VALUE)
         return type_key(ui, v, k, paste, len);
-    if (v->mode == VARS_REMOVE)
-        return remove_key(ui, v, k);
-    if (k == K_ESC || k == 'q' || k == ('C' & 0x1F))
+    return v->mode == VARS_REMOVE ? remove_it(ui, v) : UI_HANDLED;
+}
+
+static void move(struct ui *ui, struct vars *v, enum action a)
+{
+    const struct project *p = project_of(ui);
+    int64_t by = a == ACT_BOX_PGDN || a == ACT_BOX_PGUP ? (int64_t)v->page : 1;
+    int64_t to = (int64_t)v->at + (a == ACT_BOX_DOWN || a == ACT_BOX_PGDN ? by : -by);
+    int64_t last = p ? (int64_t)p->n_vars - 1 : 0;
+
+    to = to > last ? last : to;
+    v->at = to > 0 ? (size_t)to : 0;
+}
+
+static int vars_action(struct ui *ui, void *state, enum action a)
+{
+    struct vars *v = state;
+
+    if (v->mode != VARS_LIST)
+        return UI_IGNORED;
+    switch (a) {
+    case ACT_CLOSE:
         return UI_CLOSE;
-    if ((k == 'j' || k == K_DOWN) && p && v->at + 1 < p->n_vars)
-        v->at++;
-    else if ((k == 'k' || k == K_UP) && v->at)
-        v->at--;
-    else if (k == 'a' || k == 's' || k == 'D' || k == K_ENTER)
-        change(ui, v, k);
+    case ACT_BOX_DOWN:
+    case ACT_BOX_UP:
+    case ACT_BOX_PGDN:
+    case ACT_BOX_PGUP:
+        move(ui, v, a);
+        break;
+    case ACT_VAR_ADD:
+    case ACT_VAR_SECRET:
+    case ACT_VAR_REMOVE:
+    case ACT_CHOOSE:
+        change(ui, v, a);
+        break;
+    default:
+        break;
+    }
     return UI_HANDLED;
 }
 
+static enum key_scope vars_scope(void *state)
+{
+    const struct vars *v = state;
+
+    return v->mode == VARS_LIST     ? SCOPE_VARS
+           : v->mode == VARS_REMOVE ? SCOPE_CONFIRM
+                                    : SCOPE_ASK;
+}
+
 static const struct overlay_ops vars_ops = {.name = "variables",
-                                            .scope = SCOPE_DIALOG,
+                                            .scope = SCOPE_VARS,
+                                            .scope_now = vars_scope,
                                             .close = vars_close,
                                             .update = vars_update,
                                             .observe = vars_observe,
                                             .draw = vars_draw,
+                                            .action = vars_action,
                                             .key = vars_key,
                                             .takes_paste = true};
 

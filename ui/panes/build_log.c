@@ -377,29 +377,25 @@ static int log_key(struct ui *ui, void *state, key_code k, const char *paste, si
 {
     struct build_log *l = state;
 
-    if (!l->finding)
-        return UI_IGNORED;
-    if (k == K_ESC || k == ('C' & 0x1F)) {
+    if (ui->found == ACT_LEAVE_LINE) {
         l->finding = false;
-    } else if (k == K_ENTER) {
+    } else if (ui->found == ACT_TAKE_LINE) {
         l->finding = false;
         free(l->pattern);
         l->pattern = *inputline_text(&l->find) ? xstrdup(inputline_text(&l->find)) : NULL;
         l->back = 0;
         find(ui, l, true);
-    } else if (k == K_PASTE) {
-        ui_paste(ui, &l->find, paste, len);
     } else {
-        inputline_key(&l->find, k);
+        ui_line_key(ui, &l->find, k, paste, len);
     }
     return UI_HANDLED | UI_REDRAW;
 }
 
-static const char *log_typing(void *state)
+static const char *log_typing(struct ui *ui, void *state)
 {
-    struct build_log *l = state;
+    const struct build_log *l = state;
 
-    return l->finding ? "Enter find   Esc leave" : NULL;
+    return l->finding ? ui_keys(ui, " {take-line} find  {leave-line} leave") : NULL;
 }
 
 static const char *log_title(struct ui *ui, void *state)

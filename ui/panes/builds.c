@@ -284,7 +284,7 @@ static void draw_none(struct ui *ui, struct canvas *c, int y, struct rect r)
 
     canvas_text(c, y, r.x + 3, r.w - 4, ROLE_HINT,
                 error                            ? error
-                : ui->focus == PANE_BUILDS       ? "nothing was built here yet: n begins"
+                : ui->focus == PANE_BUILDS       ? ui_keys(ui, "nothing was built here yet: {build-new} begins")
                                                  : "nothing was built here yet");
 }
 
@@ -367,7 +367,7 @@ static void use(struct ui *ui, struct builds_row r)
     bool ready = r.b ? r.b->state == TB_READY : r.t && r.t->ready;
 
     if (!r.b && !r.t)
-        ui_status(ui, 0, "there is no template here; n builds one");
+        ui_status(ui, 0, "there is no template here; {build-new} builds one");
     else if (!ready)
         ui_status(ui, 1, "%s has no finished build: only those can be chosen", r.b ? r.b->name : r.t->name);
     else

@@ -98,7 +98,7 @@ static void show_current(struct changes_pane *p)
     if (f->lines)
         textview_set(&p->view, p->c.line + f->line, f->lines);
     else if (f->status[0] == '?' || !*f->status)
-        own_line(p, "a new file: Enter shows it");
+        own_line(p, ui_keys(p->ui, "a new file: {change-open} shows it"));
     else
         own_line(p, p->c.diff_cut ? "not in the part of the diff that was read: it is cut"
                                   : "the diff does not show it");
@@ -141,7 +141,7 @@ static void file_end(void *ctx, const struct ev_done *d)
     clean_flush(cl, take_line, &l);
     clean_free(cl);
     if (p->file.len >= FILE_BYTES)
-        *ARR_PUSH(&l.v) = xstrdup("[cut here: O shows files whole]");
+        *ARR_PUSH(&l.v) = xstrdup(ui_keys(p->ui, "[cut here: {files} shows files whole]"));
     p->file_line = l.v.v;
     p->n_file = l.v.n;
     if (p->n_file)

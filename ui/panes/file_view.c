@@ -58,7 +58,7 @@ static void on_end(void *ctx, const struct ev_done *d)
     if (d->err.code) {
         say(&l, d->err.text);
     } else if (file_is_binary(buf_str(&p->data), p->data.len)) {
-        say(&l, "a binary file: d downloads it");
+        say(&l, ui_keys(p->ui, "a binary file: {file-get} downloads it"));
     } else if (!p->data.len) {
         say(&l, "an empty file");
     } else {
@@ -118,7 +118,7 @@ static void view_draw(struct ui *ui, void *state, struct canvas *c, struct rect 
     (void)focused;
     (void)now;
     if (!p->shown)
-        canvas_text(c, r.y, r.x + 1, r.w - 2, ROLE_HINT, "Enter shows the file at the cursor here");
+        canvas_text(c, r.y, r.x + 1, r.w - 2, ROLE_HINT, ui_keys(ui, "{file-open} shows the file at the cursor here"));
     textview_draw(&p->view, c, (struct rect){r.y, r.x + 1, r.h, r.w - 2}, NULL);
 }
 

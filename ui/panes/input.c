@@ -16,7 +16,6 @@ struct field {
 };
 struct input {
     struct map *fields; /* sandbox id -> struct field */
-    char title[96], note[96];
     uint64_t seen;
     /* a queued message is being taken back, to be edited there */
     uint64_t edit_req, edit_for;
@@ -104,28 +103,27 @@ static void input_draw(struct ui *ui, void *state, struct canvas *c, struct rect
     canvas_text(c, r.y, r.x, indent - 2, ROLE_PROMPT, s->name);
     canvas_text(c, r.y, r.x + indent - 2, 1, ROLE_PROMPT, ">");
     struct rect field = {r.y, r.x + indent, r.h, r.w - indent};
-    const char *keys = keymap_keys(ui->keys, ACT_INPUT);
-    int first = (int)strcspn(keys, " ");
+    bool first = *keymap_keys(ui->keys, ACT_INPUT);
     if (!focused && !l->text.len && s->state == SB_RUNNING && s->agent != AG_NONE && first &&
         !ui->opts.readonly)
-        canvas_textf(c, r.y, field.x, field.w, ROLE_HINT, "press %.*s to type", first, keys);
+        canvas_text(c, r.y, field.x, field.w, ROLE_HINT, ui_keys(ui, "press {input} to type"));
     else
         inputline_draw(l, c, field, ROLE_INPUT, focused);
 }
 
 /* Why nothing can be said to it now, or NULL. */
-static const char *cannot_send(const struct sandbox *s)
+static const char *cannot_send(struct ui *ui, const struct sandbox *s)
 {
     if (s->foreign || s->agent == AG_NONE)
-        return "nobody reads it: adopt one of its processes first (o, then A)";
+        return ui_keys(ui, "nobody reads it: adopt one of its processes first ({processes}, then {adopt})");
     switch (s->state) {
     case SB_PAUSED:
-        return "it is paused: press r in the list to resume it first";
+        return ui_keys(ui, "it is paused: press {resume} in the list to resume it first");
     case SB_KILLED:
-        return "it is gone; press n for a new one";
+        return ui_keys(ui, "it is gone; press {new} for a new one");
     case SB_ERROR:
-        return s->vm_up ? "its agent has ended: press r in the list to restart it"
-                        : "it failed and is gone; press n for a new one";
+        return ui_keys(ui, s->vm_up ? "its agent has ended: press {resume} in the list to restart it"
+                                    : "it failed and is gone; press {new} for a new one");
     default:
         return NULL;
     }
@@ -140,18 +138,18 @@ static void say_sent(struct ui *ui, const struct sandbox *s, const char *text, b
     if (busy && now)
         ui_status(ui, 0, INTERRUPTING "%s for this message", s->name);
     else if (busy)
-        ui_status(ui, 0, "queued: it is sent when the agent is idle (Alt-q edits it)");
+        ui_status(ui, 0, "queued: it is sent when the agent is idle ({edit-queued} edits it)");
     else if (s->agent == AG_EXITED)
-        ui_status(ui, 1, "queued: the agent has ended; press r in the list to restart it");
+        ui_status(ui, 1, "queued: the agent has ended; press {resume} in the list to restart it");
     else if (input_names_file(text, file, sizeof(file)))
-        ui_status(ui, 0, "sent as it stands: the text of %s goes along only after Tab", file);
+        ui_status(ui, 0, "sent as it stands: the text of %s goes along only after {complete}", file);
 }
 
 static int send(struct ui *ui, struct input *in, struct inputline *l, bool now)
 {
     const struct sandbox *s = model_sandbox(ui->model, ui->selected);
     char *text = xstrdup(inputline_text(l)), *whole = NULL;
-    const char *why = s ? cannot_send(s) : "no sandbox is selected";
+    const char *why = s ? cannot_send(ui, s) : "no sandbox is selected";
     struct err e = {0};
     if (!text[strspn(text, " \t\n")]) {
         ui_status(ui, 0, "nothing to send: the message is empty");
@@ -189,7 +187,7 @@ static int take_back(struct ui *ui, struct input *in, struct inputline *l, bool 
         return UI_HANDLED | UI_REDRAW;
     }
     if (edit && l->text.len) {
-        ui_status(ui, 1, "clear the input first (^C), then Alt-q edits the queued message");
+        ui_status(ui, 1, "clear the input first ({clear}), then {edit-queued} edits the queued message");
         return UI_HANDLED | UI_REDRAW;
     }
     uint64_t req = app_message_cancel(ui->app, m->id);
@@ -265,15 +263,8 @@ static int input_action(struct ui *ui, void *state, enum action a)
     case ACT_COMPLETE:
         input_complete(ui, l);
         return UI_HANDLED | UI_REDRAW | UI_LAYOUT;
-    case ACT_UNFOLD_PASTE:
-        if (!inputline_unfold(l))
-            ui_status(ui, 0, "no paste is folded here");
-        return UI_HANDLED | UI_REDRAW | UI_LAYOUT;
     case ACT_EDIT_MESSAGE:
         return ui_edit(ui, l, NULL);
-    case ACT_NEWLINE:
-        inputline_insert(l, "\n", 1);
-        return UI_HANDLED | UI_REDRAW | UI_LAYOUT;
     case ACT_LEAVE:
         ui_focus(ui, ui->before_input == PANE_INPUT ? PANE_LIST : ui->before_input);
         return UI_HANDLED | UI_REDRAW;
@@ -308,11 +299,8 @@ static int input_key(struct ui *ui, void *state, key_code k, const char *paste, 
     struct inputline *l = line_of(ui, state);
     if (!l)
         return UI_HANDLED;
-    if (k == K_PASTE) {
-        ui_paste(ui, l, paste, len);
-    } else {
-        inputline_key(l, k);
-    }
+    if (!ui_line_key(ui, l, k, paste, len) && ui->found == ACT_UNFOLD_PASTE)
+        ui_status(ui, 0, "no paste is folded here");
     return UI_HANDLED | UI_REDRAW | UI_LAYOUT;
 }
 
@@ -330,7 +318,7 @@ static const char *input_title(struct ui *ui, void *state)
 {
     bool room = ui->mode == UI_INPUT && !input_note(ui, state) &&
                 ui->panes[PANE_INPUT].r.w >= 60;
-    return room ? "input (Enter send, Esc back, draft kept)" : "input";
+    return room ? ui_keys(ui, "input ({send} send, {leave} back, draft kept)") : "input";
 }
 
 static const char *input_note(struct ui *ui, void *state)
@@ -342,15 +330,13 @@ static const char *input_note(struct ui *ui, void *state)
         n += ui->model->messages[i].sandbox == ui->selected &&
              ui->model->messages[i].state == MSG_QUEUED;
     if (n)
-        snprintf(in->note, sizeof(in->note), "%zu queued (Alt-q edit, Alt-x cancel)", n);
-    else if (l && l->n_objects)
-        snprintf(in->note, sizeof(in->note), "%zu of %u bytes (Alt-p shows a paste)",
-                 inputline_bytes(l), LIM_MESSAGE_BYTES);
-    else if (l && l->text.len > 200)
-        snprintf(in->note, sizeof(in->note), "%zu of %u bytes", l->text.len, LIM_MESSAGE_BYTES);
-    else
-        return NULL;
-    return in->note;
+        return ui_keys(ui, "%zu queued ({edit-queued} edit, {cancel-queued} cancel)", n);
+    if (l && l->n_objects)
+        return ui_keys(ui, "%zu of %u bytes ({unfold-paste} shows a paste)", inputline_bytes(l),
+                       LIM_MESSAGE_BYTES);
+    if (l && l->text.len > 200)
+        return ui_keys(ui, "%zu of %u bytes", l->text.len, LIM_MESSAGE_BYTES);
+    return NULL;
 }
 
 const struct pane_ops pane_input = {

@@ -141,7 +141,7 @@ void input_complete(struct ui *ui, struct inputline *l)
     while (start && !strchr(" \t\n(", text[start - 1]))
         start--;
     if (start == l->cursor || text[start] != '@') {
-        ui_status(ui, 0, "write @ and the begin of a file's name, then Tab");
+        ui_status(ui, 0, "write @ and the begin of a file's name, then {complete}");
         return;
     }
     char *path = xstrndup(text + start + 1, l->cursor - start - 1);

@@ -106,12 +106,12 @@ static bool list_update(struct ui *ui, void *state)
 static void draw_empty(struct ui *ui, struct list *l, struct canvas *c, struct rect r)
 {
     const struct model *m = ui->model;
-    const char *say = *inputline_text(&l->filter) ? "no sandbox matches the filter (Esc clears it)"
+    const char *say = *inputline_text(&l->filter) ? ui_keys(ui, "no sandbox matches the filter ({back} clears it)")
                       : !m->loaded                ? "loading"
                       : m->link == LINK_CONNECTING ? "asking for the list"
                       : m->link != LINK_OK && m->link != LINK_SLOW
-                          ? "the list could not be had (^R asks again)"
-                          : "no sandboxes: press n for a new one";
+                          ? ui_keys(ui, "the list could not be had ({refresh} asks again)")
+                          : ui_keys(ui, "no sandboxes: press {new} for a new one");
     canvas_text(c, r.y + 1, r.x + 3, r.w - 4, ROLE_HINT, say);
 }
 
@@ -195,7 +195,7 @@ static int mark_all(struct ui *ui, const struct list *l)
         marks_set(ui, s->id, true);
         n++;
     }
-    ui_status(ui, 0, "%zu marked, %zu shown: b does something to all of them, U unmarks",
+    ui_status(ui, 0, "%zu marked, %zu shown: {bulk} does something to all of them, {unmark-all} unmarks",
               ui->marks.n, n);
     return UI_HANDLED | UI_REDRAW;
 }
@@ -205,7 +205,7 @@ static int on_row(struct ui *ui, enum action a, const struct sandbox *s)
     if (action_scope(a) != SCOPE_LIST || a == ACT_NEW || a == ACT_NEW_PROMPT)
         return UI_IGNORED; /* needs no row */
     if (!s) {
-        ui_status(ui, 0, "no sandbox here; press n for a new one");
+        ui_status(ui, 0, "no sandbox here; press {new} for a new one");
         return UI_HANDLED | UI_REDRAW;
     }
     if (a != ACT_OPEN && a != ACT_DETAILS && ui_moved(ui))
@@ -353,35 +353,47 @@ static void keep_in_sight(struct ui *ui, struct list *l)
         ui_select(ui, l->rows.ids.v[0]);
 }
 
+static int64_t filter_step(const struct list *l, enum action a)
+{
+    int64_t by = a == ACT_LINE_PGUP || a == ACT_LINE_PGDN ? l->page : 1;
+    return a == ACT_LINE_UP || a == ACT_LINE_PGUP ? -by : by;
+}
+
 /* Keys of the filter field; no command fires while it has the focus. */
 static int list_key(struct ui *ui, void *state, key_code k, const char *paste, size_t len)
 {
     struct list *l = state;
-    if (!l->filtering)
-        return k == K_PASTE ? UI_HANDLED : UI_IGNORED;
-    if (k == K_PASTE)
-        ui_paste(ui, &l->filter, paste, len);
-    else if (k == K_ENTER)
+    switch (ui->found) {
+    case ACT_TAKE_LINE:
         l->filtering = false;
-    else if (k == K_ESC || k == ('C' & 0x1F)) {
+        break;
+    case ACT_LEAVE_LINE:
         l->filtering = false;
         inputline_set(&l->filter, "");
-    } else if (k == K_UP || k == K_DOWN) {
+        break;
+    case ACT_LINE_UP:
+    case ACT_LINE_DOWN:
+    case ACT_LINE_PGUP:
+    case ACT_LINE_PGDN:
         collect(ui, l);
-        move_to(ui, l, (int64_t)cursor_at(ui, l) + (k == K_UP ? -1 : 1));
+        move_to(ui, l, (int64_t)cursor_at(ui, l) + filter_step(l, ui->found));
         l->from = ui->selected;
-    } else {
-        inputline_key(&l->filter, k);
+        break;
+    default:
+        ui_line_key(ui, &l->filter, k, paste, len);
     }
     collect(ui, l);
     keep_in_sight(ui, l);
     return UI_HANDLED | UI_REDRAW;
 }
 
-static const char *list_typing(void *state)
+static const char *list_typing(struct ui *ui, void *state)
 {
     const struct list *l = state;
-    return l->filtering ? " Enter keep the filter  Esc clear it   state:running  agent:claude  -is:foreign" : NULL;
+    if (!l->filtering)
+        return NULL;
+    return ui_keys(ui, " {take-line} keep the filter  {leave-line} clear it   state:running  "
+                       "agent:claude  -is:foreign");
 }
 
 static const char *list_title(struct ui *ui, void *state)

@@ -20,6 +20,7 @@ enum { PAN_STEP = 8 };
 static void *output_open(struct ui *ui)
 {
     struct output *o = xcalloc(1, sizeof(*o));
+    o->ui = ui;
     o->views = map_new();
     o->wrap = ui->opts.wrap;
     o->times = ui->opts.time_stamps;
@@ -101,12 +102,13 @@ static void draw_items(struct ui *ui, struct output *o, struct view *v,
     }
 }
 
-static const char *empty_text(const struct sandbox *s)
+static const char *empty_text(struct ui *ui, const struct sandbox *s)
 {
     if (!s)
-        return "no sandbox: press n for a new one, ? for help";
+        return ui_keys(ui, "no sandbox: press {new} for a new one, {help} for help");
     if (s->foreign || (s->adopted && !s->session))
-        return "no output of it is kept; o lists its processes, Enter there watches one";
+        return ui_keys(ui, "no output of it is kept; {processes} lists its processes, {process-watch} there "
+                           "watches one");
     if (s->state == SB_CREATING)
         return "creating the sandbox";
     if (s->state == SB_KILLED)
@@ -125,7 +127,7 @@ static void draw_empty(struct ui *ui, struct canvas *c, struct rect r)
     if (!s && trouble && m->link_text)
         box_text(c, (struct rect){r.y, r.x + 1, r.h, r.w - 2}, ROLE_ERROR, m->link_text);
     else
-        canvas_text(c, r.y, r.x + 1, r.w - 2, ROLE_HINT, empty_text(s));
+        canvas_text(c, r.y, r.x + 1, r.w - 2, ROLE_HINT, empty_text(ui, s));
 }
 
 static void output_draw(struct ui *ui, void *state, struct canvas *c, struct rect r,
@@ -148,7 +150,7 @@ static void output_draw(struct ui *ui, void *state, struct canvas *c, struct rec
     if (processes_wanted(ui, v))
         processes_draw(ui, v, c, body, focused);
     else if (v && v->raw)
-        view_raw_draw(v, c, body);
+        view_raw_draw(ui, v, c, body);
     else if (v && t && t->n)
         draw_items(ui, o, v, t, c, body, focused);
     else if (!steps)
@@ -161,7 +163,7 @@ static int find_step(struct ui *ui, struct output *o, int step)
 {
     const struct transcript *t = ui->selected ? model_transcript(ui->model, ui->selected) : NULL;
     if (!o->pattern) {
-        ui_status(ui, 0, "nothing to find yet: / searches (a new sandbox: press n in the list)");
+        ui_status(ui, 0, "nothing to find yet: {search} searches (a new sandbox: press {new} in the list)");
         return UI_HANDLED | UI_REDRAW;
     }
     return output_find_next(ui, o, output_view(ui, o), t, step);
@@ -170,11 +172,8 @@ static int find_step(struct ui *ui, struct output *o, int step)
 static int output_key(struct ui *ui, void *state, key_code k, const char *paste, size_t len)
 {
     struct output *o = state;
-    if (!o->searching)
-        return k == K_PASTE ? UI_HANDLED : UI_IGNORED;
-    if (k == K_PASTE) {
-        ui_paste(ui, &o->search, paste, len);
-    } else if (k == K_ENTER) {
+    switch (ui->found) {
+    case ACT_TAKE_LINE:
         o->searching = false;
         free(o->pattern);
         o->pattern = *inputline_text(&o->search) ? xstrdup(inputline_text(&o->search)) : NULL;
@@ -182,14 +181,18 @@ static int output_key(struct ui *ui, void *state, key_code k, const char *paste,
             inputline_history_add(&o->search, o->pattern);
             find_step(ui, o, -1);
         }
-    } else if (k == K_ESC || k == ('C' & 0x1F)) {
+        break;
+    case ACT_LEAVE_LINE:
         o->searching = false;
-    } else if (k == K_UP) {
+        break;
+    case ACT_LINE_UP:
         inputline_history_prev(&o->search);
-    } else if (k == K_DOWN) {
+        break;
+    case ACT_LINE_DOWN:
         inputline_history_next(&o->search);
-    } else {
-        inputline_key(&o->search, k);
+        break;
+    default:
+        ui_line_key(ui, &o->search, k, paste, len);
     }
     return UI_HANDLED | UI_REDRAW;
 }
@@ -488,10 +491,12 @@ static int output_mouse(struct ui *ui, void *state, const struct mouse *m, bool 
     return UI_HANDLED | UI_REDRAW;
 }
 
-static const char *output_typing(void *state)
+static const char *output_typing(struct ui *ui, void *state)
 {
     const struct output *o = state;
-    return o->searching ? " Enter find  Up earlier ones  Esc leave" : NULL;
+    if (!o->searching)
+        return NULL;
+    return ui_keys(ui, " {take-line} find  {line-up} earlier ones  {leave-line} leave");
 }
 
 static const char *output_title(struct ui *ui, void *state)

@@ -22,6 +22,7 @@ struct rows {
 struct row_style {
     int w;
     bool wrap, times;
+    struct ui *ui; /* whose keys the rows name */
 };
 /* How many rows the item takes, and the rows themselves. */
 size_t rows_count(const struct item *it, const struct row_style *st, bool folded);
@@ -69,6 +70,7 @@ struct view {
     size_t proc_at, proc_top;
 };
 struct output {
+    struct ui *ui;
     struct map *views;        /* sandbox id -> struct view */
     bool wrap, times;
     bool bare;                /* for the terminal's copying: no time stamps */
@@ -103,7 +105,7 @@ void view_settle(struct output *o, struct view *v, const struct transcript *t);
 void view_end_follow(struct view *v, const struct transcript *t);
 /* The raw stream, cleaned line by line, newest bytes kept. */
 void view_raw_add(void *ctx, const char *data, size_t len);
-void view_raw_draw(struct view *v, struct canvas *c, struct rect r);
+void view_raw_draw(struct ui *ui, struct view *v, struct canvas *c, struct rect r);
 
 /* The view of the selected sandbox, NULL without one. */
 struct view *output_view(struct ui *ui, void *state);

@@ -222,7 +222,7 @@ static void draw_stamp(struct canvas *c, int y, int x, const struct item *it)
     canvas_textf(c, y, x, TIME_CELLS, ROLE_HINT, "[%s]", hms);
 }
 
-static const char *user_note(const struct item *it)
+static const char *user_note(struct ui *ui, const struct item *it)
 {
     switch (it->state) {
     case MSG_QUEUED:
@@ -232,9 +232,9 @@ static const char *user_note(const struct item *it)
     case MSG_CANCELLED:
         return " (taken back, not sent)";
     case MSG_FAILED:
-        return " (not sent; Alt-r in the input sends it again)";
+        return ui_keys(ui, " (not sent; {resend} in the input sends it again)");
     case MSG_UNCONFIRMED:
-        return " (unconfirmed: the agent died; Alt-r in the input sends it again)";
+        return ui_keys(ui, " (unconfirmed: the agent died; {resend} in the input sends it again)");
     default:
         return "";
     }
@@ -278,7 +278,7 @@ static void draw_begin(struct canvas *c, int y, int x, const struct item *it,
         int used = canvas_text(c, y, x + time, st->w >= NARROW ? WHO_CELLS - 1 : st->w / 2,
                                who_role(it), who);
         if (st->w < NARROW && it->kind == ITEM_USER)
-            canvas_text(c, y, x + time + used, -1, ROLE_NOTICE, user_note(it));
+            canvas_text(c, y, x + time + used, -1, ROLE_NOTICE, user_note(st->ui, it));
     } else if (it->kind == ITEM_THINKING) {
         canvas_text(c, y, x + time, -1, ROLE_THINKING, "thinking");
     } else if (it->kind == ITEM_ASK) {
@@ -308,8 +308,8 @@ void rows_draw(struct canvas *c, int y, int x, const struct item *it, const stru
         return;
     if (r->part == ROW_FOLD) {
         size_t n = count_lines(it);
-        canvas_textf(c, y, x + r->indent, -1, ROLE_HINT, "[%zu line%s folded - Enter to open]",
-                     n, n == 1 ? "" : "s");
+        canvas_text(c, y, x + r->indent, -1, ROLE_HINT,
+                    ui_keys(st->ui, "[%zu line%s folded - {fold} to open]", n, n == 1 ? "" : "s"));
         return;
     }
     if (r->part == ROW_ANSWER) {
@@ -318,7 +318,7 @@ void rows_draw(struct canvas *c, int y, int x, const struct item *it, const stru
                          it->input && *it->input ? "answered: " : "closed without an answer",
                          it->input ? it->input : "");
         else
-            canvas_text(c, y, x + r->indent, -1, ROLE_ASKS, "waits for you   a: answer here");
+            canvas_text(c, y, x + r->indent, -1, ROLE_ASKS, ui_keys(st->ui, "waits for you   {answer}: answer here"));
         return;
     }
     size_t from = r->from, skipped = 0;
@@ -327,5 +327,5 @@ void rows_draw(struct canvas *c, int y, int x, const struct item *it, const stru
     int used = canvas_runs(c, y, x + r->indent, st->w - r->indent, text_role(it),
                            it->text + from, r->to - from, it->runs, it->n_runs, from);
     if (it->kind == ITEM_USER && r->to >= it->text_len && st->w >= NARROW)
-        canvas_text(c, y, x + r->indent + used, -1, ROLE_NOTICE, user_note(it));
+        canvas_text(c, y, x + r->indent + used, -1, ROLE_NOTICE, user_note(st->ui, it));
 }

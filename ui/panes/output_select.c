@@ -298,7 +298,7 @@ int select_action(struct ui *ui, struct output *o, struct view *v, const struct 
         bool ours = a == ACT_SELECT || a == ACT_COPY_CODE || a == ACT_COPY_MESSAGE ||
                     a == ACT_COPY_ALL;
         if (ours)
-            ui_status(ui, 0, v && v->raw ? "not in the raw view: V leaves it"
+            ui_status(ui, 0, v && v->raw ? "not in the raw view: {raw} leaves it"
                                          : "there is nothing to copy yet");
         return ours ? UI_HANDLED | UI_REDRAW : UI_IGNORED;
     }

@@ -46,7 +46,8 @@ static size_t item_rows(struct view *v, const struct transcript *t, size_t i)
 
 void view_set_style(struct view *v, const struct output *o)
 {
-    struct row_style st = {o->w, o->wrap, o->times && !o->bare};
+    struct row_style st = {o->w, o->wrap, o->times && !o->bare, o->ui};
+    v->style.ui = o->ui;
     if (st.w == v->style.w && st.wrap == v->style.wrap && st.times == v->style.times)
         return;
     v->style = st;
@@ -188,7 +189,7 @@ void view_raw_add(void *ctx, const char *data, size_t len)
     }
 }
 
-void view_raw_draw(struct view *v, struct canvas *c, struct rect r)
+void view_raw_draw(struct ui *ui, struct view *v, struct canvas *c, struct rect r)
 {
     size_t lines = 0, skip = v->raw_top;
     size_t end = v->raw_text.len;
@@ -210,5 +211,5 @@ void view_raw_draw(struct view *v, struct canvas *c, struct rect r)
         end = from ? from - 1 : 0;
     }
     if (!v->raw_text.len)
-        canvas_text(c, r.y, r.x + 1, r.w - 2, ROLE_HINT, "no raw output yet (V goes back)");
+        canvas_text(c, r.y, r.x + 1, r.w - 2, ROLE_HINT, ui_keys(ui, "no raw output yet ({raw} goes back)"));
 }

@@ -332,7 +332,8 @@ static const char *usage_note(struct ui *ui, void *state)
         n += (size_t)snprintf(u->note + n, sizeof(u->note) - n, "%s%s%s%s", i ? " " : "",
                               i == u->range ? "[" : "", range_name(i), i == u->range ? "]" : "");
     if (ui->body == BODY_USAGE)
-        snprintf(u->note + n, sizeof(u->note) - n, "   < > change range");
+        snprintf(u->note + n, sizeof(u->note) - n, "   %s",
+                 ui_keys(ui, "{usage-shorter} {usage-longer} change range"));
     return u->note;
 }
 

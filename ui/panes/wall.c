@@ -115,10 +115,10 @@ void wall_settle(struct ui *ui)
 
 /* --- drawing ------------------------------------------------------------------------ */
 
-static struct view *view_of(struct wall *w, uint64_t id, int width)
+static struct view *view_of(struct ui *ui, struct wall *w, uint64_t id, int width)
 {
     struct view *v = map_get_id(w->views, id);
-    struct output style = {.w = width, .wrap = true};
+    struct output style = {.ui = ui, .w = width, .wrap = true};
     if (!v) {
         v = xcalloc(1, sizeof(*v));
         map_put_id(w->views, id, v);
@@ -131,7 +131,7 @@ static struct view *view_of(struct wall *w, uint64_t id, int width)
 static void draw_tail(struct ui *ui, struct wall *w, uint64_t id, struct canvas *c, struct rect r)
 {
     const struct transcript *t = model_transcript(ui->model, id);
-    struct view *v = view_of(w, id, w->inside);
+    struct view *v = view_of(ui, w, id, w->inside);
     struct pos last = view_last(v, t);
     if (rows_blank(&t->v[last.item - t->base])) /* the end of a turn: no row to spare for it */
         last = view_move(v, t, last, -1);
@@ -146,10 +146,10 @@ static void draw_tail(struct ui *ui, struct wall *w, uint64_t id, struct canvas 
     }
 }
 
-static const char *foot(const struct sandbox *s)
+static const char *foot(struct ui *ui, const struct sandbox *s)
 {
     if (s->state == SB_PAUSED)
-        return "paused: state kept, costs nothing   r resumes it";
+        return ui_keys(ui, "paused: state kept, costs nothing   {resume} resumes it");
     if (s->state == SB_ERROR && s->reason)
         return s->reason;
     if (s->foreign || (s->adopted && !s->session))
@@ -162,7 +162,7 @@ static void draw_inside(struct ui *ui, struct wall *w, const struct sandbox *s, 
 {
     const struct transcript *t = model_transcript(ui->model, s->id);
     int steps = steps_draw(s, c, r);
-    const char *say = steps ? NULL : foot(s);
+    const char *say = steps ? NULL : foot(ui, s);
     r.y += steps;
     r.h -= steps;
     if (say && r.h > 0)
@@ -204,7 +204,7 @@ static void wall_draw(struct ui *ui, void *state, struct canvas *c, struct rect 
     w->inside = each - 1;
     if (!g.n)
         canvas_text(c, r.y, r.x + 1, r.w - 2, ROLE_HINT,
-                    "no sandbox lives: press n for a new one, W goes back");
+                    ui_keys(ui, "no sandbox lives: press {new} for a new one, {wall} goes back"));
     for (int i = 0; i < (int)g.n; i++) {
         int column = i % g.columns, line = i / g.columns;
         int x = column * each, next = column + 1 < g.columns ? x + each : r.w + 1;
@@ -290,15 +290,6 @@ static int wall_action(struct ui *ui, void *state, enum action a)
     }
 }
 
-static int wall_key(struct ui *ui, void *state, key_code k, const char *paste, size_t len)
-{
-    (void)ui;
-    (void)state;
-    (void)paste;
-    (void)len;
-    return k == K_PASTE ? UI_HANDLED : UI_IGNORED;
-}
-
 static bool wall_update(struct ui *ui, void *state)
 {
     (void)state;
@@ -314,16 +305,14 @@ static const char *wall_title(struct ui *ui, void *state)
 
 static const char *wall_note(struct ui *ui, void *state)
 {
-    struct wall *w = state;
     struct grid g = grid_of(ui);
+    (void)state;
     if (g.all > g.n && g.n == 1)
-        snprintf(w->note, sizeof(w->note), "%zu of %zu that live, PgDn PgUp", g.first + 1, g.all);
-    else if (g.all > g.n)
-        snprintf(w->note, sizeof(w->note), "%zu to %zu of %zu that live, PgDn PgUp", g.first + 1,
-                 g.first + g.n, g.all);
-    else
-        snprintf(w->note, sizeof(w->note), "%zu live", g.all);
-    return w->note;
+        return ui_keys(ui, "%zu of %zu that live, {page-down} {page-up}", g.first + 1, g.all);
+    if (g.all > g.n)
+        return ui_keys(ui, "%zu to %zu of %zu that live, {page-down} {page-up}", g.first + 1,
+                       g.first + g.n, g.all);
+    return ui_keys(ui, "%zu live", g.all);
 }
 
 const struct pane_ops pane_wall = {
@@ -334,7 +323,6 @@ const struct pane_ops pane_wall = {
     .update = wall_update,
     .draw = wall_draw,
     .action = wall_action,
-    .key = wall_key,
     .title = wall_title,
     .note = wall_note,
 };

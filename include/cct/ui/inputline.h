@@ -46,9 +46,8 @@ bool inputline_unfold(struct inputline *l);
 bool inputline_attach(struct inputline *l, size_t from, const char *path);
 /* Path of the i-th file in the text, NULL behind the last one. */
 const char *inputline_file(const struct inputline *l, size_t i);
-/* Editing keys (arrows, Home, ^A ^E ^B ^F ^K ^U ^W ^Y ^D ^H, Alt-b f d Backspace) and
- * printable characters; false when the key is none of its own. */
-bool inputline_key(struct inputline *l, key_code k);
+/* An action of SCOPE_LINE, or else a printable character; false when it is neither. */
+bool inputline_key(struct inputline *l, enum action a, key_code k);
 void inputline_history_add(struct inputline *l, const char *text);
 bool inputline_history_prev(struct inputline *l); /* also moves a row up inside */
 bool inputline_history_next(struct inputline *l);

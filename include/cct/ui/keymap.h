@@ -24,9 +24,19 @@
     X(WALL, "wall", "WALL", LIST) /* its digits are tiles, not panes */                        \
     X(FILES, "files", "FILES", NAV)                                                            \
     X(CHANGES, "changes", "CHANGES", NAV)                                                      \
-    X(INPUT, "input", "CHAT INPUT", NONE)                                                      \
-    X(FORM, "forms", "FORMS", NONE)                                                            \
-    X(DIALOG, "questions", "QUESTIONS", NONE)
+    X(LINE, "text lines", "EVERY LINE OF TEXT", NONE)                                          \
+    X(INPUT, "input", "CHAT INPUT", LINE)                                                      \
+    X(ASK, "asked lines", "FILTER, SEARCH, PALETTE, NAMES", LINE)                              \
+    X(FORM, "forms", "FORMS", LINE)                                                            \
+    X(CHOICE, "choices", "CHOICES IN FORMS", FORM)                                             \
+    X(RECEIVERS, "receivers", "RECEIVERS OF A BROADCAST", CHOICE)                              \
+    X(DIALOG, "boxes", "BOXES", NONE)                                                          \
+    X(CONFIRM, "questions", "QUESTIONS, AND HOW IT WENT", DIALOG)                              \
+    X(ANSWER, "answers", "AN AGENT'S QUESTION", DIALOG)                                        \
+    X(PAIR, "pairs", "A PAIR AT WORK", DIALOG)                                                 \
+    X(KEYRING, "service keys", "KEYS OF THE SERVICES", DIALOG)                                 \
+    X(PROJECTS, "projects", "PROJECTS", DIALOG)                                                \
+    X(VARS, "variables", "VARIABLES OF A PROJECT", DIALOG)
 
 enum key_scope {
 #define SCOPE_ENUM(id, word, head, under) SCOPE_##id,
@@ -73,7 +83,8 @@ bool scope_counts(enum key_scope s, enum key_scope other);
     X(COMMAND, "command", SCOPE_NAV, ": ^P", ": cmd",                                          \
       "command palette: every action, sandboxes, projects by name")                            \
     X(HELP, "help", SCOPE_NAV, "? F1", "help", "help, drawn from this table")                  \
-    X(BACK, "back", SCOPE_NAV, "Esc ^C", "", "close, clear the filter, back; never quits")     \
+    X(BACK, "back", SCOPE_NAV, "Esc", "", "close, clear the filter, back; never quits")        \
+    X(BACK_TWICE, "back-twice", SCOPE_NAV, "^C", "", "back; twice within a second quits")      \
     X(QUIT, "quit", SCOPE_NAV, "q", "quit", "back one level; at the top quits")                \
     X(UNDO, "undo", SCOPE_NAV, "u", "", "call off a pending kill or message")                  \
     X(MOUSE, "mouse", SCOPE_NAV, "Alt-m", "", "mouse on or off (Shift-drag is the terminal's)")\
@@ -196,9 +207,7 @@ bool scope_counts(enum key_scope s, enum key_scope other);
       "interrupt the agent and send the message")                                              \
     X(COMPLETE, "complete", SCOPE_INPUT, "Tab", "",                                            \
       "complete @file; its text goes with the message")                                        \
-    X(UNFOLD_PASTE, "unfold-paste", SCOPE_INPUT, "Alt-p", "", "show what was pasted")          \
     X(EDIT_MESSAGE, "edit-message", SCOPE_INPUT, "^X^E", "", "write on in $VISUAL or $EDITOR") \
-    X(NEWLINE, "newline", SCOPE_INPUT, "^J Alt-Enter", "newline", "new line")                  \
     X(LEAVE, "leave", SCOPE_INPUT, "Esc", "leave", "leave, draft kept")                        \
     X(CLEAR, "clear", SCOPE_INPUT, "^C", "", "clear the input")                                \
     X(HIST_PREV, "history-prev", SCOPE_INPUT, "Up", "", "previous message or line up")         \
@@ -214,15 +223,90 @@ bool scope_counts(enum key_scope s, enum key_scope other);
     X(INPUT_BARE, "input-bare", SCOPE_INPUT, "Alt-l", "",                                      \
       "the output alone, without borders, to copy by the terminal")                            \
     X(INPUT_COMMAND, "input-command", SCOPE_INPUT, "^P", "", "command palette")                \
-    X(FIELD_NEXT, "field-next", SCOPE_FORM, "Tab Enter Down", "next", "next field")            \
+    X(CHAR_LEFT, "char-left", SCOPE_LINE, "Left ^B", "", "one character to the left")          \
+    X(CHAR_RIGHT, "char-right", SCOPE_LINE, "Right ^F", "", "one character to the right")      \
+    X(WORD_LEFT, "word-left", SCOPE_LINE, "Alt-b", "", "one word to the left")                 \
+    X(WORD_RIGHT, "word-right", SCOPE_LINE, "Alt-f", "", "one word to the right")              \
+    X(LINE_BEGIN, "line-begin", SCOPE_LINE, "Home ^A", "", "begin of the line")                \
+    X(LINE_END, "line-end", SCOPE_LINE, "End ^E", "", "end of the line")                       \
+    X(ERASE, "erase", SCOPE_LINE, "Backspace ^H", "", "erase the character before the cursor") \
+    X(ERASE_NEXT, "erase-next", SCOPE_LINE, "Delete ^D", "",                                   \
+      "erase the character at the cursor")                                                     \
+    X(CUT_WORD, "cut-word", SCOPE_LINE, "Alt-Backspace ^W", "",                                \
+      "cut the word before the cursor")                                                        \
+    X(CUT_NEXT_WORD, "cut-next-word", SCOPE_LINE, "Alt-d", "", "cut the word at the cursor")   \
+    X(CUT_TO_BEGIN, "cut-to-begin", SCOPE_LINE, "^U", "", "cut all before the cursor")         \
+    X(CUT_TO_END, "cut-to-end", SCOPE_LINE, "^K", "", "cut all behind the cursor")             \
+    X(PUT_BACK, "put-back", SCOPE_LINE, "^Y", "", "put in what was cut last")                  \
+    X(NEWLINE, "newline", SCOPE_LINE, "^J Alt-Enter", "newline",                               \
+      "new line, where there can be several")                                                  \
+    X(UNFOLD_PASTE, "unfold-paste", SCOPE_LINE, "Alt-p", "", "show what was pasted")           \
+    X(TAKE_LINE, "take-line", SCOPE_ASK, "Enter", "",                                          \
+      "take what is written, or what is pointed at")                                           \
+    X(LEAVE_LINE, "leave-line", SCOPE_ASK, "Esc ^C", "", "leave it")                           \
+    X(LINE_UP, "line-up", SCOPE_ASK, "Up ^P", "", "one row up; earlier ones")                  \
+    X(LINE_DOWN, "line-down", SCOPE_ASK, "Down ^N", "", "one row down; later ones")            \
+    X(LINE_PGUP, "line-page-up", SCOPE_ASK, "PgUp", "", "page up in what is offered")          \
+    X(LINE_PGDN, "line-page-down", SCOPE_ASK, "PgDn", "", "page down in what is offered")      \
+    X(LINE_TAB, "line-complete", SCOPE_ASK, "Tab", "",                                         \
+      "complete; adopt with the process, or without")                                          \
+    X(FIELD_NEXT, "field-next", SCOPE_FORM, "Tab Down", "next", "next field")                  \
     X(FIELD_PREV, "field-prev", SCOPE_FORM, "BackTab Up", "", "previous field")                \
+    X(FIELD_ENTER, "field-enter", SCOPE_FORM, "Enter", "", "next field, or press the button")  \
     X(SUBMIT, "submit", SCOPE_FORM, "Alt-s", "create", "do it, from any field")                \
     X(EDIT_FIELD, "edit-field", SCOPE_FORM, "^X^E", "", "write on in $VISUAL or $EDITOR")      \
     X(FORM_CANCEL, "form-cancel", SCOPE_FORM, "Esc ^C", "cancel", "cancel")                    \
-    X(PRESET_SAVE, "preset-save", SCOPE_FORM, "Alt-w", "", "keep the choices as a preset")      \
-    X(PRESET_REMOVE, "preset-remove", SCOPE_FORM, "Alt-x", "", "remove the preset that is named") \
-    X(CHOICE_PREV, "choice-prev", SCOPE_FORM, "Left", "", "previous choice")                   \
-    X(CHOICE_NEXT, "choice-next", SCOPE_FORM, "Right", "", "next choice")
+    X(PRESET_SAVE, "preset-save", SCOPE_FORM, "Alt-w", "", "keep the choices as a preset")     \
+    X(PRESET_REMOVE, "preset-remove", SCOPE_FORM, "Alt-x", "",                                 \
+      "remove the preset that is named")                                                       \
+    X(CHOICE_PREV, "choice-prev", SCOPE_CHOICE, "Left", "", "previous choice")                 \
+    X(CHOICE_NEXT, "choice-next", SCOPE_CHOICE, "Space Right", "",                             \
+      "next choice; choose, or not, who gets a broadcast")                                     \
+    X(RECEIVER_DOWN, "receiver-down", SCOPE_RECEIVERS, "j Down", "",                           \
+      "next one; behind the last the next field")                                              \
+    X(RECEIVER_UP, "receiver-up", SCOPE_RECEIVERS, "k Up", "",                                 \
+      "previous one; before the first the previous field")                                     \
+    X(RECEIVERS_NONE, "receivers-none", SCOPE_RECEIVERS, "U", "", "choose none")               \
+    X(CLOSE, "close", SCOPE_DIALOG, "Esc q ^C", "", "close it, and leave what it asks about")  \
+    X(BOX_DOWN, "box-down", SCOPE_DIALOG, "j Down", "", "next row, or scroll")                 \
+    X(BOX_UP, "box-up", SCOPE_DIALOG, "k Up", "", "previous row, or scroll back")              \
+    X(BOX_PGDN, "box-page-down", SCOPE_DIALOG, "PgDn Space", "", "page down")                  \
+    X(BOX_PGUP, "box-page-up", SCOPE_DIALOG, "PgUp", "", "page up")                            \
+    X(CHOOSE, "choose", SCOPE_DIALOG, "Enter", "", "take what is pointed at")                  \
+    X(YES, "yes", SCOPE_CONFIRM, "y", "",                                                      \
+      "yes: counts only as a key of its own, on a picture that was seen")                      \
+    X(NO, "no", SCOPE_CONFIRM, "n", "", "no: leave it")                                        \
+    X(RETRY, "retry", SCOPE_CONFIRM, "R", "", "try again what failed")                         \
+    X(OTHER_SCOPE, "other-scope", SCOPE_CONFIRM, "Tab", "",                                    \
+      "kill all of the project, or of the account")                                            \
+    X(CALL_OFF, "call-off", SCOPE_CONFIRM, "u", "", "call off a kill-all that waits")          \
+    X(END_AT_ONCE, "end-at-once", SCOPE_CONFIRM, "9", "", "end the process by SIGKILL")        \
+    X(KEEP_PROCESS, "keep-process", SCOPE_CONFIRM, "p", "",                                    \
+      "keep the process of an adopted sandbox")                                                \
+    X(ANSWER_CHOICE, "answer-choice", SCOPE_ANSWER, "1 2 3 4 5 6 7 8 9", "",                   \
+      "answer with this choice")                                                               \
+    X(ANSWER_WORDS, "answer-words", SCOPE_ANSWER, "w", "", "answer in your own words")         \
+    X(PAIR_STOP, "pair-stop", SCOPE_PAIR, "s", "", "stop the pair")                            \
+    X(PAIR_RESUME, "pair-resume", SCOPE_PAIR, "r", "", "go on, with as many rounds again")     \
+    X(PAIR_ACCEPT, "pair-accept", SCOPE_PAIR, "y", "", "the work passes")                      \
+    X(PAIR_REJECT, "pair-reject", SCOPE_PAIR, "x", "",                                         \
+      "the work does not pass: one more round")                                                \
+    X(PAIR_TASK, "pair-task", SCOPE_PAIR, "n", "", "a new task for the pair")                  \
+    X(KEY_ADD, "key-add", SCOPE_KEYRING, "a", "",                                              \
+      "add the key, or replace it; Enter does so, too")                                        \
+    X(KEY_REMOVE, "key-remove", SCOPE_KEYRING, "D", "", "remove the stored key (asks)")        \
+    X(KEY_TRY, "key-try", SCOPE_KEYRING, "t", "", "try the key that is in force")              \
+    X(KEY_LEVEL, "key-level", SCOPE_KEYRING, "Tab BackTab", "",                                \
+      "keys of yours, or of the project")                                                      \
+    X(VAULT_OPEN, "vault-open", SCOPE_KEYRING, "u", "", "open the vault by its passphrase")    \
+    X(VAULT_LOCK, "vault-lock", SCOPE_KEYRING, "l", "", "lock the vault")                      \
+    X(PROJECT_NEW, "project-new", SCOPE_PROJECTS, "n", "", "make a project")                   \
+    X(PROJECT_RENAME, "project-rename", SCOPE_PROJECTS, "R", "", "rename the project")         \
+    X(PROJECT_VARS, "project-variables", SCOPE_PROJECTS, "v", "",                              \
+      "variables of the current project")                                                      \
+    X(VAR_ADD, "variable-add", SCOPE_VARS, "a", "", "add a variable; Enter changes one")       \
+    X(VAR_SECRET, "variable-secret", SCOPE_VARS, "s", "", "add a secret one, sealed")          \
+    X(VAR_REMOVE, "variable-remove", SCOPE_VARS, "D", "", "remove the variable (asks)")
 
 enum action {
     ACT_NONE,
@@ -264,7 +348,7 @@ void keymap_bind_all(struct keymap *k, const struct key_line *v, size_t n,
                      void (*bad)(void *ctx, const struct key_line *l, const struct err *e),
                      void *ctx);
 const char *action_keys(enum action a); /* the default ones */
-/* Look up a key in `scope`, falling back to SCOPE_NAV for list and output. Sequences
+/* Look up a key in `scope`, then in those whose keys count there as well. Sequences
  * ("gg", "za"): ACT_NONE with *pending true after the first key. The caller resets
  * by keymap_reset on any other event. */
 enum action keymap_find(struct keymap *k, enum key_scope scope, key_code key, bool *pending);

@@ -55,13 +55,13 @@ struct pane_ops {
                  int64_t now);
     /* An action of its scope or NAV. */
     int (*action)(struct ui *ui, void *state, enum action a);
-    /* A key that is text (input, search field); UI_IGNORED passes it on. */
+    /* A key of its line of text (input, search field); ui->found is what it means there. */
     int (*key)(struct ui *ui, void *state, key_code k, const char *paste, size_t len);
     /* Left button or wheel at a cell of it, (0, 0) its first; `again`: pressed twice there. NULL,
      * or UI_IGNORED: the wheel moves up and down, a click gives the keys to it. */
     int (*mouse)(struct ui *ui, void *state, const struct mouse *m, bool again);
     /* While a field of the pane has the keys: its line of hints, else NULL; may be NULL. */
-    const char *(*typing)(void *state);
+    const char *(*typing)(struct ui *ui, void *state);
     /* Title and right-hand note for its rule; borrowed. */
     const char *(*title)(struct ui *ui, void *state);
     const char *(*note)(struct ui *ui, void *state);
@@ -121,14 +121,16 @@ struct overlay_ops {
     const char *name;
     const char *mode; /* word for the status line; NULL: ASK, or FORM */
     enum key_scope scope;
+    enum key_scope (*scope_now)(void *state); /* or this one; may be NULL */
     void (*close)(void *state);
     bool (*update)(struct ui *ui, void *state);
     void (*draw)(struct ui *ui, void *state, struct canvas *c, struct rect screen, int64_t now);
     int (*action)(struct ui *ui, void *state, enum action a);
+    /* What no action took: text, mostly; ui->found is what it means in the scope. */
     int (*key)(struct ui *ui, void *state, key_code k, const char *paste, size_t len);
     bool takes_paste; /* false: pastes are swallowed (questions) */
     /* Its line of hints instead of the scope's; may be NULL. */
-    const char *(*hints)(void *state);
+    const char *(*hints)(struct ui *ui, void *state);
     /* Every event on its way to the model; may be NULL. */
     void (*observe)(struct ui *ui, void *state, const struct msg *ev);
 };

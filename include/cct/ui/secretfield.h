@@ -16,9 +16,10 @@ struct secretfield {
 void secretfield_init(struct secretfield *f);
 void secretfield_release(struct secretfield *f);
 void secretfield_clear(struct secretfield *f);
-/* A character, Backspace, ^U, or a paste (its line ends at the end are left out). False: no
- * key of its own, or there is no room for all of it. */
-bool secretfield_key(struct secretfield *f, key_code k, const char *paste, size_t len);
+/* A character, a paste (its line ends at the end are left out), or of the actions of a line
+ * those that show nothing of it: erase, cut all. False: nothing of its own, or there is no room
+ * for all of it. */
+bool secretfield_key(struct secretfield *f, enum action a, key_code k, const char *paste, size_t len);
 /* What was given, as a secret of its own (text: the log redacts it, too), and the field is
  * empty again; NULL when it was empty. */
 struct secret *secretfield_take(struct secretfield *f, bool text);

@@ -63,7 +63,7 @@ struct overlay {
     const struct overlay_ops *ops;
     void *state;
 };
-enum { UI_MAX_OVERLAYS = 4 };
+enum { UI_MAX_OVERLAYS = 4, UI_TOLD = 8 };
 struct ui {
     struct app *app;
     const struct model *model;
@@ -91,6 +91,11 @@ struct ui {
     struct map *drafts;   /* drafts.c */
     uint64_t int_req;     /* interrupt that was asked for last, 0 = none open */
     key_code last_key;    /* that is being handled */
+    enum action found;    /* what that key means where the keys go now */
+    struct {
+        char text[UI_TOLD][256];
+        unsigned next;
+    } told;               /* of ui_keys() */
     uint64_t procs_of;    /* sandbox whose processes are on the screen, 0 = none */
     bool frozen;          /* the picture stands still: drawn once more, to say so */
     bool still;           /* and that was done */
@@ -180,6 +185,10 @@ void ui_focus(struct ui *ui, enum pane_id p);
 /* Shows a body and gives its first pane the keys; the work where it was left. */
 void ui_show(struct ui *ui, enum body_id b);
 enum key_scope ui_scope(struct ui *ui, enum pane_id p);
+enum key_scope overlay_scope(const struct overlay *o);
+/* A sentence or a hint with keys as they are bound now: "{kill} kills it" names the first one
+ * of that action, or "-". Borrowed until the eighth call from now. ui_status() does the same. */
+const char *ui_keys(struct ui *ui, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void ui_select(struct ui *ui, uint64_t sandbox);
 /* Output is asked for of the selected sandbox and of those on the wall, and of no others. */
 void ui_follow(struct ui *ui);
@@ -194,8 +203,9 @@ bool ui_key_meant(struct ui *ui);
 void ui_set_theme(struct ui *ui, const char *name);
 /* A paste into a field: as a whole, or not at all, which is said. */
 void ui_paste(struct ui *ui, struct inputline *l, const char *paste, size_t len);
-/* A key in a field: a paste, a new line where it has several, showing what was pasted where
- * that is folded, else an editing key. False when the key is none of its own. */
+/* A key in a field, which means ui->found: a paste, a new line where it has several, showing
+ * what was pasted where that is folded, else editing, or a character. False when the key is
+ * none of its own. */
 bool ui_line_key(struct ui *ui, struct inputline *l, key_code k, const char *paste, size_t len);
 /* Looking without acting (bare.c): the picture stands still; the output without borders, for
  * the terminal's own copying. Their keys, while they last. */
@@ -203,8 +213,8 @@ void ui_freeze(struct ui *ui, bool on);
 int ui_frozen_key(struct ui *ui, key_code k);
 void ui_bare(struct ui *ui, bool on);
 int ui_bare_key(struct ui *ui, key_code k, const char *paste, size_t len);
-/* An action that counts everywhere; k: the key that asks for it, 0 = none. */
-int ui_global(struct ui *ui, enum action a, key_code k);
+/* An action that counts everywhere. */
+int ui_global(struct ui *ui, enum action a);
 /* Any action, from wherever the keys go: the focus' pane takes it, or the one it is of. */
 int ui_do(struct ui *ui, enum action a);
 /* Refused with --readonly. */
