@@ -12,10 +12,10 @@ Q := @
 endif
 
 # --- set-up: what is missing is installed before anything is built -----------
-SETUP_GOALS := all run test e2e bench lint check agents
+SETUP_GOALS := all run test e2e bench lint check agents soak
 ifneq ($(filter $(SETUP_GOALS),$(or $(MAKECMDGOALS),all)),)
 ifeq ($(CCT_SETUP),)
-ifneq ($(shell tests/setup.sh $(filter test e2e bench lint check agents,$(MAKECMDGOALS)) 1>&2 && echo done),done)
+ifneq ($(shell tests/setup.sh $(filter test e2e bench lint check agents soak,$(MAKECMDGOALS)) 1>&2 && echo done),done)
 $(error the set-up failed: what is missing is said above)
 endif
 endif
@@ -52,6 +52,7 @@ FUZZ := $(patsubst tests/fuzz/%.c,$(B)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*
 GOLDEN := $(patsubst tests/golden/%.c,$(B)/tests/golden/%,$(wildcard tests/golden/test_*.c))
 E2E := $(patsubst tests/e2e/%.c,$(B)/tests/e2e/%,$(wildcard tests/e2e/test_*.c))
 BENCH := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/bench/bench_*.c))
+SOAK := $(call o,$(wildcard tests/soak/*.c))
 FLOORS := $(B)/tests/bench/ncmin $(B)/tests/bench/multi $(B)/tests/bench/evfloor \
 	$(B)/tests/bench/streamfloor $(B)/tests/bench/cursesfloor
 FAULTD := $(if $(wildcard tests/faultd/*.c),$(B)/faultd)
@@ -99,6 +100,8 @@ $(UNIT) $(GOLDEN) $(E2E) $(BENCH) $(FUZZ): $(B)/tests/%: $(B)/tests/%.o $(B)/lib
 $(patsubst tests/%.c,$(B)/tests/%,$(shell grep -lsE 'screenscript|fakeapp' tests/*/*_*.c)): $(B)/tests/lib/fakeapp.o
 # these ask by libcurl itself
 $(B)/tests/e2e/test_faultd_self $(B)/tests/e2e/test_faultd_data: LDLIBS_TEST += $(shell $(PKG) --libs libcurl)
+$(B)/tests/soak/soak: $(SOAK) $(B)/libtest.a $(B)/libcct.a
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LDLIBS_TEST)
 # floors stand alone: each is linked with the one library that it measures
 $(B)/tests/bench/ncmin $(B)/tests/bench/cursesfloor: LDLIBS = $(shell $(PKG) --libs ncursesw)
 $(B)/tests/bench/multi $(B)/tests/bench/streamfloor: LDLIBS = $(shell $(PKG) --libs libcurl)
@@ -114,7 +117,7 @@ run: all
 
 # all tests but the benchmarks; `make test T=unit/test_buf` runs one
 TESTS := $(UNIT) $(GOLDEN) $(FUZZ)
-.PHONY: all run test unit e2e bench agents lint fmt install uninstall clean check FORCE
+.PHONY: all run test unit e2e bench agents soak lint fmt install uninstall clean check FORCE
 test: all $(TESTS) $(E2E) $(FAULTD)
 	@B=$(B) MODE=$(MODE) tests/run.sh $(or $(T),unit golden fuzz cli e2e sdk)
 unit: all $(TESTS)
@@ -125,6 +128,8 @@ bench: all $(BENCH) $(FLOORS) $(FAULTD)
 	@B=$(B) MODE=$(MODE) RUNS=$(RUNS) tests/bench/run.sh $(SECTION)
 agents: all # the real ones, fetched from npm, with a stand-in for their models
 	@B=$(B) tests/agents/test_agents.sh
+soak: all $(B)/tests/soak/soak # hours of work and keys; MINUTES, SEED, AGENTS
+	@B=$(B) MINUTES=$(MINUTES) SEED=$(SEED) AGENTS=$(AGENTS) tests/soak/soak.sh
 check: # the whole gate: both compilers, all tests, sanitizers, lint
 	@.ci/run
 lint:

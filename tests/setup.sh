@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 need="gcc make pkg-config libncurses-dev libcjson-dev libsodium-dev libsqlite3-dev
  libevent-dev libseccomp-dev zlib1g-dev libcurl4-openssl-dev ca-certificates"
 case " $* " in
-*" test "*|*" e2e "*|*" bench "*|*" check "*|*" agents "*)
+*" test "*|*" e2e "*|*" bench "*|*" check "*|*" agents "*|*" soak "*)
     need="$need libcmocka-dev libvterm-dev procps busybox iproute2"
     need="$need libnghttp2-dev libssl-dev" # the tests' own HTTP/2 server
     nice=passt # without it the tests of private networks are left out

@@ -412,6 +412,7 @@ void term_resized(void)
     term_size(&h, &w);
     if (h != LINES || w != COLS)
         resizeterm(h, w);
+    T.full = true; /* at the old size, too: in between a smaller one may have cut what stood there */
 }
 
 void term_redraw(void)

@@ -383,6 +383,22 @@ static void test_resize_storm(void **state)
     rig_stop(&r);
 }
 
+/* Smaller and back before a picture came in between: what the terminal cut is there again. */
+static void test_size_there_and_back(void **state)
+{
+    (void)state;
+    struct ptyrig r;
+    start(&r, 24, 80);
+    rig_resize(&r, 9, 41);
+    rig_resize(&r, 24, 80);
+    must_show(&r, "? help");
+    must_show(&r, "NAV");
+    same_as_fresh(&r);
+    rig_type(&r, "q");
+    must_end(&r, AT_ONCE);
+    rig_stop(&r);
+}
+
 /* Nobody reads for a while, though text streams: keys still count, nothing piles up, the
  * picture is right again at once; and a stuck line does not hold the end up. */
 static void test_stuck_line(void **state)
@@ -778,7 +794,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_crash),
         cmocka_unit_test(test_hang_up),
         cmocka_unit_test(test_shell), cmocka_unit_test(test_suspend),
-        cmocka_unit_test(test_odd_sizes),
+        cmocka_unit_test(test_odd_sizes), cmocka_unit_test(test_size_there_and_back),
         cmocka_unit_test(test_resize_storm),
         cmocka_unit_test(test_stuck_line),
         cmocka_unit_test(test_terminals),

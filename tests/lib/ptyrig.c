@@ -94,6 +94,8 @@ static bool pump(struct ptyrig *r, int ms)
         return false;
     r->bytes += (uint64_t)n;
     r->reads++;
+    if (r->tape)
+        fwrite(bytes, 1, (size_t)n, r->tape);
     judge_feed(&r->judge, bytes, (size_t)n);
     vterm_input_write(r->vt, bytes, (size_t)n);
     look_for_question(r, bytes, (size_t)n);
@@ -181,17 +183,52 @@ static bool shows(struct ptyrig *r, const char *text, int y)
     return yes;
 }
 
-static bool wait_shown(struct ptyrig *r, const char *text, int y, bool shown, int ms)
+uint32_t rig_cell(struct ptyrig *r, int y, int x)
+{
+    VTermScreenCell cell = {0};
+    if (y < 0 || x < 0 || y >= r->h || x >= r->w)
+        return 0;
+    vterm_screen_get_cell(r->screen, (VTermPos){y, x}, &cell);
+    return cell.chars[0];
+}
+
+char *rig_row(struct ptyrig *r, int y)
+{
+    struct buf b = BUF_INIT;
+    if (y >= 0 && y < r->h)
+        add_row(r, y, &b);
+    buf_truncate(&b, b.len ? b.len - 1 : 0);
+    return buf_detach(&b, NULL);
+}
+
+bool rig_wait_for(struct ptyrig *r, bool (*ok)(struct ptyrig *r, void *arg), void *arg, int ms)
 {
     int64_t end = rig_now_ms() + ms;
-    while (shows(r, text, y) != shown) {
+    while (!ok(r, arg)) {
         int64_t left = end - rig_now_ms();
         if (left <= 0)
             return false;
         if (!pump(r, left > 50 ? 50 : (int)left) && reap(r))
-            return shows(r, text, y) == shown;
+            return ok(r, arg);
     }
     return true;
+}
+
+struct shown {
+    const char *text;
+    int y;
+    bool yes;
+};
+
+static bool as_wanted(struct ptyrig *r, void *arg)
+{
+    struct shown *w = arg;
+    return shows(r, w->text, w->y) == w->yes;
+}
+
+static bool wait_shown(struct ptyrig *r, const char *text, int y, bool shown, int ms)
+{
+    return rig_wait_for(r, as_wanted, &(struct shown){text, y, shown}, ms);
 }
 
 bool rig_wait(struct ptyrig *r, const char *text, int ms)

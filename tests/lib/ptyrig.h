@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 #include <termios.h>
 #include <vterm.h>
@@ -25,6 +26,7 @@ struct wire_judge {
     unsigned osc[3];   /* seen: clipboard, notifications, titles */
     bool alt, paste, focus, mouse, sync, cursor, margins;
     bool may_mouse;    /* it was asked for */
+    bool may_ring;     /* the bell */
     char bad[160];     /* "" = all allowed */
 };
 void judge_init(struct wire_judge *j);
@@ -46,6 +48,7 @@ struct ptyrig {
     bool exited;
     int status;        /* of waitpid */
     struct termios before;
+    FILE *tape;        /* gets all that is read, too; may be NULL */
 };
 /* Start argv on a pty of h x w. env: "K=V" sets, "K" unsets; NULL-ended, may be NULL. Ends
  * the test program when the system has no pty. */
@@ -59,6 +62,11 @@ bool rig_wait(struct ptyrig *r, const char *text, int ms);
 bool rig_wait_gone(struct ptyrig *r, const char *text, int ms);
 /* The same on one row alone: quick enough to time it. */
 bool rig_wait_row(struct ptyrig *r, int y, const char *text, bool shown, int ms);
+/* Read until ok() says so: it looks by rig_cell or rig_row. */
+bool rig_wait_for(struct ptyrig *r, bool (*ok)(struct ptyrig *r, void *arg), void *arg, int ms);
+/* The character at a cell, 0 for none; a row as text, trailing blanks cut, for the caller to free. */
+uint32_t rig_cell(struct ptyrig *r, int y, int x);
+char *rig_row(struct ptyrig *r, int y);
 /* Read until nothing came for quiet_ms, at most ms. */
 bool rig_wait_quiet(struct ptyrig *r, int quiet_ms, int ms);
 /* Read until the program ended; its status is in r->status. */

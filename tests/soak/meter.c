@@ -1,0 +1,107 @@
+/* Figures of the running program: memory, descriptors, threads; latencies of keys. */
+#include "soak.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static long status_kb(pid_t pid, const char *field)
+{
+    char path[64], line[256];
+    long v = -1;
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    FILE *f = fopen(path, "r");
+    while (f && fgets(line, sizeof(line), f))
+        if (str_starts(line, field)) {
+            v = strtol(line + strlen(field), NULL, 10);
+            break;
+        }
+    if (f)
+        fclose(f);
+    return v;
+}
+
+static int count_fds(pid_t pid)
+{
+    char path[64];
+    int n = -2; /* . and .. */
+    snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+    DIR *d = opendir(path);
+    while (d && readdir(d))
+        n++;
+    if (d)
+        closedir(d);
+    return n;
+}
+
+void meter_sample(struct soak *s)
+{
+    struct sample v = {.at_s = soak_seconds(s),
+                       .rss_kb = status_kb(s->rig.pid, "VmRSS:"),
+                       .anon_kb = status_kb(s->rig.pid, "RssAnon:"),
+                       .provider_kb = s->provider ? status_kb(s->provider, "VmRSS:") : -1,
+                       .fds = count_fds(s->rig.pid),
+                       .threads = (int)status_kb(s->rig.pid, "Threads:")};
+    if (v.rss_kb > 0)
+        *ARR_PUSH(&s->samples) = v;
+}
+
+long meter_rss(const struct sample *v)
+{
+    return v->rss_kb;
+}
+
+long meter_anon(const struct sample *v)
+{
+    return v->anon_kb;
+}
+
+double meter_slope(const struct soak *s, long (*column)(const struct sample *v))
+{
+    double n = 0, sx = 0, sy = 0, sxx = 0, sxy = 0;
+    for (size_t i = 0; i < s->samples.n; i++) {
+        double x = s->samples.v[i].at_s / 3600, y = (double)column(&s->samples.v[i]) / 1024;
+        if (s->samples.v[i].at_s < s->warm_s)
+            continue;
+        n++, sx += x, sy += y, sxx += x * x, sxy += x * y;
+    }
+    double d = n * sxx - sx * sx;
+    return n < 3 || d <= 0 ? NAN : (n * sxy - sx * sy) / d;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double meter_quantile(const struct soak *s, enum probe p, double q, size_t *n)
+{
+    ARR(double) all = ARR_INIT;
+    for (int k = 0; k < P_COUNT; k++)
+        for (size_t i = 0; (p == P_COUNT || (int)p == k) && i < s->ms[k].n; i++)
+            *ARR_PUSH(&all) = s->ms[k].v[i];
+    *n = all.n;
+    if (all.n)
+        qsort(all.v, all.n, sizeof(double), by_value);
+    double v = all.n ? all.v[(size_t)(q * (double)(all.n - 1))] : NAN;
+    ARR_RELEASE(&all);
+    return v;
+}
+
+void meter_write(const struct soak *s)
+{
+    char *path = xasprintf("%s/samples.tsv", s->out);
+    FILE *f = fopen(path, "w");
+    if (f) {
+        fprintf(f, "seconds\trss_kb\tanon_kb\tprovider_kb\tfds\tthreads\n");
+        for (size_t i = 0; i < s->samples.n; i++) {
+            const struct sample *v = &s->samples.v[i];
+            fprintf(f, "%.0f\t%ld\t%ld\t%ld\t%d\t%d\n", v->at_s, v->rss_kb, v->anon_kb,
+                    v->provider_kb, v->fds, v->threads);
+        }
+        fclose(f);
+    }
+    free(path);
+}
