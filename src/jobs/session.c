@@ -238,6 +238,18 @@ void session_failed(struct session *s, const char *text)
         jobs_row_error(s->j, r, true, text);
 }
 
+void session_lives(struct session *s)
+{
+    struct sandbox *r = session_row(s);
+
+    if (r && r->state == SB_ERROR && r->vm_up) {
+        r->state = SB_RUNNING;
+        free(r->reason);
+        r->reason = NULL;
+        jobs_row_changed(s->j, r);
+    }
+}
+
 void session_say(struct session *s, int level, const char *fmt, ...)
 {
     va_list ap;

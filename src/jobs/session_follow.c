@@ -19,9 +19,11 @@
 #define STEADY_TAIL_MS 5000
 #define UNKNOWN_MS 15000
 #define LOOK_AGAIN_MS 5000
+#define LOOK_ENDED_POLLS 10 /* another cc-tui may start the agent again, and tells nobody */
 #define BACK_OFF_MS 5000 /* current again soon after the network is well */
 
 static void go(struct session *s);
+static void retry(void *ctx);
 static void on_get(void *ctx, const struct e2b_result *r);
 
 static void ignore(void *ctx, const struct envd_result *r)
@@ -60,6 +62,13 @@ void session_follow_stop(struct session *s, enum follow_state st)
     s->fo.state = st;
     if (st == FO_OFF)
         session_probe_release(&s->fo.p);
+}
+
+void session_follow_ended(struct session *s)
+{
+    session_follow_stop(s, FO_ENDED);
+    s->fo.ended_at = clock_mono_ms();
+    session_timer(s, &s->fo.timer, LOOK_ENDED_POLLS * s->j->o.poll_ms, retry);
 }
 
 /* --- loss ------------------------------------------------------------------------ */
@@ -223,6 +232,8 @@ static void on_tail_start(void *ctx, int pid)
     if (s->fo.said_loss)
         session_say(s, AGENT_INFO, "connected to the agent again");
     s->fo.said_loss = false;
+    if (!s->prov)
+        session_lives(s);
     if (s->out.agent == AG_UNKNOWN || s->out.agent == AG_STARTING || s->out.agent == AG_NONE ||
         s->out.agent == AG_EXITED || s->out.agent == AG_FAILED)
         s->out.agent = AG_IDLE; /* it lives and said nothing yet */

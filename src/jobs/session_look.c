@@ -52,8 +52,7 @@ void session_look_finish(struct session *s)
 
     session_out_flush(s);
     store_run_end(s->j->o.store, s->out.run.id, p->exit_code, 0, (struct st_to){NULL, 0});
-    session_follow_stop(s, FO_ENDED);
-    s->fo.ended_at = clock_mono_ms();
+    session_follow_ended(s);
     if (p->exit_code == 0 && !p->lost) {
         session_agent(s, AG_EXITED);
     } else if (!s->prov) {

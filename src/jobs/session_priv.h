@@ -396,6 +396,7 @@ void session_say(struct session *s, int level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void session_agent(struct session *s, enum sb_agent a);
 void session_failed(struct session *s, const char *text);
+void session_lives(struct session *s); /* its row is no longer one of an agent that ended */
 /* Target from an answer of the control plane; 0 or a code. */
 int session_target(struct session *s, const struct e2b_sandbox *vm, struct err *e);
 void session_drop_target(struct session *s); /* its calls end without an answer */
@@ -444,6 +445,7 @@ char *session_git_says(const char *text, size_t len, const char *key);
 
 /* --- session_follow.c ------------------------------------------------------------ */
 void session_follow_stop(struct session *s, enum follow_state st);
+void session_follow_ended(struct session *s); /* FO_ENDED, and a look now and then */
 /* Look again now: the runner's stream ended, a restart happened. */
 void session_follow_again(struct session *s);
 /* The store does not go with us: begin at what it has. */

@@ -110,18 +110,6 @@ void session_provision_stop(struct session *s, const char *why)
 
 /* --- it runs --------------------------------------------------------------------- */
 
-static void row_lives(struct session *s)
-{
-    struct sandbox *r = session_row(s);
-
-    if (r && r->state == SB_ERROR && r->vm_up) {
-        r->state = SB_RUNNING;
-        free(r->reason);
-        r->reason = NULL;
-        jobs_row_changed(s->j, r);
-    }
-}
-
 static void ready(struct session *s)
 {
     struct provision *p = s->prov;
@@ -129,7 +117,7 @@ static void ready(struct session *s)
     s->prov_ready = true;
     s->fo.buried = s->fo.said_missing = false;
     if (p->restart)
-        row_lives(s);
+        session_lives(s);
     /* a command of the user's own works until it ends; a CLI waits for messages */
     session_agent(s, p->prompt_waits ? AG_STARTING : p->command ? AG_WORKING : AG_IDLE);
     if (!p->prompt_waits)

@@ -386,6 +386,28 @@ static void test_counted_once(void **state)
     until(b, counted, &steps);
 }
 
+/* Another cc-tui starts an agent again that ended: here its row is none of an error any more,
+ * and what it says now comes, though nobody asked for it here. */
+static void test_restarted_elsewhere(void **state)
+{
+    struct appbed *b = *state;
+    static const char with[] = "CC_TUI_CONFIG_DIR=%s/conf CC_TUI_DATA_DIR=%s/data "
+                               "CC_TUI_STATE_DIR=%s/state CC_TUI_RUNTIME_DIR=%s/run ";
+    char *places = xasprintf(with, b->root, b->root, b->root, b->root);
+    char *cmd = xasprintf("env %s cc-tui %s restart claude-0 >/dev/null", places,
+                          appbed_isolated() ? "--local" : "--local-unsafe");
+
+    follow(b);
+    appbed_finish(b, app_send(b->app, ids[0], "[[case:crash]] of old", true));
+    until(b, stopped, &(size_t){0});
+    assert_int_equal(row(b, 0)->state, SB_ERROR);
+    assert_int_equal(system(cmd), 0);
+    until(b, all_idle, &(size_t){1});
+    assert_null(row(b, 0)->reason);
+    free(places);
+    free(cmd);
+}
+
 static bool delivered(struct appbed *b, const void *req)
 {
     const struct broadcast *c = model_broadcast(app_model(b->app), *(const uint64_t *)req);
@@ -465,7 +487,7 @@ int main(void)
         cmocka_unit_test(test_two_messages), cmocka_unit_test(test_refused),
         cmocka_unit_test(test_interrupt),    cmocka_unit_test(test_killed_in_the_middle),
         cmocka_unit_test(test_crash),        cmocka_unit_test(test_counted_once),
-        cmocka_unit_test(test_twenty),
+        cmocka_unit_test(test_twenty),       cmocka_unit_test(test_restarted_elsewhere),
     };
 
     appbed_main();

@@ -69,30 +69,35 @@ static bool is_list(struct ptyrig *r, void *arg)
     return yes;
 }
 
-/* Out of dialogs, modes and filters. A frame at a time, as each Esc is one key. */
-bool monkey_home(struct soak *s)
+/* Out of dialogs, modes and filters, an Esc at a time, as each is one key; by the other key
+ * out of a shell in a sandbox. */
+static bool lead_home(struct soak *s, int ms)
 {
     static char nav[] = " NAV";
-    int64_t t0 = bench_now_us();
     for (int i = 0; i < 12; i++) {
         if (i >= 3 && mode_is(&s->rig, nav))
             break;
         monkey_press(s, ESC);
         rig_wait_quiet(&s->rig, ESC_MS, ESC_MS);
     }
-    if (!rig_wait_for(&s->rig, mode_is, nav, ESC_MS))
-        monkey_press(s, "\035"); /* a shell in a sandbox, by some key */
-    if (!rig_wait_for(&s->rig, mode_is, nav, ANSWERS_MS)) {
-        hang(s, "Esc does not lead out of this within 2 s");
+    if (!rig_wait_for(&s->rig, mode_is, nav, ms)) {
+        monkey_press(s, "\035");
         return false;
     }
     monkey_press(s, "1");
+    return rig_wait_for(&s->rig, is_list, NULL, ms);
+}
+
+/* What was pressed before may act while we are at it: then once more. */
+bool monkey_home(struct soak *s)
+{
+    int64_t t0 = bench_now_us();
+    bool there = lead_home(s, ESC_MS * 4) || lead_home(s, ESC_MS * 4) || lead_home(s, ANSWERS_MS);
     double ms = (double)(bench_now_us() - t0) / 1000;
     s->worst_settle_ms = ms > s->worst_settle_ms ? ms : s->worst_settle_ms;
-    if (rig_wait_for(&s->rig, is_list, NULL, ANSWERS_MS))
-        return true;
-    hang(s, "Esc and 1 do not lead to the list within 2 s");
-    return false;
+    if (!there)
+        hang(s, "Esc and 1 do not lead to the list");
+    return there;
 }
 
 /* --- latency ------------------------------------------------------------------------- */
