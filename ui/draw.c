@@ -440,6 +440,7 @@ void ui_draw(struct ui *ui, int64_t now)
         return; /* the canvas holds the picture */
     ui->still = ui->frozen;
     ui->now = now;
+    ui->drawn_figures = ui->model->figures_rev;
     ui->moved = false;
     ui->hidden = ui->tiny;
     canvas_erase(c, ROLE_TEXT);

@@ -16,13 +16,14 @@
 #include <unistd.h>
 
 enum { FIRST_ROWS_MS = 8, DRAIN_MS = 8, FPS_LOCAL = 30, FPS_SSH = 10, RETRY_WRITE_MS = 20,
-       KEYS_PER_TURN = 256, RESIZE_MS = 50, KEY_FRAME_MS = 4, ANSWER_MS = 100, SLOW_FRAME_MS = 100, SLOW_MS = 1000 };
+       KEYS_PER_TURN = 256, RESIZE_MS = 50, KEY_FRAME_MS = 4, ANSWER_MS = 100, MINUTE_MS = 60000, SLOW_FRAME_MS = 100, SLOW_MS = 1000 };
 
 struct loop {
     struct ui *ui;
     struct courier *courier;
     int sigfd;
     int64_t last_frame; /* mono ms */
+    int64_t minute;     /* of it, by the wall: ages and figures go on with the next one */
     int frame_ms;
     bool dirty;         /* something visible may differ */
     bool keyed;         /* ... by a key */
@@ -155,8 +156,10 @@ static void read_keys(struct loop *l)
 
 static void paint(struct loop *l, int64_t now)
 {
+    int64_t wall = clock_wall_ms();
     l->ui->boot = clock_boot_ms();
-    ui_draw(l->ui, clock_wall_ms());
+    ui_draw(l->ui, wall);
+    l->minute = wall / MINUTE_MS;
     if (l->ui->asks_anew)
         term_mark_ahead();
     l->ui->asks_anew = false;
@@ -236,7 +239,6 @@ static void turn(struct loop *l)
                           {.fd = l->sigfd, .events = POLLIN},
                           {.fd = courier_fd(l->courier), .events = POLLIN},
                           {.fd = reload_fd(l->ui->reload), .events = POLLIN}};
-    int64_t minute = clock_wall_ms() / 60000;
     int n = poll(p, 5, wait_ms(l, clock_mono_ms()));
     l->wakes++;
     if (n < 0 && errno != EINTR) {
@@ -266,7 +268,7 @@ static void turn(struct loop *l)
         term_theme(&l->ui->theme);
     l->dirty |= l->ui->said || l->ui->theme_changed;
     l->ui->said = l->ui->theme_changed = false;
-    if (clock_wall_ms() / 60000 != minute || ui_status_ages(l->ui, clock_wall_ms()))
+    if (clock_wall_ms() / MINUTE_MS != l->minute || ui_status_ages(l->ui, clock_wall_ms()))
         l->dirty = true;
     int64_t now = clock_mono_ms();
     if (l->resize_at && now - l->resize_at >= RESIZE_MS)

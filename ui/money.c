@@ -36,6 +36,24 @@ void money_burn(const struct model *m, char *dst, size_t size)
         snprintf(dst, size, "$%.2f/h%s", usd, unpriced ? "+?" : "");
 }
 
+/* Sums that came by themselves wait for the next picture, unless they are the first, of another
+ * day, or bring a budget nearer to its end than was said. */
+bool money_news(struct ui *ui)
+{
+    const struct ledger_report *r = ui->model->usage;
+    bool news;
+    if (!r)
+        return false;
+    news = ui->money.day != r->q.period[PERIOD_DAY].to;
+    ui->money.day = r->q.period[PERIOD_DAY].to;
+    for (int p = 0; p < LEDGER_PERIODS; p++) {
+        enum theme_role role = money_role(r, money_pct(r, (enum ledger_period)p));
+        news |= role != ui->money.roles[p];
+        ui->money.roles[p] = role;
+    }
+    return news;
+}
+
 /* "today $2.87 of $10.00", "today $0.40 week 92%". */
 void money_today(const struct model *m, char *dst, size_t size, enum theme_role *role)
 {

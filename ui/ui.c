@@ -369,6 +369,7 @@ bool ui_update(struct ui *ui)
         p->seen_rev = ui->model->rev;
         changed |= !p->ops->update || p->ops->update(ui, p->state);
     }
+    changed |= money_news(ui);
     if (ui->seen_vault != ui->model->vault_rev && !ui->n_overlays) { /* not over a question */
         ui->seen_vault = ui->model->vault_rev;
         if (ui->model->vault_locked && ui->model->vault_passphrase && !ui->model->vault_opening)
@@ -435,8 +436,10 @@ bool ui_status_ages(struct ui *ui, int64_t now)
 
 int64_t ui_next_change(struct ui *ui, int64_t now)
 {
-    /* every row shows an age, those that run the time left too */
-    int64_t next = ui->model->n_sandboxes ? (now / MINUTE_MS + 1) * MINUTE_MS : 0;
+    /* every row shows an age, those that run the time left too; figures that came meanwhile were
+     * not worth a picture of their own */
+    bool ages = ui->model->n_sandboxes || ui->drawn_figures != ui->model->figures_rev;
+    int64_t next = ages ? (now / MINUTE_MS + 1) * MINUTE_MS : 0;
     if (!ui->status[0] || ui->status_level || !ui->status_since)
         return next;
     int64_t old = ui->status_since + UI_SAID_MS;

@@ -80,10 +80,15 @@ static bool same_load(const struct sandbox_load *a, const struct sandbox_load *b
 
 static void set_load(struct jobs *j, struct sandbox *row, const struct sandbox_load *load)
 {
+    bool was = row->load.known;
+
     if (same_load(&row->load, load))
         return;
     row->load = *load;
-    core_row_shown(j, row);
+    if (was == load->known)
+        core_row_figures(j, row);
+    else
+        core_row_shown(j, row);
 }
 
 static void forget(struct jobs *j, bool all)

@@ -194,6 +194,7 @@ typedef void (*core_row_fn)(void *ctx, struct jobs *j, uint64_t id, const struct
 void core_row_insert(struct jobs *j, const struct sandbox *row, core_row_fn fn, void *ctx);
 /* Changed in what is not kept: the main thread is told. */
 void core_row_shown(struct jobs *j, struct sandbox *row);
+void core_row_figures(struct jobs *j, struct sandbox *row); /* in how busy it is alone */
 /* NULL: it has no row. */
 struct sandbox *core_row_of_vm(struct jobs *j, const char *sandbox_id);
 void core_row_remove(struct jobs *j, uint64_t id);

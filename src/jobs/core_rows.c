@@ -12,6 +12,7 @@
 #define LOCAL_IDS CORE_LOCAL_IDS
 #define POST 1u
 #define PERSIST 2u
+#define FIGURES 4u
 
 struct insert {
     struct jobs *j;
@@ -130,11 +131,15 @@ static void copy_row(const struct jobs *j, struct sandbox *dst, const struct san
     dst->usd_per_s = core_usage_rate(j, row);
 }
 
-static void post_rows(struct jobs *j, const uint64_t *ids, size_t n)
+static void post_rows(struct jobs *j, const uint64_t *ids, size_t n, bool figures)
 {
-    struct ev_sandboxes *ev = ev_new(EV_SANDBOXES);
+    struct ev_sandboxes *ev;
 
-    ev->v = xcalloc(n ? n : 1, sizeof(*ev->v));
+    if (!n)
+        return;
+    ev = ev_new(EV_SANDBOXES);
+    ev->figures = figures;
+    ev->v = xcalloc(n, sizeof(*ev->v));
     for (size_t i = 0; i < n; i++) {
         const struct sandbox *row = jobs_row(j, ids[i]);
         if (row)
@@ -168,8 +173,8 @@ static void on_put(void *ctx, struct st_reply *r)
 void core_rows_flush(struct jobs *j)
 {
     struct map *dirty = j->priv->dirty;
-    size_t it = 0, n = 0;
-    uint64_t id, *ids;
+    size_t it = 0, n = 0, n_figures = 0;
+    uint64_t id, *ids, *figures;
     void *what;
 
     net_timer_cancel(j->o.net, j->priv->flush_timer);
@@ -178,20 +183,25 @@ void core_rows_flush(struct jobs *j)
         return;
     j->priv->dirty = map_new();
     ids = xcalloc(map_count(dirty), sizeof(*ids));
+    figures = xcalloc(map_count(dirty), sizeof(*figures));
     while ((what = map_next(dirty, &it, NULL, &id))) {
         const struct sandbox *row = jobs_row(j, id);
 
         if (!row)
             continue;
-        ids[n++] = id;
+        if ((uintptr_t)what == FIGURES)
+            figures[n_figures++] = id;
+        else
+            ids[n++] = id;
         if (!((uintptr_t)what & PERSIST) || id >= LOCAL_IDS)
             continue;
         store_put_sandbox(j->o.store, row, jobs_store(j, on_put, j, j));
         core_usage_row(j, row);
     }
-    if (n)
-        post_rows(j, ids, n);
+    post_rows(j, ids, n, false);
+    post_rows(j, figures, n_figures, true);
     free(ids);
+    free(figures);
     map_free(dirty, NULL);
 }
 
@@ -227,6 +237,12 @@ void core_row_shown(struct jobs *j, struct sandbox *row)
 {
     row->rev++;
     mark(j, row->id, POST);
+}
+
+void core_row_figures(struct jobs *j, struct sandbox *row)
+{
+    row->rev++;
+    mark(j, row->id, FIGURES);
 }
 
 void jobs_row_error(struct jobs *j, struct sandbox *row, bool vm_up, const char *text)

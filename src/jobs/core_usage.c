@@ -13,7 +13,8 @@
 #include <stdlib.h>
 
 #define AGAIN_MS 15000  /* a kill of this program costs the ledger no more than that */
-#define SUMS_MS 60000
+#define MINUTE_MS 60000 /* the screen shows new sums by the minute */
+#define AHEAD_MS 20000  /* ... and has them by then, though lists may be 15 s apart */
 
 double core_usage_rate(const struct jobs *j, const struct sandbox *row)
 {
@@ -188,6 +189,13 @@ void core_usage(struct jobs *j, const struct cmd *c)
     ask(j, c->m.req_id, &query, c->text2);
 }
 
+/* Until shortly before a minute of the user's clock is full. */
+static int64_t before_minute(int64_t wall)
+{
+    int64_t ms = MINUTE_MS - wall % MINUTE_MS - AHEAD_MS;
+    return ms > 0 ? ms : ms + MINUTE_MS;
+}
+
 void core_usage_show(struct jobs *j)
 {
     struct usage_feed *f = &j->priv->usage;
@@ -200,7 +208,7 @@ void core_usage_show(struct jobs *j)
         return;
     f->asked = true;
     f->dirty = j->used = false;
-    f->next_sums = mono + SUMS_MS;
+    f->next_sums = mono + before_minute(clock_wall_ms());
     f->day_ends = query.period[PERIOD_DAY].to;
     ask(j, 0, &query, NULL);
 }

@@ -270,6 +270,10 @@ static void apply_usage(struct model *m, struct ev_usage *ev)
     m->usage = ev->report;
     ev->report = NULL;
     m->usage_rev++;
+    if (ev->m.req_id)
+        m->usage_asked++;
+    else
+        m->figures_rev++;
 }
 
 static void apply_projects(struct model *m, struct ev_projects *ev)
@@ -376,6 +380,7 @@ void model_apply(struct model *m, struct msg *ev)
 {
     THREAD_ASSERT(THREAD_MAIN);
     struct msg *e = ev; /* payloads move into the model: the event is left empty */
+    uint64_t figures = m->figures_rev;
     switch (e->type) {
     case EV_SANDBOXES:
         model_rows_apply(m, (struct ev_sandboxes *)e);
@@ -429,7 +434,7 @@ void model_apply(struct model *m, struct msg *ev)
     default:
         return;
     }
-    m->rev++;
+    m->rev += figures == m->figures_rev;
 }
 
 const struct project *model_project(const struct model *m)

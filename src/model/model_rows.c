@@ -192,5 +192,8 @@ void model_rows_apply(struct model *m, struct ev_sandboxes *ev)
     for (size_t i = 0; i < ev->n; i++)
         put(m, &ev->v[i], &at);
     ev->n = 0; /* the model has them */
-    m->sandboxes_rev++;
+    if (ev->figures)
+        m->figures_rev++;
+    else
+        m->sandboxes_rev++;
 }

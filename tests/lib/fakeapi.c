@@ -1,4 +1,4 @@
-/* A control plane that only lists and deletes. */
+/* A control plane that only lists, tells loads and deletes. */
 #include "fakeapi.h"
 
 #include "bench.h"
@@ -18,7 +18,7 @@ struct fakeapi {
     struct mini *mini;
     pthread_mutex_t lock;
     bool *gone;
-    int lists;
+    int lists, loads;
     struct fakeapi_kill k;
     int64_t first_us;
     int64_t begun_ms; /* wall: when its sandboxes started */
@@ -51,6 +51,28 @@ static void list(struct fakeapi *f, struct mini_conn *c)
     mini_reply(c, 200, "", b.p);
     buf_release(&b);
     f->lists++;
+}
+
+/* How busy they are: never as at the last question. */
+static void metrics(struct fakeapi *f, struct mini_conn *c)
+{
+    struct buf b = BUF_INIT;
+    char id[32];
+    int wave = f->loads++ % 10;
+    buf_adds(&b, "{\"sandboxes\":{");
+    for (int i = 0; i < f->o.n; i++) {
+        if (f->gone[i])
+            continue;
+        fakeapi_id(id, sizeof(id), i);
+        buf_addf(&b, "%s\"%s\":{\"timestampUnix\":%lld,\"cpuCount\":2,\"cpuUsedPct\":%d.5,"
+                 "\"memUsed\":%d,\"memTotal\":536870912,\"diskUsed\":%d,"
+                 "\"diskTotal\":1073741824}", b.p[b.len - 1] == '}' ? "," : "", id,
+                 (long long)(clock_wall_ms() / 1000), 3 + 7 * wave, (100 + 20 * wave) << 20,
+                 (100 + 30 * wave) << 20);
+    }
+    buf_adds(&b, "}}");
+    mini_reply(c, 200, "", b.p);
+    buf_release(&b);
 }
 
 /* The number in the id of "/sandboxes/ID", or -1. */
@@ -90,6 +112,8 @@ static void handle(void *ctx, struct mini_conn *c, const struct mini_req *r)
         mini_wait(c, 3600000);
     else if (strcmp(r->method, "DELETE") == 0 && i >= 0 && !f->gone[i])
         drop(f, c, i);
+    else if (strncmp(r->path, "/sandboxes/metrics?", 19) == 0)
+        metrics(f, c);
     else if (strcmp(r->method, "GET") == 0 && strstr(r->path, "/sandboxes"))
         list(f, c);
     else
@@ -133,6 +157,14 @@ int fakeapi_lists(struct fakeapi *f)
 {
     pthread_mutex_lock(&f->lock);
     int n = f->lists;
+    pthread_mutex_unlock(&f->lock);
+    return n;
+}
+
+int fakeapi_loads(struct fakeapi *f)
+{
+    pthread_mutex_lock(&f->lock);
+    int n = f->loads;
     pthread_mutex_unlock(&f->lock);
     return n;
 }

@@ -1,5 +1,6 @@
 /* A control plane on loopback with N running sandboxes, that lists and deletes, each
- * after a given time, and notes when. For measuring the client. */
+ * after a given time, and notes when; how busy they are is another thing at each question. For
+ * measuring the client. */
 #ifndef CCT_TESTS_FAKEAPI_H
 #define CCT_TESTS_FAKEAPI_H
 
@@ -23,6 +24,7 @@ void fakeapi_reset(struct fakeapi *f);
 void fakeapi_id(char *dst, size_t size, int i);
 /* Lists asked for so far. */
 int fakeapi_lists(struct fakeapi *f);
+int fakeapi_loads(struct fakeapi *f); /* how often it was asked how busy they are */
 /* The deletes since the reset: how many, from the first one's arrival to the last answer,
  * and the slowest answer by plan. */
 struct fakeapi_kill {

@@ -11,6 +11,7 @@ enum { BOX_CELLS = 72 };
 struct details {
     uint64_t sandbox; /* the text is made anew at each drawing */
     int scroll, page; /* page 0: all of it is seen */
+    uint64_t seen;    /* figures */
 };
 
 static void box_close(void *state)
@@ -66,13 +67,24 @@ static int box_key(struct ui *ui, void *state, key_code k, const char *paste, si
     return UI_HANDLED;
 }
 
+/* Who opened it watches: here figures come at once. */
+static bool box_update(struct ui *ui, void *state)
+{
+    struct details *b = state;
+    bool changed = b->seen != ui->model->figures_rev;
+    b->seen = ui->model->figures_rev;
+    return changed;
+}
+
 static const struct overlay_ops box_ops = {
-    .name = "details", .scope = SCOPE_DIALOG, .close = box_close, .draw = box_show,
+    .name = "details", .scope = SCOPE_DIALOG, .close = box_close, .update = box_update,
+    .draw = box_show,
     .key = box_key};
 
 void overlay_details(struct ui *ui, uint64_t sandbox)
 {
     struct details *b = xcalloc(1, sizeof(*b));
     b->sandbox = sandbox;
+    b->seen = ui->model->figures_rev;
     ui_overlay_push(ui, &box_ops, b);
 }

@@ -227,7 +227,7 @@ static void usage_draw(struct ui *ui, void *state, struct canvas *c, struct rect
 static bool usage_update(struct ui *ui, void *state)
 {
     struct usage_pane *u = state;
-    uint64_t rev = ui->model->usage_rev + ui->model->sandboxes_rev;
+    uint64_t rev = ui->model->usage_asked + ui->model->sandboxes_rev;
     bool changed = rev != u->seen;
     u->seen = rev;
     return changed; /* the header has figures of it, too */

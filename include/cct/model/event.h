@@ -47,6 +47,7 @@ struct ev_sandboxes {
     struct sandbox *v;
     size_t n;
     bool full; /* v is the whole table */
+    bool figures; /* nothing but how busy they are is new: it can wait for the next picture */
 };
 /* Edit operations on a transcript, in order; applying one twice changes nothing. */
 enum item_op { ITEM_PUT /* insert or replace by (offset,index) or id */,

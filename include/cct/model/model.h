@@ -19,7 +19,7 @@ struct broadcast {
 struct model {
     struct sandbox *sandboxes; /* insertion order; panes sort ids of their own */
     size_t n_sandboxes;
-    uint64_t rev;              /* grows with any change */
+    uint64_t rev;              /* grows with any change but of figures */
     uint64_t sandboxes_rev, events_rev, link_rev, kill_rev, messages_rev, procs_rev, hits_rev;
     uint64_t asks_rev;
     uint64_t shape_rev;        /* grows when rows come or go, or others are in view */
@@ -57,6 +57,10 @@ struct model {
     uint64_t builds_rev;
     struct ledger_report *usage; /* newest sums, or NULL */
     uint64_t usage_rev;
+    uint64_t usage_asked;      /* grows with those sums that somebody asked for */
+    uint64_t figures_rev;      /* grows with figures that nobody waits for: sums that come by
+                                  themselves, how busy sandboxes are; they bring no picture, but
+                                  are in the next one, at the next minute at the latest */
     struct ev_hits *hits;      /* newest answer to a search, or NULL */
     struct model_priv *priv;
 };

@@ -108,6 +108,11 @@ struct ui {
     int status_level;     /* 0 info 1 warn 2 bad */
     int64_t status_since; /* wall ms of its first frame, 0 = not drawn yet */
     uint64_t seen_vault;  /* of the model: the passphrase is asked for once a change */
+    uint64_t drawn_figures; /* of the model */
+    struct {
+        int64_t day;      /* end of that which was told last */
+        enum theme_role roles[LEDGER_PERIODS]; /* of the budgets then */
+    } money;
     uint64_t seen_events; /* of the model: a newer event ends an older info */
     int64_t now;          /* wall ms of this frame, set by the loop or a test */
     int64_t boot;         /* CLOCK_BOOTTIME ms of it, by which the service's clock goes */
@@ -275,6 +280,7 @@ const char *drafts_of_broadcast(const struct ui *ui);
  * with the role of the budget that is used most, or "". */
 void money_burn(const struct model *m, char *dst, size_t size);
 void money_today(const struct model *m, char *dst, size_t size, enum theme_role *role);
+bool money_news(struct ui *ui); /* newest sums are worth a picture */
 int money_pct(const struct ledger_report *r, enum ledger_period p); /* -1: no budget */
 int money_warn_pct(const struct ledger_report *r);
 enum theme_role money_role(const struct ledger_report *r, int pct);
