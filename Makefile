@@ -54,7 +54,7 @@ E2E := $(patsubst tests/e2e/%.c,$(B)/tests/e2e/%,$(wildcard tests/e2e/test_*.c))
 BENCH := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/bench/bench_*.c))
 SOAK := $(call o,$(wildcard tests/soak/*.c))
 FLOORS := $(B)/tests/bench/ncmin $(B)/tests/bench/multi $(B)/tests/bench/evfloor \
-	$(B)/tests/bench/streamfloor $(B)/tests/bench/cursesfloor
+	$(B)/tests/bench/streamfloor $(B)/tests/bench/cursesfloor $(B)/tests/bench/linesink
 FAULTD := $(if $(wildcard tests/faultd/*.c),$(B)/faultd)
 BINS := $(if $(wildcard src/main.c),$(B)/cc-tui) $(if $(wildcard src/local/main.c),$(B)/cc-tui-local)
 HELP_SRC := $(filter-out %/fakeapp.c,$(wildcard tests/lib/*.c))
