@@ -332,6 +332,7 @@ static int run_screen(const struct cli *c, const char *config_dir)
     block_signals();
     cli_app_opts(c, &ao);
     ao.follow_all = true;
+    ao.pictures = true;
     ao.first_demo = true;
     err_clear(&e);
     if (cli_passphrase(c, &ao, &e) != 0) {

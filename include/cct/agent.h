@@ -91,6 +91,19 @@ const struct agent_adapter *agent_adapter_at(size_t i); /* NULL past the end */
 struct agent_dec *agent_dec_new(const struct agent_adapter *a, uint64_t offset,
                                 agent_event_fn fn, void *ctx);
 void agent_dec_free(struct agent_dec *d);
+/* Whole lines of plain text that came together from a tool without a protocol: `len` bytes
+ * as they came, n LFs among them, the last byte is one. Each stands for an AGENT_RAW event,
+ * its offset that of the line, its index 0. Borrowed for the call. */
+struct agent_lines {
+    uint64_t offset, raw_line; /* of the first */
+    const char *text;
+    size_t len, n;
+};
+/* Many such lines go to fn instead of an event each; false: it wants the events. */
+typedef bool (*agent_lines_fn)(void *ctx, const struct agent_lines *l);
+void agent_dec_lines(struct agent_dec *d, agent_lines_fn fn);
+/* The text of one of them as it is shown: without its end, NULs left out. Appended. */
+void agent_line_text(const char *line, size_t len, struct buf *out);
 /* Feed bytes; events come out synchronously. Lines over LIM_LINE_BYTES are
  * dropped up to the next LF and leave a warn notice. */
 void agent_dec_feed(struct agent_dec *d, const char *data, size_t len);

@@ -24,6 +24,7 @@ struct app_opts {
     bool start_local;      /* may start the provider when none runs */
     bool follow_all;       /* the screen: keep every session's stream; commands: only
                               what app_follow names */
+    bool pictures;         /* of what floods in, EV_ITEMS may have the newest alone */
     bool keys_only;        /* for stored keys alone: no service is asked */
     const char *project;   /* current project, NULL = the one used last, else "default" */
     const char *project_folder; /* of the .cc-tui file that chose it, or NULL */

@@ -81,6 +81,7 @@ struct net_req {
     bool urgent;         /* own warm connections, ahead of all else */
     bool fresh;          /* over a new connection, which is kept for others */
     bool stream;         /* may last for ever: a connection outside max_per_host */
+    bool bulk;           /* much comes: it is read in big pieces */
     bool repeatable;     /* a body may go out again when a kept connection turns out
                             dead; without it a body is never sent twice */
     int connect_ms;      /* 0 = 10000 */

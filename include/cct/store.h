@@ -85,6 +85,11 @@ struct st_event {
     char *json;
     size_t len;
     struct st_use *use; /* or NULL; in answers NULL */
+    /* Lines of plain text instead of JSON, each a key (its offset, 0). In an append: `len` of
+     * its raw bytes from `offset` on are whole ones; json NULL. In an answer: json is one of
+     * them, as it came but for its LF. line: the number of the (first) one. */
+    bool plain;
+    uint64_t line;
 };
 /* Where something was said. */
 struct st_hit {

@@ -15,11 +15,13 @@
 #define EXIT_INDEX (1u << 24)
 #define LONG_HEAD 64           /* bytes kept of a line that is left out */
 #define KEEP_BYTES (16u << 10) /* a bigger line buffer is given back */
+#define MANY_LINES 16          /* fewer go out one by one */
 
 struct agent_dec {
     const struct agent_adapter *a;
     void *state;
     agent_event_fn fn;
+    agent_lines_fn lines_fn; /* may be NULL */
     void *ctx;
     uint64_t start, pos; /* first byte fed, next unread byte */
     uint64_t line_off, line_no, turn_off;
@@ -131,6 +133,27 @@ void agent_dec_place(struct agent_dec *d, uint64_t offset)
     d->index = 0;
     d->time_ms = 0;
     d->exit_place = false;
+}
+
+void agent_dec_lines(struct agent_dec *d, agent_lines_fn fn)
+{
+    d->lines_fn = fn;
+}
+
+bool agent_dec_takes_lines(const struct agent_dec *d)
+{
+    return d->lines_fn != NULL;
+}
+
+bool agent_dec_emit_lines(struct agent_dec *d, const char *s, size_t len, size_t n)
+{
+    struct agent_lines l = {d->line_off, d->line_no, s, len, n};
+
+    if (n < MANY_LINES || d->index || !d->lines_fn(d->ctx, &l))
+        return false;
+    d->line_no += n - 1; /* and the next place one more */
+    agent_dec_place(d, d->line_off + len);
+    return true;
 }
 
 void agent_dec_place_exit(struct agent_dec *d)

@@ -19,6 +19,10 @@ uint64_t agent_dec_line(const struct agent_dec *d);  /* offset of the line at ha
 void agent_dec_set_time(struct agent_dec *d, int64_t ms);
 /* Adapters that split lines themselves say where the current one begins. */
 void agent_dec_place(struct agent_dec *d, uint64_t offset);
+/* Whole lines of plain text, at the begin of a line: handed on as one when there are many
+ * of them and somebody takes them so. */
+bool agent_dec_takes_lines(const struct agent_dec *d);
+bool agent_dec_emit_lines(struct agent_dec *d, const char *s, size_t len, size_t n);
 /* Use up one index without an event: what depends on earlier lines must not
  * move the indexes of what follows, a resumed decoder has not seen them. */
 void agent_dec_skip(struct agent_dec *d);

@@ -191,11 +191,75 @@ static bool escape_byte(struct raw *r, struct agent_dec *d, char c)
     return false;
 }
 
+/* An escape that may be a mark, or NULL. */
+static const char *find_mark(const char *s, const char *end)
+{
+    while ((s = memchr(s, ESC, (size_t)(end - s))) && s + 1 < end && s[1] != ']')
+        s++;
+    return s;
+}
+
+/* How much of it, from the begin of a line on, are whole lines that are nothing but text of
+ * an ordinary length; *n: how many; *stop: no more of them before that. */
+static size_t plain_lines(const char *s, size_t len, size_t *n, size_t *stop)
+{
+    const char *end = memrchr(s, '\n', len), *at = s, *nl, *mark;
+
+    *n = 0;
+    *stop = len;
+    if (!end)
+        return 0;
+    end++;
+    mark = find_mark(s, end);
+    if (mark)
+        *stop = (size_t)(mark - s) + 1;
+    for (; at < end; at = nl + 1) {
+        nl = memchr(at, '\n', (size_t)(end - at));
+        if (mark && nl > mark)
+            break;
+        if (nl - at >= (ptrdiff_t)PIECE_BYTES) {
+            *stop = (size_t)(nl - s);
+            break;
+        }
+        ++*n;
+    }
+    return (size_t)(at - s);
+}
+
+void agent_line_text(const char *line, size_t len, struct buf *out)
+{
+    const char *end = line + len, *nul;
+
+    while (end > line && (end[-1] == '\n' || !end[-1]))
+        end--;
+    if (end > line && end[-1] == '\r')
+        end--;
+    for (; (nul = memchr(line, 0, (size_t)(end - line))); line = nul + 1)
+        buf_add(out, line, (size_t)(nul - line));
+    buf_add(out, line, (size_t)(end - line));
+}
+
+/* Such lines all at once: bytes taken. Not worth a try again before *stop. */
+static size_t feed_plain(struct raw *r, struct agent_dec *d, const char *s, size_t len,
+                         size_t *stop)
+{
+    size_t n, taken;
+
+    *stop = 0;
+    if (r->in != IN_TEXT || r->line.len || r->shown)
+        return 0;
+    taken = plain_lines(s, len, &n, stop);
+    if (!taken || !agent_dec_emit_lines(d, s, taken, n))
+        return 0;
+    r->line_off += taken;
+    return taken;
+}
+
 static void raw_feed(void *state, struct agent_dec *d, const char *s, size_t len)
 {
     struct raw *r = state;
     uint64_t base = agent_dec_offset(d);
-    size_t i = 0;
+    size_t i = 0, again = agent_dec_takes_lines(d) ? 0 : len;
 
     if (!r->begun)
         r->line_off = base;
@@ -204,6 +268,14 @@ static void raw_feed(void *state, struct agent_dec *d, const char *s, size_t len
     while (i < len) {
         size_t n = i;
 
+        if (i >= again && base + i == r->line_off) {
+            size_t stop, taken = feed_plain(r, d, s + i, len - i, &stop);
+
+            again = i + stop;
+            i = n = i + taken;
+            if (i == len)
+                break;
+        }
         if (r->in != IN_TEXT && escape_byte(r, d, s[i])) {
             i++;
             continue;

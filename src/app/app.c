@@ -91,6 +91,7 @@ static struct jobs_opts job_opts(struct app *a)
                               .project = a->asked,
                               .owner = a->owner,
                               .follow_all = a->o.follow_all,
+                              .pictures = a->o.pictures,
                               .readonly = a->o.readonly,
                               .local = a->o.local || a->o.local_unsafe,
                               .local_unsafe = a->o.local_unsafe,

@@ -229,9 +229,20 @@ void app_unfollow(struct app *a, uint64_t sandbox)
     tell(a, CMD_FOLLOW, sandbox, false);
 }
 
+/* Before the oldest item that is held and has a place in the stream. */
 void app_load_older(struct app *a, uint64_t sandbox)
 {
-    tell(a, CMD_LOAD_OLDER, sandbox, false);
+    const struct transcript *t = model_transcript(a->model, sandbox);
+    struct cmd *c = cmd_new(CMD_LOAD_OLDER, 0);
+    size_t i = 0;
+
+    THREAD_ASSERT(THREAD_MAIN);
+    while (t && i < t->n && !t->v[i].offset && !t->v[i].index)
+        i++;
+    c->sandbox = sandbox;
+    c->id = t && i < t->n ? t->v[i].offset : INT64_MAX;
+    c->n = t && i < t->n ? t->v[i].index : UINT32_MAX;
+    app_post(a, c);
 }
 
 uint64_t app_refresh(struct app *a)

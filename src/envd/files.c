@@ -10,6 +10,7 @@
 #include <string.h>
 
 enum { REFUSAL_MAX = 64 << 10,
+       BULK_FROM = 128 << 10, BULK_MAX = 1 << 20, /* memory is had for it at once */
        WRITE_SLOW = 50 /* bytes a millisecond that an upload must reach */ };
 
 struct reading {
@@ -72,6 +73,8 @@ static void on_head(void *ctx, int status)
     if (status == 206 || status == 416) {
         if (!parse_range(range, &start, &end, &has_start, &r->total) && range)
             r->total = 0;
+        if (status == 206 && r->max && r->max <= BULK_MAX && has_start && end >= r->from)
+            buf_reserve(&r->got, (size_t)(end - r->from < r->max ? end - r->from + 1 : r->max));
         if (status == 206 && has_start && start < r->from && end >= r->from)
             r->skip = r->from - start; /* more than was asked for, but all of that */
         else if (status == 206 && (!has_start || start != r->from))
@@ -84,7 +87,8 @@ static void on_head(void *ctx, int status)
     }
 }
 
-/* Cut to what was asked; false ends the transfer. */
+/* Cut to what was asked; false ends the transfer. An answer that is no more than that ends by
+ * itself, and its connection serves the next one. */
 static bool on_body(void *ctx, const char *data, size_t len)
 {
     struct reading *r = ctx;
@@ -104,9 +108,9 @@ static bool on_body(void *ctx, const char *data, size_t len)
     len -= (size_t)r->skip;
     r->skip = 0;
     if (r->max && len >= r->left) {
+        more = len == r->left && r->http == 206;
         len = (size_t)r->left;
         r->full = true;
-        more = false;
     }
     r->left -= r->max ? len : 0;
     if (buf_add(&r->got, data, len)) {
@@ -173,6 +177,7 @@ uint64_t envd_read(struct envd *c, const char *path, uint64_t from, uint64_t max
     }
     q->idle_ms = c->keepalive_s * 3000;
     q->total_ms = c->keepalive_s * 4000;
+    q->bulk = !r->max || r->max >= BULK_FROM;
     q->on_head = on_head;
     q->on_body = on_body;
     q->on_done = on_done;

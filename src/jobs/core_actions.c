@@ -440,7 +440,7 @@ static void do_view(struct jobs *j, struct cmd *c, struct sandbox *row)
             session_follow(s);
         break;
     case CMD_LOAD_OLDER:
-        session_load_older(s);
+        session_load_older(s, c->id, (uint32_t)c->n);
         break;
     case CMD_RAW:
         session_raw(s, c->m.req_id, (uint64_t)c->n, c->on);

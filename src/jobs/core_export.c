@@ -127,7 +127,7 @@ static void on_page(void *ctx, struct st_reply *r)
     for (size_t i = 0; i < r->n_events; i++) {
         struct agent_event ev;
 
-        if (agent_event_from_json(&ev, r->events[i].json, r->events[i].len, NULL) == 0) {
+        if (session_stored_event(&ev, &r->events[i]) == 0) {
             export_event(x->x, &ev, &x->out);
             agent_event_release(&ev);
         }

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PIECE (256u << 10) /* a turn of the loop */
+#define PIECE (512u << 10) /* a turn of the loop */
 #define TAIL_MS 600000
 #define HOLD_MS 50
 #define SHORT_TAIL_MS 1000
@@ -218,6 +218,12 @@ static void hold(struct session *s)
     s->out.caught_up = false;
     s->fo.state = FO_HOLD;
     session_timer(s, &s->fo.timer, HOLD_MS, hold_over);
+}
+
+void session_follow_drained(struct session *s)
+{
+    if (s->fo.state == FO_HOLD && !s->raw && !session_out_lags(s))
+        session_timer(s, &s->fo.timer, 0, hold_over);
 }
 
 /* --- the live end ---------------------------------------------------------------- */

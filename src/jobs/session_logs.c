@@ -67,7 +67,15 @@ static bool is_first_message(const struct st_event *e)
 
 static void add_event(struct buf *b, const struct st_event *e)
 {
-    buf_add(b, e->json, e->len);
+    struct agent_event ev;
+
+    if (!e->plain) {
+        buf_add(b, e->json, e->len);
+    } else {
+        session_stored_event(&ev, e);
+        agent_event_to_json(&ev, b);
+        agent_event_release(&ev);
+    }
     buf_addc(b, '\n');
 }
 

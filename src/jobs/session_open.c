@@ -178,6 +178,7 @@ static void on_raw(void *ctx, struct st_reply *r)
         session_ask_forget(s);
         agent_dec_free(o->dec);
         o->dec = agent_dec_new(s->ad, o->run.stored, session_out_event, s);
+        agent_dec_lines(o->dec, session_lines);
         o->open_at = o->run.stored;
     } else {
         feed_stored(s, r->raw, n);
@@ -222,6 +223,7 @@ static void on_run(void *ctx, struct st_reply *r)
     o->line_base = o->turn_line = r->run.turn_line;
     o->open_at = r->run.turn_offset <= r->run.stored ? r->run.turn_offset : r->run.stored;
     o->dec = agent_dec_new(s->ad, o->open_at, session_out_event, s);
+    agent_dec_lines(o->dec, session_lines);
     read_turn(s);
 }
 

@@ -31,6 +31,7 @@ void session_out_init(struct session *s)
     s->out.agent = AG_UNKNOWN;
     usage_sum_init(&s->out.sum);
     buf_init(&s->out.raw, 0);
+    buf_init(&s->out.lines.text, 0);
 }
 
 static void drop_pending(struct session *s)
@@ -69,6 +70,7 @@ void session_out_release(struct session *s)
     ARR_RELEASE(&o->to_sum);
     usage_sum_release(&o->sum);
     buf_release(&o->raw);
+    buf_release(&o->lines.text);
     free(o->last_line);
     free(o->agent_session);
     free(o->model);
@@ -159,6 +161,19 @@ void session_out_unsum(struct session *s)
 
 /* --- the screen ------------------------------------------------------------------ */
 
+static struct ev_items *batch(struct session *s)
+{
+    if (!s->out.items)
+        s->out.items = ev_new(EV_ITEMS);
+    return s->out.items;
+}
+
+static void settle_lines(struct session *s)
+{
+    if (s->out.lines.n)
+        session_lines_settle(s, batch(s));
+}
+
 static void post_items(void *ctx)
 {
     struct session *s = ctx;
@@ -166,7 +181,10 @@ static void post_items(void *ctx)
     size_t bytes = 0;
 
     session_cancel_timer(s, &o->items_timer);
-    if (!o->items || s->sh.loading)
+    if (s->sh.loading)
+        return;
+    settle_lines(s);
+    if (!o->items)
         return;
     for (size_t i = 0; i < o->items->n; i++)
         bytes += sizeof(struct item) + o->items->v[i].text_len;
@@ -180,6 +198,7 @@ static void post_items(void *ctx)
 void session_out_unshown(struct session *s)
 {
     session_cancel_timer(s, &s->out.items_timer);
+    session_lines_drop(s);
     if (s->out.items)
         msg_free(&s->out.items->m);
     s->out.items = NULL;
@@ -188,10 +207,12 @@ void session_out_unshown(struct session *s)
 /* Of what was held back during the load, keep what it has not brought. */
 void session_out_shown(struct session *s)
 {
-    struct ev_items *b = s->out.items;
     const struct session_key *k = &s->sh.loaded;
+    struct ev_items *b;
     size_t n = 0;
 
+    settle_lines(s);
+    b = s->out.items;
     for (size_t i = 0; b && i < b->n; i++) {
         struct item *it = &b->v[i];
         bool local =
@@ -210,20 +231,19 @@ void session_out_shown(struct session *s)
     post_items(s);
 }
 
-static struct ev_items *batch(struct session *s)
+static void post_soon(struct session *s)
 {
-    if (!s->out.items)
-        s->out.items = ev_new(EV_ITEMS);
-    return s->out.items;
+    if (s->out.items->n >= BATCH_ITEMS && !s->sh.loading)
+        post_items(s);
+    else
+        session_out_lines_soon(s);
 }
 
-static void post_soon(struct session *s)
+void session_out_lines_soon(struct session *s)
 {
     int64_t since = clock_mono_ms() - s->out.items_at;
 
-    if (s->out.items->n >= BATCH_ITEMS && !s->sh.loading)
-        post_items(s);
-    else if (since >= FRAME_MS)
+    if (since >= FRAME_MS)
         session_timer(s, &s->out.items_timer, 0, post_items);
     else if (!s->out.items_timer)
         session_timer(s, &s->out.items_timer, FRAME_MS - since, post_items);
@@ -235,6 +255,7 @@ void session_out_put(struct session *s, struct item *it)
         item_release(it);
         return;
     }
+    settle_lines(s);
     *ev_items_add(batch(s), ITEM_PUT) = *it;
     memset(it, 0, sizeof(*it));
     post_soon(s);
@@ -247,6 +268,7 @@ static void show_event(struct session *s, const struct agent_event *ev, const ch
 
     if (!session_show_live(s, ev))
         return;
+    settle_lines(s);
     b = batch(s);
     n = b->n;
     transcribe(ev, session_who(s), b);
@@ -293,7 +315,7 @@ void session_out_session(struct session *s, const struct agent_event *ev)
     set_text(&s->out.model, ev->name);
 }
 
-static void follow_state(struct session *s, const struct agent_event *ev)
+void session_out_follow(struct session *s, const struct agent_event *ev)
 {
     struct out *o = &s->out;
     enum sb_agent a = o->agent;
@@ -369,7 +391,7 @@ static void take_event(struct session *s, struct agent_event ev)
     session_ask_event(s, &ev);
     session_pair_event(s, &ev);
     if (s->out.feeding_again) {
-        follow_state(s, &ev);
+        session_out_follow(s, &ev);
         if (ev.kind == AGENT_USER_ECHO)
             session_turn_old_echo(s, ev.text);
         return;
@@ -382,7 +404,7 @@ static void take_event(struct session *s, struct agent_event ev)
         return;
     }
     session_out_usage(s, &ev);
-    follow_state(s, &ev); /* first: an echo must not find the agent idle */
+    session_out_follow(s, &ev); /* first: an echo must not find the agent idle */
     key = session_turn_event(s, &ev);
     if (!noise)
         show_event(s, &ev, key);
@@ -499,6 +521,7 @@ static void on_appended(void *ctx, struct st_reply *r)
         err_clear(&o->down);
     }
     session_show_acked(s);
+    session_follow_drained(s);
 }
 
 static void flush_due(void *ctx)

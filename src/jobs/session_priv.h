@@ -14,6 +14,7 @@
  *   session_life.c       the runner: find it, start it, wake it, see it end
  *   session_open.c       the store's run, its last turn once more, its usage
  *   session_out.c        raw bytes -> decoder -> store, row, items
+ *   session_lines.c      many lines of plain text at once, in the place of an event each
  *   session_price.c      what tokens cost where the agent does not say it
  *   session_relay.c      queue -> inbox -> delivered
  *   session_ask.c        questions of the agent that are open
@@ -216,6 +217,12 @@ struct out {
     struct session_key seen;    /* newest event that had its effect */
     struct ev_items *items;     /* batch for the screen */
     int64_t items_at;           /* mono ms of the last post */
+    struct {                    /* lines that come behind it, the newest of them */
+        struct buf text;
+        uint64_t offset, line;  /* of the first one */
+        size_t n;
+        bool cut;               /* some in front of it were left out */
+    } lines;
 };
 enum relay_step { RE_IDLE, RE_CLAIM, RE_PUBLISH, RE_SENT };
 struct relay {
@@ -273,8 +280,7 @@ struct show {
     bool on, loading;
     unsigned barrier;          /* n_sent that must be acked before the load */
     struct session_key loaded; /* newest key that the load has brought */
-    struct session_key first;  /* oldest key loaded */
-    bool older_busy, more;
+    bool older_busy;
     struct map *keys; /* messages on the screen, and delivered ones */
 };
 struct reader { /* logs */
@@ -448,6 +454,7 @@ void session_follow_stop(struct session *s, enum follow_state st);
 void session_follow_ended(struct session *s); /* FO_ENDED, and a look now and then */
 /* Look again now: the runner's stream ended, a restart happened. */
 void session_follow_again(struct session *s);
+void session_follow_drained(struct session *s); /* the store has taken some */
 /* The store does not go with us: begin at what it has. */
 void session_follow_reset(struct session *s);
 
@@ -517,7 +524,14 @@ void session_out_shown(struct session *s); /* the load is out: now what came mea
 void session_out_usage(struct session *s, const struct agent_event *from);
 void session_out_unsum(struct session *s); /* the run is read once more: count anew */
 void session_out_event(void *ctx, const struct agent_event *ev); /* the decoder's sink */
+void session_out_follow(struct session *s, const struct agent_event *ev); /* row, state */
+void session_out_lines_soon(struct session *s); /* there are lines for the screen */
 bool session_key_newer(struct session_key *last, const struct agent_event *ev);
+
+/* --- session_lines.c ------------------------------------------------------------- */
+bool session_lines(void *ctx, const struct agent_lines *l); /* the decoder's other sink */
+void session_lines_settle(struct session *s, struct ev_items *into); /* those for the screen */
+void session_lines_drop(struct session *s);
 
 /* --- session_price.c ------------------------------------------------------------- */
 void session_price(struct session *s, struct agent_event *ev); /* each event before it is kept */

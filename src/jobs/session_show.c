@@ -118,19 +118,14 @@ static struct ev_items *items_of(struct session *s, struct st_reply *r)
         struct agent_event a;
         size_t n = ev->n;
 
-        if (agent_event_from_json(&a, e->json, e->len, NULL) != 0)
+        if (session_stored_event(&a, e) != 0)
             continue;
-        a.offset = e->offset;
-        a.index = e->index;
         transcribe(&a, session_who(s), ev);
         /* the first message of a tool without echoes stands before the first byte */
         if (a.kind == AGENT_USER_ECHO && !a.offset && ev->n > n)
             move_to_front(ev, n);
         agent_event_release(&a);
     }
-    if (r->n_events)
-        s->sh.first = (struct session_key){r->events[0].offset, r->events[0].index, true};
-    s->sh.more = r->more_before;
     ev->more_before = r->more_before;
     return ev;
 }
@@ -143,7 +138,6 @@ static void on_loaded(void *ctx, struct st_reply *r)
     if (!s->sh.on || !s->sh.loading)
         return;
     s->sh.loading = false;
-    memset(&s->sh.first, 0, sizeof(s->sh.first));
     memset(&s->sh.loaded, 0, sizeof(s->sh.loaded));
     if (s->sh.keys)
         map_free(s->sh.keys, NULL);
@@ -219,13 +213,13 @@ static void on_older(void *ctx, struct st_reply *r)
     jobs_post(s->j, ev);
 }
 
-void session_load_older(struct session *s)
+void session_load_older(struct session *s, uint64_t offset, uint32_t index)
 {
     struct show *h = &s->sh;
 
-    if (!h->on || h->loading || h->older_busy || !h->more || !h->first.any)
+    if (!h->on || h->loading || h->older_busy)
         return;
     h->older_busy = true;
-    store_events(s->j->o.store, s->out.run.id, h->first.offset, h->first.index, true,
-                 OLDER_EVENTS, jobs_store(s->j, on_older, s, s));
+    session_out_flush(s); /* it may be among what was left out on the screen */
+    store_events(s->j->o.store, s->out.run.id, offset, index, true, OLDER_EVENTS, jobs_store(s->j, on_older, s, s));
 }

@@ -320,23 +320,42 @@ static void append_text(struct transcript *t, struct item *it)
         add_text(t, o, it);
 }
 
+/* Their bytes are not counted any more. */
+static void drop_front(struct transcript *t, size_t n)
+{
+    if (n == 0)
+        return;
+    for (size_t i = 0; i < n; i++)
+        item_release(&t->v[i]);
+    forget_index(t);
+    memmove(t->v, t->v + n, (t->n - n) * sizeof(*t->v));
+    t->n -= n;
+    t->base += n;
+}
+
 static void trim(struct transcript *t)
 {
     size_t drop = 0;
     if (t->bytes <= TRANSCRIPT_MAX_BYTES)
         return;
-    while (drop + 1 < t->n && t->bytes > TRANSCRIPT_MAX_BYTES - TRANSCRIPT_SLACK) {
-        t->bytes -= item_bytes(&t->v[drop]);
-        item_release(&t->v[drop++]);
-    }
-    forget_index(t);
-    memmove(t->v, t->v + drop, (t->n - drop) * sizeof(*t->v));
-    t->n -= drop;
-    t->base += drop;
+    while (drop + 1 < t->n && t->bytes > TRANSCRIPT_MAX_BYTES - TRANSCRIPT_SLACK)
+        t->bytes -= item_bytes(&t->v[drop++]);
+    drop_front(t, drop);
+}
+
+/* What stands before this item goes; what is not a part of the stream yet stays. */
+static void skip_to(struct transcript *t, const struct item *it)
+{
+    size_t drop = 0, end = end_of_stream(t);
+    while (drop < end && cmp_last(it, &t->v[drop]) > 0)
+        t->bytes -= item_bytes(&t->v[drop++]);
+    drop_front(t, drop);
 }
 
 static void apply_one(struct transcript *t, struct item *it, uint8_t op)
 {
+    if (op == ITEM_SKIP)
+        skip_to(t, it);
     if (op == ITEM_APPEND)
         append_text(t, it);
     else

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { SMALL_BODY = 16 << 10 };
+enum { SMALL_BODY = 16 << 10, BULK_PIECE = 128 << 10 };
 
 /* The bit mask that libcurl knew before CURLOPT_PROTOCOLS_STR (7.85). */
 enum { OLD_PROTOCOLS = CURLOPTTYPE_LONG + 181, OLD_HTTP = 1, OLD_HTTPS = 2 };
@@ -355,6 +355,8 @@ int xfer_setup(struct xfer *x, struct err *e)
     c->easy_setopt(x->easy, CURLOPT_HEADERDATA, x);
     c->easy_setopt(x->easy, CURLOPT_WRITEFUNCTION, xfer_on_body);
     c->easy_setopt(x->easy, CURLOPT_WRITEDATA, x);
+    if (r->bulk)
+        c->easy_setopt(x->easy, CURLOPT_BUFFERSIZE, (long)BULK_PIECE);
     return 0;
 }
 

@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-enum { STORE_SCHEMA = 4 /* user_version this program writes */ };
+enum { STORE_SCHEMA = 5 /* user_version this program writes */ };
 
 enum st_op {
     OP_SANDBOXES,
@@ -217,7 +217,19 @@ st_op_fn st_op_projects, st_op_project_rename, st_op_project_put, st_op_project_
 int st_project_of(struct store *s, const char *name, char **uid, struct err *e);
 int st_projects_changed(struct store *s, struct err *e); /* the number that tells grows */
 /* store_runs.c */
-st_op_fn st_op_run_open, st_op_append, st_op_run_end, st_op_events, st_op_events_summed, st_op_raw, st_op_runs;
+st_op_fn st_op_run_open, st_op_append, st_op_run_end, st_op_raw, st_op_runs;
+/* At most `max` raw bytes of a run from `at` on, up to the first gap; appended. */
+int st_raw_bytes(struct store *s, uint64_t run, uint64_t at, size_t max, struct buf *out,
+                 struct err *e);
+/* store_events.c */
+st_op_fn st_op_events, st_op_events_summed;
+/* Lines of plain text: a row that says which raw bytes they are, or, where those are not kept,
+ * has them itself. had: what was stored before this append. */
+int st_lines_put(struct store *s, const struct st_append *a, const struct st_event *ev,
+                 uint64_t had, bool raw_kept, struct err *e);
+/* Raw bytes are about to go: some of the rows that rely on them take theirs over; *left: there
+ * may be more. */
+int st_lines_take_over(struct store *s, int64_t run, bool *left, struct err *e);
 
 /* --- store_ledger.c ---------------------------------------------------------------- */
 

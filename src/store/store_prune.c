@@ -15,7 +15,10 @@ enum stage { OLD_SANDBOXES, ORPHANS, TOO_MUCH_RAW, LOG_LINES, VACUUM, DONE };
 /* Delete a part of the rows of a run; *left tells whether there may be more. */
 static int thin_run(struct store *s, int64_t run, bool events_too, bool *left, struct err *e)
 {
-    int rc = st_run(s, e,
+    int rc = events_too ? 0 : st_lines_take_over(s, run, left, e);
+    if (rc != 0 || (!events_too && *left))
+        return rc;
+    rc = st_run(s, e,
                     "DELETE FROM rawChunks WHERE id IN"
                     " (SELECT id FROM rawChunks WHERE run=? ORDER BY offset LIMIT ?)",
                     "ii", run, (int64_t)ROWS_AT_ONCE);

@@ -86,10 +86,17 @@ int st_op_run_open(struct store *s, const struct st_req *q, struct st_reply *r)
     return 0;
 }
 
-static int put_events(struct store *s, const struct st_append *a, struct err *e)
+static int put_events(struct store *s, const struct st_append *a, uint64_t had, struct err *e)
 {
+    bool raw_kept = s->open_run.stored <= LIM_RUN_LOG_BYTES;
     for (size_t i = 0; i < a->n_events; i++) {
         const struct st_event *ev = &a->events[i];
+        if (ev->plain) {
+            int rc = st_lines_put(s, a, ev, had, raw_kept, e);
+            if (rc != 0)
+                return rc;
+            continue;
+        }
         int rc = st_run(s, e,
                         "INSERT OR IGNORE INTO agentEvents(run, offset, idx, json)"
                         " VALUES(?,?,?,?)",
@@ -166,7 +173,15 @@ int st_op_append(struct store *s, const struct st_req *q, struct st_reply *r)
         return err_set(e, ERR_CONFLICT,
                        "bytes from %llu on do not follow what is stored (%llu)",
                        (unsigned long long)a->offset, (unsigned long long)o->stored);
-    uint64_t known = o->stored - a->offset;
+    uint64_t had = o->stored, known = had - a->offset;
+    /* what is kept and what is not any more are not one chunk */
+    if (o->raw.len && had <= LIM_RUN_LOG_BYTES && a->offset + a->len > LIM_RUN_LOG_BYTES) {
+        rc = st_settle(s, e);
+        if (rc == 0)
+            rc = open_run(s, a->run, e);
+        if (rc != 0)
+            return rc;
+    }
     if (known < a->len) {
         buf_add(&o->raw, a->raw + known, a->len - known);
         o->stored = a->offset + a->len;
@@ -176,7 +191,7 @@ int st_op_append(struct store *s, const struct st_req *q, struct st_reply *r)
         o->turn_line = a->turn_line;
     }
     r->stored = o->stored;
-    rc = put_events(s, a, e);
+    rc = put_events(s, a, had, e);
     return rc != 0 || o->raw.len < CHUNK_BYTES ? rc : st_settle(s, e);
 }
 
@@ -191,121 +206,46 @@ int st_op_run_end(struct store *s, const struct st_req *q, struct st_reply *r)
     return rc;
 }
 
-static void push_event(struct st_reply *r, size_t *cap, sqlite3_stmt *p)
-{
-    if (r->n_events == *cap) {
-        *cap = *cap ? *cap * 2 : 64;
-        r->events = xrealloc(r->events, *cap * sizeof(*r->events));
-    }
-    struct st_event *ev = &r->events[r->n_events++];
-    ev->offset = (uint64_t)sqlite3_column_int64(p, 0);
-    ev->index = (uint32_t)sqlite3_column_int64(p, 1);
-    ev->json = st_text(p, 2);
-    ev->len = (size_t)sqlite3_column_bytes(p, 2);
-    ev->use = NULL;
-}
-
-static void reverse(struct st_event *v, size_t n)
-{
-    for (size_t i = 0; i < n / 2; i++) {
-        struct st_event t = v[i];
-        v[i] = v[n - 1 - i];
-        v[n - 1 - i] = t;
-    }
-}
-
-int st_op_events_summed(struct store *s, const struct st_req *q, struct st_reply *r)
-{
-    size_t cap = 0;
-    sqlite3_stmt *p = st_query(s, &r->err,
-                               "SELECT offset, idx, json FROM agentEvents"
-                               " WHERE run=? AND (offset, idx) >= (?,?) AND " STORE_SUMMED
-                               " ORDER BY offset, idx LIMIT ?",
-                               "iiii", (int64_t)q->id, (int64_t)q->offset, q->n1, q->n2);
-    int rc;
-
-    if (!p)
-        return r->err.code;
-    while ((rc = st_step(s, p, &r->err)) == 1)
-        push_event(r, &cap, p);
-    return rc;
-}
-
-int st_op_events(struct store *s, const struct st_req *q, struct st_reply *r)
-{
-    int64_t run = (int64_t)q->id, offset = (int64_t)q->offset;
-    size_t cap = 0;
-    sqlite3_stmt *p;
-    int rc, more = 0;
-    /* one row more than asked for tells whether there are older ones */
-    if (q->flag)
-        p = st_query(s, &r->err,
-                     "SELECT offset, idx, json FROM agentEvents WHERE run=? AND"
-                     " (offset, idx) < (?,?) ORDER BY offset DESC, idx DESC LIMIT ?",
-                     "iiii", run, offset, q->n1, q->n2 + 1);
-    else
-        p = st_query(s, &r->err,
-                     "SELECT offset, idx, json FROM agentEvents WHERE run=? AND"
-                     " (offset, idx) >= (?,?) ORDER BY offset, idx LIMIT ?",
-                     "iiii", run, offset, q->n1, q->n2);
-    if (!p)
-        return r->err.code;
-    while ((rc = st_step(s, p, &r->err)) == 1) {
-        if (q->flag && r->n_events == (size_t)q->n2) {
-            more = 1;
-            continue;
-        }
-        push_event(r, &cap, p);
-    }
-    if (rc != 0)
-        return rc;
-    if (q->flag) {
-        reverse(r->events, r->n_events);
-    } else {
-        int64_t older;
-        rc =
-            st_number(s, &r->err, 0, &older,
-                      "SELECT 1 FROM agentEvents WHERE run=? AND (offset, idx) < (?,?) LIMIT 1",
-                      "iii", run, offset, q->n1);
-        more = older == 1;
-    }
-    r->more_before = more;
-    return rc;
-}
-
 /* Chunks lie end to end; a gap (bytes beyond the limit, pruned ones) ends the answer. */
-int st_op_raw(struct store *s, const struct st_req *q, struct st_reply *r)
+int st_raw_bytes(struct store *s, uint64_t run, uint64_t at, size_t max, struct buf *out,
+                 struct err *e)
 {
-    uint64_t at = q->offset;
-    size_t max = (size_t)q->n1;
-    int rc = get_run(s, q->id, &r->run, &r->err);
-    if (rc != 0)
-        return rc;
-    r->stored = r->run.stored;
+    int rc = 0;
     sqlite3_stmt *p = st_query(
-        s, &r->err,
+        s, e,
         "SELECT offset, data FROM rawChunks WHERE run=?1 AND offset >= coalesce((SELECT"
         " max(offset) FROM rawChunks WHERE run=?1 AND offset<=?2), ?2) ORDER BY offset",
-        "ii", (int64_t)q->id, (int64_t)at);
+        "ii", (int64_t)run, (int64_t)at);
     if (!p)
-        return r->err.code;
-    while (r->raw_len < max && (rc = st_step(s, p, &r->err)) == 1) {
+        return e->code;
+    while (max > 0 && (rc = st_step(s, p, e)) == 1) {
         uint64_t first = (uint64_t)sqlite3_column_int64(p, 0);
         const char *data = sqlite3_column_blob(p, 1);
         size_t len = (size_t)sqlite3_column_bytes(p, 1);
         if (first > at || first + len <= at)
             break;
         size_t skip = (size_t)(at - first), n = len - skip;
-        if (n > max - r->raw_len)
-            n = max - r->raw_len;
-        r->raw = xrealloc(r->raw, r->raw_len + n + 1);
-        memcpy(r->raw + r->raw_len, data + skip, n);
-        r->raw_len += n;
-        r->raw[r->raw_len] = '\0';
+        if (n > max)
+            n = max;
+        buf_add(out, data + skip, n);
         at += n;
+        max -= n;
     }
     sqlite3_reset(p);
     return rc < 0 ? rc : 0;
+}
+
+int st_op_raw(struct store *s, const struct st_req *q, struct st_reply *r)
+{
+    struct buf b = BUF_INIT;
+    int rc = get_run(s, q->id, &r->run, &r->err);
+    if (rc != 0)
+        return rc;
+    r->stored = r->run.stored;
+    rc = st_raw_bytes(s, q->id, q->offset, (size_t)q->n1, &b, &r->err);
+    if (b.len)
+        r->raw = buf_detach(&b, &r->raw_len);
+    return rc;
 }
 
 int st_op_runs(struct store *s, const struct st_req *q, struct st_reply *r)

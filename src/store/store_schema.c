@@ -210,10 +210,16 @@ static const char tags[] = "ALTER TABLE sandboxes ADD COLUMN tags TEXT;";
 static const char summed[] = "CREATE INDEX agentEventsSummed ON agentEvents(run, offset, idx)"
                              " WHERE " STORE_SUMMED ";";
 
+/* Lines of plain text, whose bytes are in the raw chunks anyway: so many of them from the
+ * row's offset on are whole lines, the first one's number; json has them where the chunks do
+ * not, else it is empty. */
+static const char span[] = "ALTER TABLE agentEvents ADD COLUMN span INTEGER;";
+static const char span_line[] = "ALTER TABLE agentEvents ADD COLUMN line INTEGER;";
+
 /* A step has a part for each topic. */
 static const char *const steps[STORE_SCHEMA][STORE_STEP_PARTS + 1] = {
     {first}, {keys}, {urgent, branch, search, projects, answers, pairs, ledger},
-    {budgets, starts, builds, tags, summed}};
+    {budgets, starts, builds, tags, summed}, {span, span_line}};
 
 const char *const *store_step(int64_t version)
 {

@@ -57,7 +57,7 @@ static double write_rows(struct storebox *b, uint64_t run, uint64_t at, int rows
         for (int k = 0; k < BATCH; k++) {
             message(&text, kind);
             a.events[k] = (struct st_event){at++, 0, xstrndup(text.p, text.len), text.len,
-                                               NULL};
+                                               NULL, false, 0};
         }
         store_append(b->s, &a, i + BATCH >= rows ? storebox_to(b) : (struct st_to){NULL, 0});
         if (store_busy(b->s)) {

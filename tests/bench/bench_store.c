@@ -92,7 +92,8 @@ static double ours(struct storebox *b, uint64_t sandbox, int per, int pass)
         for (int k = 0; k < per; k++) {
             memcpy(a.raw + k * TEXT, text, TEXT);
             a.events[k] =
-                (struct st_event){at + (uint64_t)k * TEXT, 0, xstrndup(text, TEXT), TEXT, NULL};
+                (struct st_event){at + (uint64_t)k * TEXT, 0, xstrndup(text, TEXT), TEXT, NULL,
+                                   false, 0};
         }
         at += len;
         store_append(b->s, &a,

@@ -426,6 +426,136 @@ static void test_a_runner_out_of_reach_starts_no_storm(void **state)
     each_once(9);
 }
 
+/* --- more than can be looked at ---------------------------------------------------- */
+
+enum { FLOOD = 40000, FLOOD_WIDTH = 60 };
+
+/* A part of it live, and the rest is there when the stream ends. */
+static void pour(struct boxplay *b, struct mini_conn *c, uint64_t from, int nth)
+{
+    size_t all = b->log.len, to = nth == 1 ? all / 3 : all;
+
+    boxplay_begin(c);
+    for (size_t at = (size_t)from, n; at < to; at += n) {
+        n = to - at < 30001 ? to - at : 30001; /* lines are cut anywhere */
+        boxplay_log(b, c, at, at + n);
+    }
+    b->there = all;
+    if (nth == 1)
+        mini_close(c);
+    else
+        boxplay_keep(c, 600, 400);
+}
+
+/* Number in "<17> ..."; 0: it is no such line, -1: what is behind it is wrong. */
+static int number_of(const struct item *it)
+{
+    int n = 0, at = 0;
+
+    if (it->kind != ITEM_RAW || sscanf(it->text, "<%d> %n", &n, &at) != 1)
+        return 0;
+    for (const char *p = it->text + at; *p; p++)
+        if (*p != 'a' + n % 26)
+            return -1;
+    return it->text_len + 1 == FLOOD_WIDTH ? n : -1;
+}
+
+/* The lines that are held follow each other and end at the last; the first one's number. */
+static int lines_held(void)
+{
+    const struct transcript *t = model_transcript(bed->model, row);
+    int first = 0, last = 0;
+
+    for (size_t i = 0; t && i < t->n; i++) {
+        int n = number_of(&t->v[i]);
+
+        if (!n)
+            continue;
+        if (last && n != last + 1)
+            fail_msg("line %d comes after line %d", n, last);
+        first = first ? first : n;
+        last = n;
+    }
+    assert_int_equal(last, FLOOD);
+    return first;
+}
+
+struct older {
+    uint64_t offset;
+    uint32_t index;
+    size_t n;
+};
+
+static void ask_older(void *ctx)
+{
+    const struct older *o = ctx;
+
+    session_load_older(session_of(&bed->j, row), o->offset, o->index);
+}
+
+static bool came(void *ctx)
+{
+    const struct older *o = ctx;
+    const struct transcript *t = model_transcript(bed->model, row);
+
+    return t->n > o->n || !t->more_before;
+}
+
+/* Like somebody who goes up to the begin. */
+static void go_up(void)
+{
+    const struct transcript *t = model_transcript(bed->model, row);
+
+    while (t->more_before) {
+        struct older o = {t->v[0].offset, t->v[0].index, t->n};
+
+        jobsbed_run(bed, ask_older, &o);
+        if (!jobsbed_wait(bed, came, &o, WAIT_MS))
+            fail_msg("what stands before byte %d does not come", (int)o.offset);
+    }
+}
+
+static void ask_events(void *ctx)
+{
+    session_events(session_of(&bed->j, row), *(uint64_t *)ctx, false);
+}
+
+static bool is_done(void *ctx)
+{
+    for (size_t i = 0; i < bed->n_done; i++)
+        if (bed->done[i].req_id == *(uint64_t *)ctx)
+            return true;
+    return false;
+}
+
+static void test_a_flood_loses_nothing(void **state)
+{
+    const struct transcript *t;
+    uint64_t req = 77;
+    char last[24], *at;
+    int n = 0;
+
+    (void)state;
+    box = boxplay_start(pour);
+    boxplay_lines(box, FLOOD, FLOOD_WIDTH);
+    box->there = 0;
+    open_bed(5);
+    snprintf(last, sizeof(last), "<%d> ", FLOOD);
+    wait_shown(last);
+    t = model_transcript(bed->model, row);
+    assert_true(lines_held() > 1 && t->more_before); /* not all went by the screen */
+    go_up();
+    assert_int_equal(lines_held(), 1);
+    jobsbed_run(bed, ask_events, &req);
+    assert_true(jobsbed_wait(bed, is_done, &req, WAIT_MS));
+    for (at = (char *)buf_str(&bed->chunks); (at = strstr(at, "\"text\":\"<")); n++) {
+        at += strlen("\"text\":\"<");
+        if (strtol(at, NULL, 10) != n + 1)
+            fail_msg("'logs' has line %.6s after line %d", at, n);
+    }
+    assert_int_equal(n, FLOOD);
+}
+
 /* In groups of about the same time. */
 static int run_group(int i)
 {
@@ -451,6 +581,9 @@ static int run_group(int i)
     const struct CMUnitTest runner[] = {
         cmocka_unit_test_teardown(test_a_runner_out_of_reach_starts_no_storm, close_all),
     };
+    const struct CMUnitTest much[] = {
+        cmocka_unit_test_teardown(test_a_flood_loses_nothing, close_all),
+    };
 
     switch (i) {
     case 0:
@@ -463,13 +596,15 @@ static int run_group(int i)
         return cmocka_run_group_tests(wrong, NULL, NULL);
     case 4:
         return cmocka_run_group_tests(order, NULL, NULL);
-    default:
+    case 5:
         return cmocka_run_group_tests(runner, NULL, NULL);
+    default:
+        return cmocka_run_group_tests(much, NULL, NULL);
     }
 }
 
 int main(void)
 {
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    return side_by_side(6, run_group);
+    return side_by_side(7, run_group);
 }

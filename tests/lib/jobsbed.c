@@ -302,6 +302,7 @@ struct jobsbed *jobsbed_new(const char *dir, const char *owner,
                                 .project = "default",
                                 .owner = b->priv->owner,
                                 .follow_all = true,
+                                .pictures = true,
                                 .tools = b->priv->tools};
     b->j.sessions = map_new();
     b->j.waiting = map_new();

@@ -114,6 +114,109 @@ static void test_other_sequences(void **state)
           "0123456789012345678901234567890123456789012345678901234567890123456789\a]");
 }
 
+/* --- many lines at once ------------------------------------------------------------- */
+
+struct both {
+    struct buf json;
+    size_t at_once;
+};
+
+static void one_event(void *ctx, const struct agent_event *ev)
+{
+    struct both *b = ctx;
+
+    agent_event_to_json(ev, &b->json);
+    buf_addc(&b->json, '\n');
+}
+
+/* The same as events. */
+static bool take_lines(void *ctx, const struct agent_lines *l)
+{
+    struct both *b = ctx;
+    const char *p = l->text, *end = p + l->len, *nl;
+    size_t n = 0;
+
+    if (b->at_once == SIZE_MAX)
+        return false;
+    for (; p < end; p = nl + 1) {
+        struct agent_event ev = AGENT_EVENT(AGENT_RAW);
+        struct buf text = BUF_INIT;
+
+        nl = memchr(p, '\n', (size_t)(end - p));
+        assert_non_null(nl);
+        agent_line_text(p, (size_t)(nl + 1 - p), &text);
+        ev.text = (char *)buf_str(&text);
+        ev.offset = l->offset + (uint64_t)(p - l->text);
+        ev.raw_line = l->raw_line + n++;
+        ev.final = true;
+        one_event(b, &ev);
+        buf_release(&text);
+    }
+    assert_int_equal(n, l->n);
+    b->at_once += n;
+    return true;
+}
+
+static void feed_both(const struct buf *in, size_t chunk, agent_lines_fn fn, struct both *b)
+{
+    struct agent_dec *d = agent_dec_new(shell(), 0, one_event, b);
+
+    agent_dec_lines(d, fn);
+    for (size_t i = 0; i < in->len; i += chunk)
+        agent_dec_feed(d, in->p + i, in->len - i < chunk ? in->len - i : chunk);
+    agent_dec_exit(d, 0, 0, NULL);
+    agent_dec_free(d);
+}
+
+static void add_odd_text(struct buf *b, uint32_t *r)
+{
+    static const struct {
+        const char *s;
+        size_t len;
+    } parts[] = {{S("\r")},       {S("\033[31m")}, {S("\0")},     {S(C)}, {S("\033]133;D;1\a")},
+                 {S("\033")},     {S("\033]0;t\a")}, {S("\r\0\r")}, {S("\n\n")},
+                 {S("\033\033]x")}};
+    size_t which;
+
+    *r = *r * 1664525 + 1013904223;
+    which = *r >> 8 & 255;
+    if (which < sizeof(parts) / sizeof(parts[0]))
+        buf_add(b, parts[which].s, parts[which].len);
+    else if (which == 255)
+        for (int i = 0; i < 70000; i++)
+            buf_addc(b, 'l');
+    buf_addf(b, "line %u", *r >> 16);
+    buf_adds(b, which & 1 ? "\n" : "\r\n");
+}
+
+/* Taken at once, refused or never asked for, and however they are cut: the same lines. */
+static void test_many_lines(void **state)
+{
+    static const size_t chunks[] = {1 << 20, 30000, 4096, 1000, 17};
+    struct both one = {.json = BUF_INIT};
+    struct buf in = BUF_INIT;
+    uint32_t r = 7;
+
+    (void)state;
+    for (int i = 0; i < 9000; i++)
+        add_odd_text(&in, &r);
+    feed_both(&in, in.len, NULL, &one);
+    for (size_t i = 0; i < sizeof(chunks) / sizeof(chunks[0]); i++) {
+        struct both many = {.json = BUF_INIT}, refused = {.json = BUF_INIT, .at_once = SIZE_MAX};
+
+        feed_both(&in, chunks[i], take_lines, &many);
+        feed_both(&in, chunks[i], take_lines, &refused);
+        assert_true(strcmp(buf_str(&many.json), buf_str(&one.json)) == 0);
+        assert_true(strcmp(buf_str(&refused.json), buf_str(&one.json)) == 0);
+        if (chunks[i] >= 4096)
+            assert_true(many.at_once > 4000);
+        buf_release(&many.json);
+        buf_release(&refused.json);
+    }
+    buf_release(&one.json);
+    buf_release(&in);
+}
+
 /* A line without end comes in pieces that are whole UTF-8. */
 static void test_endless_line(void **state)
 {
@@ -252,6 +355,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines),           cmocka_unit_test(test_marks),
         cmocka_unit_test(test_other_sequences), cmocka_unit_test(test_endless_line),
+        cmocka_unit_test(test_many_lines),
         cmocka_unit_test(test_rewritten_line),
         cmocka_unit_test(test_resume),          cmocka_unit_test(test_two_runs),
         cmocka_unit_test(test_encode),

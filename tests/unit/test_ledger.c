@@ -580,7 +580,7 @@ static void test_only_what_sums_are_made_of(void **state)
     (void)state;
     a.events = xcalloc(8, sizeof(*a.events));
     for (size_t i = 0; i < 8; i++)
-        a.events[i] = (struct st_event){10 * (i + 1), 0, xstrdup(json[i]), strlen(json[i]), NULL};
+        a.events[i] = (struct st_event){10 * (i + 1), 0, xstrdup(json[i]), strlen(json[i]), NULL, false, 0};
     store_append(b.s, &a, (struct st_to){NULL, 0});
     r = summed(run, 0, 100);
     assert_int_equal(r->n_events, 5);
@@ -606,7 +606,7 @@ static void used(uint64_t run, uint64_t offset, const char *total, int64_t in, d
     *u = (struct st_use){.total = xstrdup(total), .in_tokens = in, .out_tokens = 2 * in,
                          .cost_usd = cost, .time_ms = T0, .ends = in < 0};
     a.events = xcalloc(1, sizeof(*a.events));
-    a.events[0] = (struct st_event){offset, 0, xstrdup("{}"), 2, u};
+    a.events[0] = (struct st_event){offset, 0, xstrdup("{}"), 2, u, false, 0};
     store_append(b.s, &a, (struct st_to){NULL, 0});
 }
 

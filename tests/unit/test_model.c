@@ -419,6 +419,45 @@ static void test_raw_lines(void **state)
     check_shown("7|||one|0;7|||$ ls|0;7|||two|0;");
 }
 
+/* What was left out between two pictures is not missing: it can be had from the store. */
+static void test_skip(void **state)
+{
+    (void)state;
+    static const struct agent_event before[] = {
+        EVENT(AGENT_RAW, 1, .text = LIT("one"), .final = true),
+        EVENT(AGENT_RAW, 5, .text = LIT("two"), .final = true),
+    };
+    struct ev_items *ev = ev_new(EV_ITEMS);
+    struct agent_event e = EVENT(AGENT_RAW, 900, .text = LIT("many later"), .final = true);
+
+    SEND(before);
+    const struct transcript *t = model_transcript(m, 1);
+    uint64_t next = t->base + t->n;
+    assert_false(t->more_before);
+    struct item *wait = ev_items_add(ev, ITEM_PUT);
+    wait->kind = ITEM_USER;
+    wait->id = xstrdup("waits");
+    wait->text = xstrdup("queued");
+    wait->text_len = 6;
+    ev->sandbox = 1;
+    model_apply(m, &ev->m);
+    msg_free(&ev->m);
+    check_shown("7|||one|0;7|||two|0;0|||queued|0;");
+    for (int i = 0; i < 2; i++) { /* said again, it changes nothing */
+        ev = ev_new(EV_ITEMS);
+        ev->sandbox = 1;
+        transcribe(&e, "claude", ev);
+        ev->op[0] = ITEM_SKIP;
+        model_apply(m, &ev->m);
+        msg_free(&ev->m);
+        check_shown("7|||many later|0;0|||queued|0;");
+        assert_int_equal(t->base, next);
+        assert_true(t->more_before);
+    }
+    SEND_BEFORE(before);
+    check_shown("7|||one|0;7|||two|0;7|||many later|0;0|||queued|0;");
+}
+
 static void test_prepend(void **state)
 {
     (void)state;
@@ -818,6 +857,7 @@ int main(void)
         R(test_vouched),         cmocka_unit_test(test_service_clock),
         M(test_turn),
         M(test_raw_lines),
+        M(test_skip),
         M(test_prepend),
         M(test_order),
         M(test_bounded),

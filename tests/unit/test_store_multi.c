@@ -110,7 +110,7 @@ static void append_lines(uint64_t run, uint64_t at, const char *text)
     struct st_append a = {.run = run, .offset = at, .raw = xstrdup(text), .len = n * 8};
     a.events = xcalloc(n, sizeof(*a.events));
     for (a.n_events = 0; a.n_events < n; a.n_events++)
-        a.events[a.n_events] = (struct st_event){at + 8 * a.n_events, 0, xstrdup("{}"), 2, NULL};
+        a.events[a.n_events] = (struct st_event){at + 8 * a.n_events, 0, xstrdup("{}"), 2, NULL, false, 0};
     store_append(b.s, &a, storebox_to(&b));
 }
 

@@ -39,7 +39,7 @@ static void put(uint64_t run, uint64_t offset, const char *json)
     struct st_append a = {.run = run, .n_events = 1};
 
     a.events = xcalloc(1, sizeof(*a.events));
-    a.events[0] = (struct st_event){offset, 0, xstrdup(json), strlen(json), NULL};
+    a.events[0] = (struct st_event){offset, 0, xstrdup(json), strlen(json), NULL, false, 0};
     store_append(b.s, &a, (struct st_to){NULL, 0});
 }
 

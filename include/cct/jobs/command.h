@@ -26,7 +26,7 @@ enum cmd_type {
     CMD_KILL_CANCEL,
     CMD_KILL_RETRY,
     CMD_FOLLOW,         /* sandbox, on */
-    CMD_LOAD_OLDER,     /* sandbox */
+    CMD_LOAD_OLDER,     /* sandbox; before the event at offset id, index n */
     CMD_REFRESH,
     CMD_ACTIVE,         /* on */
     CMD_RAW,            /* sandbox, n: offset, on: follow */

@@ -27,6 +27,8 @@ struct jobs_opts {
     const char *project;
     const char *owner;     /* unique per process: claims and leases */
     bool follow_all;       /* keep the stream of every live session of ours */
+    bool pictures;         /* who looks draws pictures: lines that none would have shown may be
+                              left out of EV_ITEMS (ITEM_SKIP), the store has them */
     bool readonly;
     bool local, local_unsafe; /* the embedded provider whatever keys exist */
     bool start_local;      /* may start it when none runs */

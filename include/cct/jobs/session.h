@@ -5,6 +5,7 @@
 #define CCT_JOBS_SESSION_H
 
 #include <cct/jobs/core.h>
+#include <cct/model/agent_event.h>
 
 /* Session of a row of ours; created when missing, NULL for a row that is unknown or has
  * no session (foreign). It is in jobs.sessions until session_free(). The target (base
@@ -47,7 +48,10 @@ void session_provision(struct session *s, const struct session_start *q, session
 void session_follow(struct session *s);
 /* Someone looks: send the transcript (stored items, EV_ITEMS reset) and go on live. */
 void session_show(struct session *s, bool on);
-void session_load_older(struct session *s);
+/* What stands before that key goes in front of it (EV_ITEMS prepend). */
+void session_load_older(struct session *s, uint64_t offset, uint32_t index);
+/* A stored event, as the store answers it; 0, or ERR_INVALID. Released by the caller. */
+int session_stored_event(struct agent_event *ev, const struct st_event *e);
 /* The VM changed state (reconcile): paused or gone stops streams within 2 s; running
  * again resumes. */
 void session_vm_state(struct session *s, enum sb_state st);

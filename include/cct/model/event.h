@@ -51,7 +51,8 @@ struct ev_sandboxes {
 };
 /* Edit operations on a transcript, in order; applying one twice changes nothing. */
 enum item_op { ITEM_PUT /* insert or replace by (offset,index) or id */,
-               ITEM_APPEND /* add text to the item with this id */ };
+               ITEM_APPEND, /* add text to the item with this id */
+               ITEM_SKIP /* put it; what comes before it is forgotten, the store has it */ };
 struct ev_items {
     struct msg m;
     uint64_t sandbox;
