@@ -191,16 +191,12 @@ static void run_ours(const struct buf *text, const char *tool, struct side *s)
 {
     struct flood *f = flood_start(text->p, text->len);
     char *dir = storebox_dir(), *frames = xasprintf("%s/frames", dir);
-    char **env = bench_env(dir, flood_port(f));
+    char **env = flood_env(f, dir);
     const char *argv[] = {bench_program("cc-tui"), "--bench-frames", frames, NULL};
     struct flow w = {.have = 0};
     struct rawpty p;
     int64_t t;
-    size_t n = 0;
 
-    while (env[n])
-        n++;
-    env[n] = xasprintf("E2B_SANDBOX_URL=http://127.0.0.1:%d", flood_port(f));
     flood_store(dir, tool);
     rawpty_start(&p, argv, env, H, W);
     if (!flow_until(&w, p.fd, "NAV", SOON) || !flood_followed(f, SOON))

@@ -1,5 +1,5 @@
 /* Floor: what a curses program cannot go below. Three panes drawn once through ncurses
- * alone, then it waits for a key. */
+ * alone, then each key is shown, up to q. */
 #include <locale.h>
 #include <ncurses.h>
 
@@ -27,7 +27,10 @@ int main(void)
     fill(0, left, LINES - 5, COLS - left, "output");
     fill(LINES - 5, 0, 5, COLS, "DRAWN");
     doupdate();
-    getch();
+    for (int c; (c = getch()) != 'q';) {
+        mvprintw(LINES - 3, 4, "key %c", c);
+        refresh();
+    }
     endwin();
     return 0;
 }

@@ -1,6 +1,7 @@
 /* The flooding sandbox: a thread for each connection, plain blocking I/O. */
 #include "flood.h"
 
+#include "bench.h"
 #include "storebox.h"
 
 #include <arpa/inet.h>
@@ -347,7 +348,7 @@ static bool one_request(struct conn *c)
 
     while (!c->in.len || !(end = strstr(c->in.p, "\r\n\r\n"))) {
         if (c->in.len && str_starts(c->in.p, "PLAIN\n"))
-            return put_log(c, 0, c->f->len) && false;
+            return put_log(c, 0, c->f->there ? c->f->there : c->f->len) && false;
         if (!fill(c))
             return false;
     }
@@ -462,6 +463,17 @@ bool flood_followed(struct flood *f, int ms)
 uint64_t flood_sent(struct flood *f)
 {
     return f->sent;
+}
+
+char **flood_env(const struct flood *f, const char *dir)
+{
+    char **env = bench_env(dir, f->port);
+    size_t n = 0;
+
+    while (env[n])
+        n++;
+    env[n] = xasprintf("E2B_SANDBOX_URL=http://127.0.0.1:%d", f->port);
+    return env;
 }
 
 void flood_store(const char *dir, const char *tool)

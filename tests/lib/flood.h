@@ -23,10 +23,12 @@ bool flood_followed(struct flood *f, int ms);
 /* Bytes of the log that were handed out so far, some of them perhaps twice. */
 uint64_t flood_sent(struct flood *f);
 
-/* A connection that says "PLAIN" and a line feed gets the bytes of the log and nothing else,
- * and its end when `len` bytes went out. */
+/* A connection that says "PLAIN" and a line feed gets the bytes of the log and nothing else:
+ * the text once, or all that is there by now, and its end. */
 
 /* A database in dir with the row of that sandbox, its tool and its session. */
 void flood_store(const char *dir, const char *tool);
+/* bench_env() of a cc-tui that shows it. */
+char **flood_env(const struct flood *f, const char *dir);
 
 #endif
