@@ -417,11 +417,14 @@ static int run(struct cli *c)
         status = CLI_USAGE;
     } else {
         start_log(&cfg);
-        for (size_t i = 0; i < cfg.n_notes && c->cmd != CLI_CMD_SCREEN &&
+        bool screen = c->cmd == CLI_CMD_SCREEN && !cli_has(c, CLI_PLAIN);
+        for (size_t i = 0; i < cfg.n_notes && !screen &&
                            c->cmd != CLI_CMD_CONFIG_CHECK && c->cmd != CLI_CMD_DOCTOR;
              i++)
             cli_tell("%s", cfg.notes[i]);
-        status = c->cmd == CLI_CMD_SCREEN ? run_screen(c, f.dir) : cli_run(c);
+        status = screen                       ? run_screen(c, f.dir)
+                 : c->cmd == CLI_CMD_SCREEN ? cli_plain(c)
+                                            : cli_run(c);
         log_close();
     }
     config_release(&cfg);

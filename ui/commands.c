@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { IDLE_S = 300 };
-
 static const struct {
     const char *name, *args, *help;
     bool changes;
@@ -91,26 +89,15 @@ const char *command_choice_help(struct ui *ui, enum command c, size_t i)
 
 /* --- what they do ----------------------------------------------------------------- */
 
-static bool idle_for(const struct sandbox *s, int64_t now, int64_t ms)
-{
-    return s->state == SB_RUNNING && s->agent == AG_IDLE && !s->foreign && s->agent_since &&
-           now - s->agent_since > ms;
-}
-
 static void pause_idle(struct ui *ui, const char *args)
 {
-    const struct model *m = ui->model;
-    int64_t seconds = IDLE_S, now = ui_server_now(ui, ui->now);
-    size_t n = 0;
+    int64_t seconds = APP_IDLE_S;
+    size_t n;
     if (*args && !str_to_seconds(args, &seconds)) {
         ui_status(ui, 1, "'%.40s' is no time: write 90, 15m or 1h30m; nothing was paused", args);
         return;
     }
-    for (size_t i = 0; i < m->n_sandboxes; i++)
-        if (model_in_view(m, &m->sandboxes[i]) && idle_for(&m->sandboxes[i], now, seconds * 1000)) {
-            app_pause(ui->app, m->sandboxes[i].id);
-            n++;
-        }
+    n = app_pause_idle(ui->app, ui_server_now(ui, ui->now), seconds);
     ui_status(ui, 0, n == 1 ? "pausing one idle sandbox" : "pausing %zu idle sandboxes", n);
     if (!n)
         ui_status(ui, 0, "no sandbox is idle for so long");

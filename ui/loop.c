@@ -306,24 +306,6 @@ static void write_bench(const struct loop *l, const char *path)
         log_error("%s", e.text);
 }
 
-static void say_goodbye(const struct model *m)
-{
-    size_t up = 0; /* of all projects, whatever the view was */
-    double usd = 0;
-    char money[32];
-    for (size_t i = 0; i < m->n_sandboxes; i++) {
-        up += m->sandboxes[i].state == SB_RUNNING || m->sandboxes[i].state == SB_CREATING;
-        usd += sandbox_usd_per_hour(&m->sandboxes[i]);
-    }
-    snprintf(money, sizeof(money), "$%.2f per hour", usd);
-    if (up)
-        printf("%zu sandbox%s still running (%s)\n"
-               "'cc-tui%s' shows %s again, 'cc-tui kill --all%s' ends %s\n",
-               up, up == 1 ? " is" : "es are", m->local ? "on this machine, free" : money,
-               m->local ? " --local" : "", up == 1 ? "it" : "them", m->local ? " --local" : "",
-               up == 1 ? "it" : "them");
-}
-
 int ui_run(struct app *app, const struct ui_opts *o)
 {
     struct ui ui;
@@ -372,8 +354,10 @@ int ui_run(struct app *app, const struct ui_opts *o)
     drafts_save(&ui);
     if (o->bench_frames)
         write_bench(&l, o->bench_frames);
-    if (!tty_lost)
-        say_goodbye(ui.model);
+    char *bye = tty_lost ? NULL : app_goodbye(app);
+    if (bye)
+        printf("%s\n", bye);
+    free(bye);
     ui_release(&ui);
     close(l.sigfd);
     return l.status;

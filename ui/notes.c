@@ -13,16 +13,8 @@ enum { START_MS = 5000, KEY_MS = 30000, MINUTE = 60000 };
 /* Builds that ran until now: the event has them all. */
 static void look_at_builds(struct ui *ui, const struct ev_builds *ev)
 {
-    for (size_t i = 0; i < ev->n; i++) {
-        const struct tbuild *now = &ev->v[i], *before = model_build(ui->model, now->id);
-        char what[160], text[300], all[340];
-        if (!before || tb_is_over(before->state) || !tb_is_over(now->state))
-            continue;
-        snprintf(what, sizeof(what), "the build of %s", now->name ? now->name : "a template");
-        tbuild_text(now, text, sizeof(text));
-        snprintf(all, sizeof(all), "%s%s%s", tb_state_name(now->state), *text ? ": " : "", text);
-        ui_note(ui, NOTE_BUILD, what, all, ui->looked_at);
-    }
+    for (size_t i = 0; i < ev->n; i++)
+        notify_build(ui->notify, model_build(ui->model, ev->v[i].id), &ev->v[i], ui->looked_at);
 }
 
 void ui_notes_observe(struct ui *ui, const struct msg *ev)

@@ -166,8 +166,8 @@ static void learn_keys(void)
 static int refuse(struct err *e, const char *why)
 {
     return err_set(e, ERR_UNSUPPORTED,
-                   "cannot open the screen: %s; use a subcommand instead, such as "
-                   "'cc-tui ls' or 'cc-tui --help'",
+                   "cannot open the screen: %s; 'cc-tui --plain' works by lines here, and "
+                   "'cc-tui --help' lists commands for one thing each",
                    why);
 }
 

@@ -60,6 +60,8 @@ bool app_drain(struct app *a, int budget_ms);
 /* Also shown each event before it is applied (commands wait for their EV_DONE). */
 void app_observe(struct app *a, void (*fn)(void *ctx, const struct msg *ev), void *ctx);
 const struct model *app_model(const struct app *a);
+/* What lives on when the program ends, and how to come back to it; new string, NULL: nothing. */
+char *app_goodbye(const struct app *a);
 
 /* --- actions: each returns a req_id; exactly one EV_DONE carries it ---------- */
 
@@ -152,6 +154,9 @@ uint64_t app_kill(struct app *a, uint64_t sandbox);
 uint64_t app_set_timeout(struct app *a, uint64_t sandbox, int seconds_from_now);
 uint64_t app_pause(struct app *a, uint64_t sandbox);
 uint64_t app_resume(struct app *a, uint64_t sandbox, int timeout_s);
+/* Pause what is in view and idle for longer than that at `now`, the service's time; how many. */
+enum { APP_IDLE_S = 300 }; /* where no time is said */
+size_t app_pause_idle(struct app *a, int64_t now, int64_t seconds);
 uint64_t app_rename(struct app *a, uint64_t sandbox, const char *name);
 uint64_t app_tag(struct app *a, uint64_t sandbox, const char *tags); /* all of them; "": none */
 void app_protect(struct app *a, uint64_t sandbox, bool on);
@@ -162,6 +167,7 @@ uint64_t app_forget(struct app *a, uint64_t sandbox);
  * freezes the ids and goes (RUNNING..REPORT). `expected` = number shown, refused if it
  * differs; SIZE_MAX: none was. retry acts on what failed. The EV_DONE of confirm comes
  * with the report. */
+enum { APP_NUMBER_FROM = 10 }; /* so many are killed by typing their number, not by a key */
 uint64_t app_kill_all_open(struct app *a, bool account_scope);
 uint64_t app_kill_all_confirm(struct app *a, bool account_scope, size_t expected);
 void app_kill_all_cancel(struct app *a);

@@ -39,6 +39,8 @@ int cli_exit_of(int err_code);
     X(MOUSE, "mouse", 0, "", "take the mouse from the begin")                                  \
     X(NO_MOUSE, "no-mouse", 0, "", "leave the mouse to the terminal")                          \
     X(ASCII, "ascii", 0, "", "no character beyond ASCII in what we draw")                      \
+    X(PLAIN, "plain", 0, "",                                                                   \
+      "lines instead of the screen, for screen readers and terminals that cannot place text")  \
     X(KILL_ALL_CONFIRM, "kill-all-confirm", 0, "always|count|never",                           \
       "how the screen asks before a kill-all")                                                 \
     X(PASSPHRASE_FD, "passphrase-fd", 0, "FD", "read the vault's passphrase from a descriptor")  \
@@ -365,6 +367,14 @@ void cli_app_opts(const struct cli *c, struct app_opts *o);
 /* The vault's passphrase of --passphrase-fd or --unlock into o; 0, or a code. May ask on the
  * terminal, so before the screen. */
 int cli_passphrase(const struct cli *c, struct app_opts *o, struct err *e);
+/* The line mode: says what changes, takes commands from stdin, until it is told to quit. Its
+ * exit status. */
+int cli_plain(struct cli *c);
+/* Its own words besides the commands, for help and manual; NULL name ends. */
+struct cli_plain_word {
+    const char *name, *aliases, *args, *help;
+};
+extern const struct cli_plain_word cli_plain_words[];
 /* "cc-tui: text" on stderr, cleaned: it may repeat arguments, files and services. */
 void cli_tell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Run the command; its exit status. Flushes stdout. */

@@ -1,4 +1,5 @@
-/* A message and the files that go along with it, for the screen's "@path" and for `send`. */
+/* Texts for the screen and the commands alike: a message with the files that go along with it,
+ * the word at the end. */
 #include <cct/app.h>
 
 #include <cct/util/buf.h>
@@ -7,6 +8,7 @@
 #include <cct/util/str.h>
 #include <cct/util/utf8.h>
 #include <cct/util/xalloc.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,4 +74,25 @@ char *app_text_with_files(const char *text, const char *const *paths, struct err
         return buf_detach(&b, NULL);
     buf_release(&b);
     return NULL;
+}
+
+char *app_goodbye(const struct app *a)
+{
+    const struct model *m = app_model(a);
+    const char *local = m->local ? " --local" : "";
+    char money[32];
+    size_t up = 0; /* of all projects, whatever the view was */
+    double usd = 0;
+
+    for (size_t i = 0; i < m->n_sandboxes; i++) {
+        up += m->sandboxes[i].state == SB_RUNNING || m->sandboxes[i].state == SB_CREATING;
+        usd += sandbox_usd_per_hour(&m->sandboxes[i]);
+    }
+    if (!up)
+        return NULL;
+    snprintf(money, sizeof(money), "$%.2f per hour", usd);
+    return xasprintf("%zu sandbox%s still running (%s)\n"
+                     "'cc-tui%s' shows %s again, 'cc-tui kill --all%s' ends %s",
+                     up, up == 1 ? " is" : "es are", m->local ? "on this machine, free" : money,
+                     local, up == 1 ? "it" : "them", local, up == 1 ? "it" : "them");
 }

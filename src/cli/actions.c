@@ -47,7 +47,7 @@ static int one_action(struct cli *c, uint64_t (*act)(struct app *a, uint64_t id,
 
     if (!s)
         return status;
-    char *id = xstrdup(s->sandbox_id ? s->sandbox_id : s->name);
+    char *id = xstrdup(cli_called(c, s));
     uint64_t row = s->id;
     if (cli_has(c, CLI_DRY_RUN))
         cli_say(c, "would do it: %s %s", id, did);

@@ -209,7 +209,7 @@ static int open_all(struct cli *c, struct cli_app *a, const struct sandbox **s, 
         *status = cli_fail(&e);
         return -1;
     }
-    if (cli_app_refresh(a, &e) == 0)
+    if (cli_app_known(a, &e) == 0)
         return 0;
     *status = cli_app_fail(a, &e);
     cli_app_close(a);

@@ -184,7 +184,7 @@ int cli_broadcast(struct cli *c, int n, const char *text)
 
     if (cli_app_open(&m.a, c, &e) != 0)
         return cli_fail(&e);
-    if (cli_app_refresh(&m.a, &e) != 0)
+    if (cli_app_known(&m.a, &e) != 0)
         status = cli_app_fail(&m.a, &e);
     else
         status = collect(&m, n);

@@ -21,17 +21,55 @@ static int (*const functions[])(struct cli *c) = {[CLI_CMD_SCREEN] = NULL,
 
 bool cli_can_ask(const struct cli *c)
 {
+    const struct cli_shared *sh = cli_shared();
+
+    if (sh)
+        return !cli_has(c, CLI_NO_INPUT) && sh->input(sh->ctx) >= 0;
     return !cli_has(c, CLI_NO_INPUT) && isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+}
+
+static bool is_yes(char *line)
+{
+    const char *word = str_trim(line);
+
+    return str_eq_nocase(word, "y") || str_eq_nocase(word, "yes");
+}
+
+static bool ask_between(const char *question)
+{
+    const struct cli_shared *sh = cli_shared();
+    char *all = xasprintf("%s Type y to do it; anything else is no.", question);
+    char *line = sh->ask(sh->ctx, all);
+    bool yes = line && is_yes(line);
+
+    free(line);
+    free(all);
+    return yes;
+}
+
+bool cli_ask_number(const char *question, size_t n)
+{
+    const struct cli_shared *sh = cli_shared();
+    char *all = xasprintf("%s Type the number %zu to do it; anything else is no.", question, n);
+    char *line = sh->ask(sh->ctx, all);
+    int64_t typed;
+    bool yes = line && str_to_i64(str_trim(line), 0, INT32_MAX, &typed) && (size_t)typed == n;
+
+    free(line);
+    free(all);
+    return yes;
 }
 
 bool cli_ask(const char *question)
 {
     char answer[16];
+    if (cli_shared())
+        return ask_between(question);
     cli_err("%s [y/N] ", question);
     fflush(stderr);
     if (!fgets(answer, sizeof(answer), stdin))
         return false;
-    return str_eq_nocase(str_trim(answer), "y") || str_eq_nocase(str_trim(answer), "yes");
+    return is_yes(answer);
 }
 
 bool cli_color(const struct cli *c)
@@ -55,6 +93,10 @@ char *cli_text_arg(const char *arg, struct err *e)
         if (strlen(arg) <= LIM_MESSAGE_BYTES)
             return xstrdup(arg);
         err_set(e, ERR_INVALID, "the text is longer than %u bytes", LIM_MESSAGE_BYTES);
+        return NULL;
+    }
+    if (cli_shared()) {
+        err_set(e, ERR_INVALID, "'-' is no text here: stdin is where these lines come from");
         return NULL;
     }
     while ((n = read(STDIN_FILENO, piece, sizeof(piece))) != 0) {
@@ -173,6 +215,11 @@ static int finish(int status)
     return status == CLI_OK ? CLI_FAILED : status;
 }
 
+int cli_call(struct cli *c)
+{
+    return functions[c->cmd](c);
+}
+
 int cli_run(struct cli *c)
 {
     if (cli_has(c, CLI_HELP)) {
@@ -181,5 +228,5 @@ int cli_run(struct cli *c)
         free(text);
         return finish(CLI_OK);
     }
-    return finish(functions[c->cmd](c));
+    return finish(cli_call(c));
 }

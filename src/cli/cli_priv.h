@@ -17,6 +17,8 @@ CLI_COMMANDS(CLI_DECLARE)
 /* On stdout; bytes of the text as it was meant. */
 int cli_out(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void cli_err(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* on stderr */
+/* From now on talk goes where the data goes, one line after the other, without our name. */
+void cli_talk_on_stdout(void);
 /* A remark on stderr with its newline, not with -q. */
 void cli_say(const struct cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* cli_tell() (cct/cli.h) of an error; returns its exit status. */
@@ -38,6 +40,8 @@ void cli_err_sgr(const char *ours);
 bool cli_can_ask(const struct cli *c);
 /* y/N on stderr; reads one line. */
 bool cli_ask(const char *question);
+/* In the line mode, where the screen would: the number is typed for that many. */
+bool cli_ask_number(const char *question, size_t n);
 /* Colours on stdout: --no-color > NO_COLOR > CLICOLOR_FORCE > terminal. */
 bool cli_color(const struct cli *c);
 /* The text of an argument or, for "-", of stdin up to the limit of a message; new
@@ -100,8 +104,11 @@ int cli_system_logs(struct cli *c);
 
 /* stdout that a signal of the set, blocked by now, can interrupt; once, on the main thread. */
 void cli_out_open(const sigset_t *blocked);
-/* A signal came: what does not go out at once is dropped from here on. */
+/* A signal came: what does not go out at once is dropped from here on, until the program goes
+ * on after all. */
 void cli_out_stop(void);
+void cli_out_go_on(void);
+bool cli_out_gone(void); /* nobody reads it any more, or it cannot be written */
 bool cli_out_stopped(void);
 /* The exit status after that: 128 + the signal, unless it says so already. */
 int cli_out_status(int status);
@@ -135,6 +142,24 @@ struct cli_app {
     void (*see)(void *ctx, const struct msg *ev); /* shown each event, too; may be NULL */
     void *see_ctx;
 };
+/* The line mode lends its application to the commands that it runs, one after the other. While
+ * one of them waits the lines go on being read and news go on being told. */
+struct cli_shared {
+    struct app *app;
+    int sigfd;
+    int (*input)(void *ctx);  /* descriptor that lines come from; -1: no more of them */
+    bool (*read)(void *ctx, bool ready); /* it has something; true: the command is to be left */
+    int (*turn)(void *ctx);   /* events were applied; ms until it wants to be called anyway, or -1 */
+    void (*signalled)(void *ctx, int sig);
+    void (*observe)(void *ctx, const struct msg *ev);
+    /* The line typed as an answer to this, or NULL: nobody answers. New string. */
+    char *(*ask)(void *ctx, const char *question);
+    const char *(*numbered)(void *ctx, const char *word); /* id of a sandbox by its number, or NULL */
+    bool (*follows)(void *ctx, uint64_t sandbox); /* its transcript stays loaded */
+    void *ctx;
+};
+void cli_share(const struct cli_shared *s); /* borrowed; NULL: no longer */
+const struct cli_shared *cli_shared(void);  /* NULL: each command is a program of its own */
 /* Start everything; follow_all stays off. 0 or a negative code. */
 int cli_app_open(struct cli_app *a, const struct cli *c, struct err *e);
 /* The same without a service: stored rows and keys are read, nothing is asked. With
@@ -161,11 +186,15 @@ int cli_app_fail(const struct cli_app *a, const struct err *e);
 void cli_app_tell_time(const struct cli_app *a, uint64_t sandbox, int seconds);
 /* A fresh list, so that the model is complete. */
 int cli_app_refresh(struct cli_app *a, struct err *e);
+/* A list: between typed lines the one that is kept up to date. */
+int cli_app_known(struct cli_app *a, struct err *e);
 /* Until it is known how the files are that it names; what is wrong app_check_create() tells. */
 int cli_app_files(struct cli_app *a, const struct app_create *n, struct err *e);
 /* Sandbox by id, begin of an id (6 and more), or name. A name of several live ones is
  * refused with the candidates. NULL with *e. Borrowed until the next wait. */
 const struct sandbox *cli_app_find(struct cli_app *a, const char *name, struct err *e);
+/* What commands call it in their remarks: its id, between typed lines its name. */
+const char *cli_called(const struct cli *c, const struct sandbox *s);
 /* Has a VM, or will have: what `ls` shows and `kill` means. */
 bool cli_is_up(const struct sandbox *s);
 /* Open, refresh and find: the begin of most commands. NULL with *status set and said. */
@@ -191,6 +220,17 @@ void cli_choice_json(struct jw *w, const struct project_choice *d);
 void cli_choice_text(const char *lead, const struct project_choice *d);
 void cli_preset_json(struct jw *w, const struct project_preset *p);
 void cli_preset_text(const struct project_preset *p);
+
+/* --- spoken.c: an entry of a transcript in words, for line mode and replay */
+struct item;
+/* There is something to say of it. */
+bool cli_spoken(const struct item *it);
+/* `who` names the agent where the item does not. At most so many lines of text (SIZE_MAX: all,
+ * and the output of tools); how many were left out. Cleaned by the model, LF between lines. */
+size_t cli_spoken_text(const struct item *it, const char *who, size_t most, struct buf *b);
+
+/* --- cli.c: run the function of the command, whose output is not flushed */
+int cli_call(struct cli *c);
 
 /* --- config.c */
 /* All files of the configuration; what is wrong in them becomes notes. */

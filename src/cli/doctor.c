@@ -129,10 +129,11 @@ static void look_terminal(struct doctor *d)
     int colors = d->c->host->term_colors(&e);
 
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
-        find(d, "terminal", D_WARN, "stdin or stdout is none; the screen needs both");
+        find(d, "terminal", D_WARN,
+             "stdin or stdout is none; the screen needs both, 'cc-tui --plain' does not");
     else if (term && strcmp(term, "dumb") == 0)
         find(d, "terminal", D_WARN,
-             "TERM is dumb; the screen needs a real one, the commands "
+             "TERM is dumb; the screen needs a real one, 'cc-tui --plain' and the commands "
              "do not");
     else if (colors < 0)
         find(d, "terminal", D_WARN, "%s", e.text);

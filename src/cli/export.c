@@ -72,7 +72,7 @@ int cli_export(struct cli *c)
         return cli_fail(&e);
     }
     /* what is kept here can be had without a service, too */
-    if (cli_app_refresh(&a, &e) != 0)
+    if (cli_app_known(&a, &e) != 0)
         cli_say(c, "only what is kept here: %s", e.text);
     bool online = e.code == 0;
     e = (struct err){0};

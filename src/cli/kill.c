@@ -258,6 +258,23 @@ static void add_targets(const struct ev_kill *k, struct report *r)
     r->why = xstrdup(k->verified ? NULL : k->text);
 }
 
+/* In the line mode as the screen does it. */
+static int may_kill_all(const struct cli *c, const char *question, size_t n)
+{
+    const char *how = c->config->o.kill_all_confirm;
+
+    if (!cli_shared() || cli_has(c, CLI_YES))
+        return may_kill(c, question);
+    if (str_eq(how, "never"))
+        return CLI_OK;
+    if (n < APP_NUMBER_FROM && !str_eq(how, "always"))
+        return may_kill(c, question);
+    if (cli_ask_number(question, n))
+        return CLI_OK;
+    cli_tell("nothing was killed");
+    return CLI_DECLINED;
+}
+
 static int ask_all(const struct cli *c, const struct ev_kill *k, size_t n)
 {
     char *q = xasprintf(
@@ -269,7 +286,7 @@ static int ask_all(const struct cli *c, const struct ev_kill *k, size_t n)
         k->account_scope ? " under this key" : "", k->account ? k->account : "no account",
         k->by_state[SB_RUNNING], k->by_state[SB_PAUSED], k->by_state[SB_CREATING],
         k->by_state[SB_ERROR], k->account_scope ? k->n_foreign : 0, k->usd_per_hour);
-    int status = may_kill(c, q);
+    int status = may_kill_all(c, q, n);
     free(q);
     return status;
 }
@@ -306,6 +323,8 @@ static int kill_all(struct cli_app *a, struct report *r, struct err *e)
         app_kill_all_cancel(a->app);
         return tell_dry(c, r);
     }
+    if (n == 0)
+        cli_say(c, "there is nothing to kill in this scope");
     int status = n == 0 ? CLI_OK : ask_all(c, k, n);
     if (status != CLI_OK) {
         app_kill_all_cancel(a->app);

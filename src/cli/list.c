@@ -183,7 +183,7 @@ int cli_ls(struct cli *c)
 
     if (cli_app_open(&a, c, &e) != 0)
         return cli_fail(&e);
-    if (cli_app_refresh(&a, &e) == 0)
+    if (cli_app_known(&a, &e) == 0)
         print_list(c, app_model(a.app));
     else
         status = cli_app_fail(&a, &e);

@@ -378,7 +378,7 @@ static int create(const struct cli *c, struct app_create *n)
     if (cli_has(c, CLI_VERBOSE) || (isatty(STDERR_FILENO) && !cli_has(c, CLI_QUIET)))
         a.see = tell_steps, a.see_ctx = &steps;
     /* the list first: it proves the key, and names in use are known */
-    if (cli_app_refresh(&a, &e) != 0 || take_rest(c, a.app, n, &kept, &e) != 0 ||
+    if (cli_app_known(&a, &e) != 0 || take_rest(c, a.app, n, &kept, &e) != 0 ||
         cli_app_files(&a, n, &e) != 0 || app_check_create(a.app, n, &field, &e) != 0)
         status = cli_app_fail(&a, &e);
     else {

@@ -62,6 +62,20 @@ void cli_out_stop(void)
     out.stopped = true;
 }
 
+void cli_out_go_on(void)
+{
+    out.stopped = false;
+    if (ferror(stdout) && !cli_out_gone())
+        clearerr(stdout);
+}
+
+bool cli_out_gone(void)
+{
+    struct pollfd p = {.fd = STDOUT_FILENO, .events = POLLOUT};
+
+    return poll(&p, 1, 0) == 1 && p.revents & (POLLERR | POLLHUP | POLLNVAL);
+}
+
 int cli_out_status(int status)
 {
     struct signalfd_siginfo si;

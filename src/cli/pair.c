@@ -297,7 +297,7 @@ static int create(const struct cli *c, const struct app_create *n)
 
     if (cli_app_open(&a, c, &e) != 0)
         return cli_fail(&e);
-    if (cli_app_refresh(&a, &e) != 0 || cli_app_files(&a, n, &e) != 0 ||
+    if (cli_app_known(&a, &e) != 0 || cli_app_files(&a, n, &e) != 0 ||
         app_check_create(a.app, n, &field, &e) != 0) {
         status = cli_app_fail(&a, &e);
     } else if (cli_has(c, CLI_DRY_RUN)) {

@@ -27,6 +27,23 @@ __attribute__((format(printf, 4, 0))) static int put(FILE *f, const char *lead, 
     return n;
 }
 
+static bool one_stream;
+
+void cli_talk_on_stdout(void)
+{
+    one_stream = true;
+}
+
+static FILE *talk(void)
+{
+    return one_stream ? stdout : stderr;
+}
+
+static const char *our_name(void)
+{
+    return one_stream ? "" : "cc-tui: ";
+}
+
 int cli_out(const char *fmt, ...)
 {
     va_list ap;
@@ -43,7 +60,7 @@ void cli_err(const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    put(stderr, "", "", fmt, ap);
+    put(talk(), "", "", fmt, ap);
     va_end(ap);
 }
 
@@ -52,7 +69,7 @@ void cli_tell(const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    put(stderr, "cc-tui: ", "\n", fmt, ap);
+    put(talk(), our_name(), "\n", fmt, ap);
     va_end(ap);
 }
 
@@ -62,7 +79,7 @@ void cli_say(const struct cli *c, const char *fmt, ...)
 
     va_start(ap, fmt);
     if (!cli_has(c, CLI_QUIET))
-        put(stderr, "", "\n", fmt, ap);
+        put(talk(), "", "\n", fmt, ap);
     va_end(ap);
 }
 
@@ -71,7 +88,7 @@ int cli_usage(const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    put(stderr, "cc-tui: ", "\n", fmt, ap);
+    put(talk(), our_name(), "\n", fmt, ap);
     va_end(ap);
     return CLI_USAGE;
 }

@@ -123,8 +123,12 @@ static void project_json(struct jw *w, const struct cli *c, const struct model *
 static int open_at(struct cli_app *a, struct cli *c, const char *project, bool change,
                    struct err *e)
 {
+    const struct cli_shared *sh = cli_shared();
     int rc;
 
+    if (project && sh && !str_eq(project, app_model(sh->app)->project))
+        return err_set(e, ERR_INVALID, "'%.60s' is not the current project: 'projects use %.60s' "
+                       "makes it so, then this can be done", project, project);
     if (project) {
         c->project = project;
         c->project_source = OPT_FLAG;

@@ -62,7 +62,7 @@ static int send_one(struct cli *c, const char *text)
 
     if (!s)
         return status;
-    char *id = xstrdup(s->sandbox_id ? s->sandbox_id : s->name);
+    char *id = xstrdup(cli_called(c, s));
     uint64_t row = s->id;
     int how = cli_has(c, CLI_NOW) ? SEND_NOW : 0;
     a.asks_of = wait ? row : 0;

@@ -16,6 +16,18 @@
 
 enum { MIN_PREFIX = 6, HAND_OVER_MS = 5000, INTERRUPT_MS = 10000 };
 
+static const struct cli_shared *shared;
+
+void cli_share(const struct cli_shared *s)
+{
+    shared = s;
+}
+
+const struct cli_shared *cli_shared(void)
+{
+    return shared;
+}
+
 void cli_app_opts(const struct cli *c, struct app_opts *o)
 {
     const struct options *s = &c->config->o;
@@ -81,9 +93,11 @@ static void on_event(void *ctx, const struct msg *ev)
 
     if (a->see)
         a->see(a->see_ctx, ev);
-    if (ev->type == EV_EVENT)
+    if (shared) /* tells all that the following would */
+        shared->observe(shared->ctx, ev);
+    if (!shared && ev->type == EV_EVENT)
         tell_event(a, (const struct ev_event *)ev);
-    if (ev->type == EV_ASKS && a->asks_of && ((const struct ev_asks *)ev)->sandbox == a->asks_of)
+    if (!shared && ev->type == EV_ASKS && a->asks_of && ((const struct ev_asks *)ev)->sandbox == a->asks_of)
         tell_asks(a, (const struct ev_asks *)ev);
     if (ev->type == EV_KILL && a->progress)
         kill_progress((const struct ev_kill *)ev);
@@ -127,6 +141,12 @@ static int begin(struct cli_app *a, const struct cli *c, bool keys_only, struct 
 
     memset(a, 0, sizeof(*a));
     a->c = c;
+    if (shared) {
+        a->app = shared->app;
+        a->sigfd = shared->sigfd;
+        app_observe(a->app, on_event, a);
+        return 0;
+    }
     a->sigfd = open_signals();
     if (a->sigfd < 0)
         return err_sys(e, ERR_IO, "signals cannot be watched");
@@ -200,8 +220,24 @@ int cli_app_unlock(struct cli_app *a, struct err *e)
     return s ? cli_app_wait(a, app_unlock(a->app, s), e) : e->code;
 }
 
+/* What a command has loaded goes again. */
+static void give_back(struct cli_app *a)
+{
+    const struct model *m = app_model(a->app);
+
+    for (size_t i = 0; i < m->n_sandboxes; i++)
+        if (model_transcript(m, m->sandboxes[i].id) &&
+            !shared->follows(shared->ctx, m->sandboxes[i].id))
+            app_unfollow(a->app, m->sandboxes[i].id);
+    app_observe(a->app, shared->observe, shared->ctx);
+    a->app = NULL;
+    a->sigfd = -1;
+}
+
 void cli_app_close(struct cli_app *a)
 {
+    if (shared && a->app)
+        give_back(a);
     if (a->app) {
         app_stop(a->app);
         app_free(a->app);
@@ -224,15 +260,36 @@ static void read_signal(struct cli_app *a)
         a->signal = (int)si.ssi_signo;
     if (a->signal)
         cli_out_stop();
+    if (a->signal && shared)
+        shared->signalled(shared->ctx, a->signal);
+}
+
+/* Between the events of a command in the line mode; ms to wait at most, -1 = no limit. */
+static int between(struct cli_app *a, const struct pollfd *input)
+{
+    if (!shared)
+        return -1;
+    if (shared->read(shared->ctx, input->fd >= 0 && input->revents))
+        a->signal = SIGINT;
+    return shared->turn(shared->ctx);
+}
+
+static int shorter(int a, int64_t b)
+{
+    return a < 0 || b < a ? (int)b : a;
 }
 
 int cli_app_until(struct cli_app *a, bool (*ready)(struct cli_app *a), int ms, struct err *e)
 {
     int64_t end = ms < 0 ? INT64_MAX : clock_mono_ms() + ms;
+    struct pollfd p[3] = {{.fd = app_fd(a->app), .events = POLLIN},
+                          {.fd = a->sigfd, .events = POLLIN},
+                          {.fd = -1, .events = POLLIN}};
 
     for (;;) {
         app_drain(a->app, 0);
         read_signal(a);
+        int most = between(a, &p[2]);
         if (a->signal)
             return err_set(e, ERR_CANCELLED, "interrupted");
         if (ready(a))
@@ -246,9 +303,10 @@ int cli_app_until(struct cli_app *a, bool (*ready)(struct cli_app *a), int ms, s
         int64_t left = end - clock_mono_ms();
         if (left <= 0)
             return err_set(e, ERR_TIMEOUT, "no answer in time");
-        struct pollfd p[2] = {{.fd = app_fd(a->app), .events = POLLIN},
-                              {.fd = a->sigfd, .events = POLLIN}};
-        if (poll(p, 2, ms < 0 ? -1 : (int)left) < 0 && errno != EINTR)
+        if (ms >= 0)
+            most = shorter(most, left);
+        p[2].fd = shared ? shared->input(shared->ctx) : -1;
+        if (poll(p, 3, most) < 0 && errno != EINTR)
             return err_sys(e, ERR_IO, "waiting failed");
     }
 }
@@ -313,6 +371,13 @@ int cli_app_refresh(struct cli_app *a, struct err *e)
     return a->asked && rc == 0 ? cli_app_wait(a, app_refresh(a->app), e) : ERR_AUTH;
 }
 
+int cli_app_known(struct cli_app *a, struct err *e)
+{
+    const struct model *m = app_model(a->app);
+
+    return shared && m->loaded && m->listed_at && !model_is_stale(m) ? 0 : cli_app_refresh(a, e);
+}
+
 static bool files_are_known(struct cli_app *a)
 {
     return app_look_at_files(a->app, a->create, false);
@@ -341,9 +406,20 @@ static bool has_left(struct cli_app *a)
     return m && m->state != MSG_QUEUED && m->state != MSG_SENT;
 }
 
+static bool is_busy(const struct cli_app *a, uint64_t sandbox)
+{
+    const struct sandbox *s = model_sandbox(app_model(a->app), sandbox);
+
+    return s && s->agent != AG_IDLE;
+}
+
 int cli_app_hand_over(struct cli_app *a, uint64_t sandbox, bool *queued, struct err *e)
 {
     a->sandbox = sandbox;
+    if (shared && is_busy(a, sandbox) && !cli_has(a->c, CLI_NOW)) { /* we stay: it goes in its turn */
+        *queued = true;
+        return 0;
+    }
     app_follow(a->app, sandbox);
     int ms = cli_has(a->c, CLI_NOW) ? INTERRUPT_MS + HAND_OVER_MS : HAND_OVER_MS;
     int rc = cli_app_until(a, has_left, ms, e);
@@ -377,6 +453,11 @@ void cli_app_tell_time(const struct cli_app *a, uint64_t sandbox, int seconds)
 }
 
 /* --- finding ----------------------------------------------------------------- */
+
+const char *cli_called(const struct cli *c, const struct sandbox *s)
+{
+    return s->sandbox_id && (!shared || !s->name || cli_json(c)) ? s->sandbox_id : s->name;
+}
 
 bool cli_is_up(const struct sandbox *s)
 {
@@ -416,10 +497,11 @@ const struct sandbox *cli_app_find(struct cli_app *a, const char *word, struct e
     const struct model *m = app_model(a->app);
     const struct sandbox *best = NULL;
     int best_grade = 0, same = 0;
+    const char *id = shared ? shared->numbered(shared->ctx, word) : NULL;
 
     for (size_t i = 0; i < m->n_sandboxes; i++) {
         const struct sandbox *s = &m->sandboxes[i];
-        int grade = match(s, word);
+        int grade = id && str_eq(s->sandbox_id, id) ? 1 : match(s, word);
         if (grade)
             grade += cli_is_up(s) ? 4 : 0; /* a live one hides what ended */
         if (grade > best_grade) {
@@ -449,7 +531,7 @@ const struct sandbox *cli_app_begin(struct cli_app *a, const struct cli *c, cons
         *status = cli_fail(&e);
         return NULL;
     }
-    if (cli_app_refresh(a, &e) == 0)
+    if (cli_app_known(a, &e) == 0)
         s = cli_app_find(a, name, &e);
     if (!s) {
         *status = cli_app_fail(a, &e);

@@ -4,6 +4,7 @@
 #include <cct/text/clean.h>
 #include <cct/text/width.h>
 #include <cct/util/xalloc.h>
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,8 +28,37 @@ static size_t cells_of(const char *s)
     return text_width(s, strlen(s));
 }
 
+/* Read aloud a column means nothing: each cell has its heading with it. */
+static void print_spoken(struct cli_table *t)
+{
+    size_t columns = (size_t)t->columns;
+
+    for (size_t i = 0; i < t->cells.n; i++) {
+        size_t c = i % columns;
+        char *head = xstrdup(t->heads[c]);
+
+        for (char *p = head; *p; p++)
+            *p = (char)tolower((unsigned char)*p);
+        if (c == 0)
+            cli_out("%zu. %s", i / columns + 1, t->cells.v[i]);
+        else if (strcmp(t->cells.v[i], "-") != 0 && *t->cells.v[i])
+            cli_out(", %s %s", head, t->cells.v[i]);
+        if (c + 1 == columns)
+            cli_out("\n");
+        free(head);
+        free(t->cells.v[i]);
+    }
+    if (!t->cells.n)
+        cli_out("nothing to list\n");
+    ARR_RELEASE(&t->cells);
+}
+
 void cli_table_print(struct cli_table *t)
 {
+    if (cli_shared()) {
+        print_spoken(t);
+        return;
+    }
     size_t width[CLI_TABLE_MAX], columns = (size_t)t->columns;
 
     for (size_t c = 0; c < columns; c++)

@@ -75,6 +75,30 @@ static void add_command(struct buf *b, const struct cli_cmd *cmd)
     add_flags(b, cmd->flags);
 }
 
+static void add_plain_words(struct buf *b)
+{
+    buf_adds(b, ".SH LINE MODE\nWith\n.B \\-\\-plain\ncc\\-tui works by lines, for screen readers and "
+                "for terminals that cannot place text: it says in\nwhole sentences who asks, who has "
+                "finished or failed, whose time is nearly up and what has ended,\nand takes the commands "
+                "above, these words, and numbers of the list in the place of names.\n");
+    for (const struct cli_plain_word *w = cli_plain_words; w->name; w++) {
+        buf_adds(b, ".TP\n.B ");
+        add(b, w->name);
+        if (*w->args) {
+            buf_adds(b, " ");
+            add(b, w->args);
+        }
+        buf_adds(b, "\n");
+        add(b, w->help);
+        if (*w->aliases) {
+            buf_adds(b, " (also: ");
+            add(b, w->aliases);
+            buf_adds(b, ")");
+        }
+        buf_adds(b, "\n");
+    }
+}
+
 static const char synopsis[] =
     ".TH CC\\-TUI 1\n.SH NAME\ncc\\-tui \\- dashboard for AI agents in E2B sandboxes\n"
     ".SH SYNOPSIS\n.B cc\\-tui\n[\\fIoptions\\fR]\n.br\n.B cc\\-tui\n[\\fIoptions\\fR] "
@@ -117,6 +141,7 @@ static char *page_program(void)
     buf_adds(&b, ".SH COMMANDS\n");
     for (const struct cli_cmd *cmd = cli_commands + 1; cmd->name; cmd++)
         add_command(&b, cmd);
+    add_plain_words(&b);
     buf_adds(&b, ending);
     return buf_detach(&b, NULL);
 }

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ASK_NUMBER_FROM = 10 };
-
 struct kill_all {
     bool account;       /* scope */
     uint64_t since;     /* what the model knew before this question was opened */
@@ -53,7 +51,7 @@ static size_t targets(const struct kill_all *a, const struct ev_kill *k)
 static bool wants_number(const struct ui *ui, const struct kill_all *a, const struct ev_kill *k)
 {
     const char *how = ui->opts.kill_all_confirm ? ui->opts.kill_all_confirm : "count";
-    return strcmp(how, "always") == 0 || targets(a, k) >= ASK_NUMBER_FROM;
+    return strcmp(how, "always") == 0 || targets(a, k) >= APP_NUMBER_FROM;
 }
 
 /* Everything that a yes, or a retry, would be the answer to. */

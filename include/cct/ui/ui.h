@@ -3,7 +3,7 @@
 #define CCT_UI_UI_H
 
 #include <cct/config/options.h>
-#include <cct/ui/notify.h>
+#include <cct/model/notify.h>
 #include <cct/ui/pane.h>
 #include <cct/ui/reload.h>
 #include <cct/ui/term.h>

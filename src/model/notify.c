@@ -1,7 +1,8 @@
 /* Decisions about notifications. Each row has at most one thing that waits to be told: the
  * newest. */
-#include <cct/ui/notify.h>
+#include <cct/model/notify.h>
 
+#include <cct/model/tbuild.h>
 #include <cct/util/arr.h>
 #include <cct/util/map.h>
 #include <cct/util/str.h>
@@ -41,6 +42,7 @@ struct notify {
     ARR(struct watched *) others;  /* of no row; owned here */
     int64_t told[NOTE_EVENTS_COUNT];
     int64_t next;           /* nothing is due before; counts while something waits */
+    bool each;              /* by itself, and as often as it happens */
 };
 
 const char *note_event_name(enum note_event e)
@@ -77,6 +79,13 @@ struct notify *notify_new(void)
 {
     struct notify *n = xcalloc(1, sizeof(*n));
     n->rows = map_new();
+    return n;
+}
+
+struct notify *notify_new_each(void)
+{
+    struct notify *n = notify_new();
+    n->each = true;
     return n;
 }
 
@@ -121,7 +130,7 @@ static void close_up(struct notify *n)
 
 static int64_t due_at(const struct notify *n, const struct watched *w)
 {
-    int64_t again = n->told[w->event] ? n->told[w->event] + EVENT_MS : 0;
+    int64_t again = n->told[w->event] && !n->each ? n->told[w->event] + EVENT_MS : 0;
     return w->due > again ? w->due : again;
 }
 
@@ -135,7 +144,7 @@ static void let_wait(struct notify *n, struct watched *w, enum note_event e, int
     w->at = n->waiting.n;
     w->event = e;
     w->due = now + HOLD_MS;
-    if (w->told && w->told + SANDBOX_MS > w->due)
+    if (!n->each && w->told && w->told + SANDBOX_MS > w->due)
         w->due = w->told + SANDBOX_MS;
     *ARR_PUSH(&n->waiting) = w;
     int64_t due = due_at(n, w);
@@ -236,6 +245,19 @@ void notify_event(struct notify *n, enum note_event e, const char *name, const c
     let_wait(n, w, e, now);
 }
 
+void notify_build(struct notify *n, const struct tbuild *before, const struct tbuild *b,
+                  int64_t now)
+{
+    char what[160], text[300], all[340];
+
+    if (!before || tb_is_over(before->state) || !tb_is_over(b->state))
+        return;
+    snprintf(what, sizeof(what), "the build of %s", b->name ? b->name : "a template");
+    tbuild_text(b, text, sizeof(text));
+    snprintf(all, sizeof(all), "%s%s%s", tb_state_name(b->state), *text ? ": " : "", text);
+    notify_event(n, NOTE_BUILD, what, all, now);
+}
+
 /* --- telling ---------------------------------------------------------------------------------- */
 
 static void drop_other(struct notify *n, struct watched *w)
@@ -293,7 +315,7 @@ bool notify_next(struct notify *n, int64_t now, bool (*seen)(void *ctx, uint64_t
     memset(out, 0, sizeof(*out));
     if (!n->waits || now < n->next)
         return false;
-    for (size_t i = 0; i < n->waiting.n; i++) {
+    for (size_t i = 0; i < n->waiting.n && !(n->each && out->count); i++) {
         struct watched *w = n->waiting.v[i];
         if (!w || due_at(n, w) > now || (out->count && w->event != out->event))
             continue;

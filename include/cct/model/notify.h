@@ -1,8 +1,9 @@
 /* What is worth a notification, and when: pure decisions from what rows look like and the time
- * that is passed in (ms of any steady clock). A state is held for a second before it is told; a
- * sandbox is told of once a minute at most; what comes close together becomes one. */
-#ifndef CCT_UI_NOTIFY_H
-#define CCT_UI_NOTIFY_H
+ * that is passed in (ms of any steady clock). A state is held for a second before it is told. A
+ * call is worth one a minute of a sandbox at most, and what comes close together becomes one
+ * (notify_new()); who reads along is told each by itself (notify_new_each()). */
+#ifndef CCT_MODEL_NOTIFY_H
+#define CCT_MODEL_NOTIFY_H
 
 #include <cct/model/sandbox.h>
 #include <cct/util/err.h>
@@ -40,11 +41,16 @@ struct note {
 };
 struct notify;
 struct notify *notify_new(void);
+struct notify *notify_new_each(void);
 void notify_free(struct notify *n);
 /* A row as it is now; ending: its time is nearly up. The first look at a row tells nothing. */
 void notify_look(struct notify *n, const struct sandbox *s, bool ending, int64_t now);
 /* Something that no row shows: a build, a budget. name: as in "the build of my-claude". */
 void notify_event(struct notify *n, enum note_event e, const char *name, const char *text,
+                  int64_t now);
+/* The same, when the build has ended since it looked like `before` (NULL: it is new). */
+struct tbuild;
+void notify_build(struct notify *n, const struct tbuild *before, const struct tbuild *b,
                   int64_t now);
 /* The next one to be told, false: none now. seen(ctx, sandbox): the user sees it, nothing needs
  * to be told. */

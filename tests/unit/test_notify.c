@@ -1,5 +1,5 @@
 /* When something is told: held, not too often, several as one, nothing that is seen. */
-#include <cct/ui/notify.h>
+#include <cct/model/notify.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

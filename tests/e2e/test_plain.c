@@ -1,0 +1,319 @@
+/* The line mode of the real program: by pipes with the local provider and the demo agent, on a
+ * dumb terminal with a service that has many sandboxes. */
+#include "../lib/faultproc.h"
+#include "../lib/linerig.h"
+#include "../lib/runcmd.h"
+
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { SOON = 20000 };
+
+static struct runcmd home;
+static struct faultd *fake;
+static char *program, *env[24];
+static struct linerig rig;
+
+static int set_up(void **state)
+{
+    static const char *const names[] = {"CONFIG", "DATA", "STATE", "RUNTIME"};
+    const char *b = getenv("B");
+    size_t n = 0;
+
+    (void)state;
+    program = xasprintf("%s/cc-tui", b ? b : "build/debug");
+    runcmd_init(&home);
+    for (int i = 0; i < 4; i++)
+        env[n++] = xasprintf("CC_TUI_%s_DIR=%s", names[i], home.home);
+    env[n++] = xasprintf("HOME=%s", home.home);
+    env[n++] = xasprintf("PATH=%s", getenv("PATH"));
+    env[n++] = xstrdup("LC_ALL=C.UTF-8");
+    env[n++] = xstrdup("TERM=dumb");
+    for (int i = 0; i < 3; i++) {
+        static const char *const kept[] = {"ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"};
+        if (getenv(kept[i]))
+            env[n++] = xasprintf("%s=%s", kept[i], getenv(kept[i]));
+    }
+    return 0;
+}
+
+/* A provider that was started lives on: it is ended by its own command. */
+static int tear_down(void **state)
+{
+    static const char *const stop[] = {"local", "stop", "--yes", NULL};
+
+    (void)state;
+    runcmd_start(&home, stop, NULL);
+    runcmd_end(&home, SOON);
+    runcmd_release(&home);
+    for (size_t i = 0; env[i]; i++)
+        free(env[i]);
+    free(program);
+    return 0;
+}
+
+static void start(bool pty, const char *flag)
+{
+    const char *argv[] = {program, "--plain", flag, NULL};
+
+    line_start(&rig, argv, env, pty);
+}
+
+static void says(const char *text)
+{
+    if (line_says(&rig, text, SOON))
+        return;
+    fprintf(stderr, "%s\n", buf_str(&rig.seen));
+    fail_msg("'%s' is not said", text);
+}
+
+static void ask(const char *line, const char *answer)
+{
+    line_type(&rig, line);
+    says(answer);
+}
+
+static void end(int status)
+{
+    int is = line_end(&rig, SOON);
+
+    if (is != status) {
+        fprintf(stderr, "%s\n", buf_str(&rig.seen));
+        fail_msg("ended with %d", is);
+    }
+    buf_release(&rig.seen);
+}
+
+static void no_control(void)
+{
+    for (size_t i = 0; i < rig.seen.len; i++)
+        if ((unsigned char)rig.seen.p[i] < ' ' && rig.seen.p[i] != '\n')
+            fail_msg("byte %d in: %.*s", rig.seen.p[i], 40, rig.seen.p + i);
+}
+
+static size_t count(const char *text)
+{
+    size_t n = 0;
+
+    for (const char *p = buf_str(&rig.seen); (p = strstr(p, text)); p += strlen(text))
+        n++;
+    return n;
+}
+
+/* --- by pipes --------------------------------------------------------------------------- */
+
+static void test_talk(void **state)
+{
+    (void)state;
+    start(false, "--local");
+    says("cc-tui, project default, local provider. ");
+    says(" runs.\n"); /* the one that the first start makes */
+    ask("new --tool demo --ask yes --name box", "\n");
+    ask("list", "idle: box, demo, ");
+    char *row = strstr(rig.seen.p + rig.at, ": box"); /* "2. idle: box" */
+    while (row > rig.seen.p && row[-1] != '\n')
+        row--;
+    char number = *row;
+    ask("follow box", "Following box; 'stop' ends it.\n");
+    char *text = xasprintf("say %c run echo it is $((6 * 7)), isn't it", number);
+    ask(text, "box asks you: run `echo it is $((6 * 7)), isn't it`? 1 yes, 2 yes, and");
+    free(text);
+    says("sent to box\n");
+    assert_int_equal(count("asks you:"), 1);
+    ask("asks", "box asks you: run `echo it");
+    ask("answer box 3", "answered: no\n");
+    says("box has finished");
+    ask("say box run seq 40", "asks you: run `seq 40`?");
+    ask("answer box 1", "box, Bash, done: seq 40 (40 lines of output)\n");
+    says("box has finished.\n"); /* its words were read */
+    ask("stop", "No longer followed.\n");
+    ask("read box 3", "1. Bash, done: seq 40 (40 lines of output)\n2. asked: run `seq 40`? Answered: "
+                      "yes\n3. demo: exit status 0\n");
+    ask("open 1", "\n39\n40\n");
+    ask("back 1", "1. you: run seq 40\n");
+    ask("more 1", "1. Bash, done: seq 40 (40 lines of output)\n");
+    ask("more", "2. demo: exit status 0\n");
+    ask("more", "That was the last entry.\n");
+    ask("back 99", "1. demo: I am the demo agent");
+    ask("back", "That was the first entry.\n");
+    ask("events 1", ", box: ");
+    end((line_type(&rig, "quit"), 0));
+}
+
+static void test_hold(void **state)
+{
+    (void)state;
+    start(false, "--local");
+    says("Type help");
+    ask("say box run true", "asks you: run `true`");
+    ask("hold on", "News wait");
+    ask("answer box 1", "answered: yes");
+    for (int i = 0; i < 400 && !line_said(&rig, "box has finished"); i++) {
+        assert_false(line_says(&rig, "box has finished", 20)); /* while no line ends */
+        ask("", "\n");
+    }
+    assert_true(line_said(&rig, "box has finished: exit status 0\n"));
+    ask("hold off", "as they come");
+    end((line_type(&rig, "quit"), 0));
+}
+
+static void test_words_that_are_none(void **state)
+{
+    static const char *const lines[][2] = {
+        {"no-such-word", "unknown command 'no-such-word'"},
+        {"sent box hello", "did you mean 'send'"},
+        {"decode --tool claude", "wants stdin for itself"},
+        {"shell box", "wants stdin for itself"},
+        {"keys add e2b", "wants stdin for itself"},
+        {"send box -", "'-' is no text here"},
+        {"list --local", "--local is said when cc-tui is started, not here"},
+        {"--readonly", "There is no screen between these lines"},
+        {"say box", "Write 'say NAME' and the text"},
+        {"send \"open quote", "quote"},
+        {"say box \377\376", "no text in UTF-8"},
+        {"read nobody", "there is no sandbox 'nobody'"},
+        {"read box many", "'many' is no number"},
+        {"more", "Nothing was read yet"},
+        {"open 1", "Nothing was read yet"},
+        {"stop", "Nothing is followed."},
+        {"pause all idle soon", "'soon' is no time"},
+        {"pause all idle 9h", "No sandbox is idle for so long."},
+        {"kill all of them", "'kill all' is said alone"},
+        {"kill", "wants sandboxes or --all"},
+        {"project", "The project is default."},
+        {"projects set other tool=demo", "'other' is not the current project"},
+        {"unlock", "No passphrase protects"},
+        {"cc-tui timeout box 20m", "box set\n"}, /* hints can be typed as they stand */
+        {"help kill all", "kill all [everything]: kill all of the project"},
+        {"help timeout", "usage: cc-tui timeout"},
+        {"templates", "1. local/base, "},
+        {"timeout box --json 20m", "\"done\":\"set\""},
+        {"ls -q", "\ni"},
+    };
+
+    (void)state;
+    start(false, "--local");
+    says("Type help");
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+        ask(lines[i][0], lines[i][1] + (lines[i][1][0] == '\n'));
+    line_send(&rig, "kill box\ny\n");
+    says("1 line was typed before the question, and is not taken.\n");
+    says("kill 1 sandbox: box? Type y to do it; anything else is no.\n");
+    ask("n", "nothing was killed\n");
+    line_type(&rig, "logs --follow box");
+    ask("stop", "Left. What was begun may go on.\n");
+    assert_false(line_said(&rig, "\033"));
+    no_control();
+    line_close(&rig);
+    says("still running (on this machine, free)");
+    end(0);
+}
+
+static void test_ends(void **state)
+{
+    (void)state;
+    start(false, "--readonly");
+    says("Type help");
+    ask("pause all idle", "Nothing is paused with --readonly.");
+    ask("kill box", "does nothing with --readonly");
+    kill(rig.pid, SIGTERM);
+    says("still running");
+    end(128 + SIGTERM);
+    start(false, "--local");
+    line_send(&rig, "kill box\ny"); /* all there is, at once */
+    line_close(&rig);
+    says("'kill' cannot ask here; give --yes");
+    says("unknown command 'y'");
+    end(0);
+    start(false, "--local");
+    line_send(&rig, "list"); /* a last line without its end */
+    line_close(&rig);
+    says(": box, demo, ");
+    end(0);
+    start(false, "--local");
+    says("Type help");
+    ask("kill all", " of project default, local provider (2 running");
+    ask("y", "2 killed");
+    ask("list", "No sandbox is up.");
+    close(rig.out); /* nobody reads any more */
+    rig.out = open("/dev/null", O_RDONLY);
+    line_type(&rig, "list");
+    line_type(&rig, "list");
+    end(0);
+}
+
+/* --- on a terminal ---------------------------------------------------------------------- */
+
+static void extra(const char *name, const char *value)
+{
+    size_t n = 0;
+
+    while (env[n])
+        n++;
+    env[n] = xasprintf("%s=%s", name, value);
+}
+
+static void test_terminal(void **state)
+{
+    (void)state;
+    fake = faultd_start((const char *[]){"--sandboxes", "11", "--paused", "1", NULL});
+    extra("E2B_API_URL", faultd_url(fake));
+    extra("E2B_SANDBOX_URL", faultd_url(fake));
+    extra("E2B_API_KEY", "e2b_0123456789abcdef0123456789abcdef01234567");
+    start(true, "--no-color");
+    says("Type help for the words.\r\n> ");
+    assert_true(line_said(&rig, "****4567"));
+    assert_false(line_said(&rig, "89abcdef"));
+    line_send(&rig, "half a line");
+    line_says(&rig, "half a line", SOON);
+    line_send(&rig, "\003");
+    says("The line is cleared. Ctrl-C once more within a second");
+    says("\r\n> ");
+    ask("kill all everything", "Type the number 12 to do it; anything else is no.\r\n> ");
+    ask("y", "nothing was killed");
+    ask("kill all everything", "Type the number 12 to do it");
+    ask("11", "nothing was killed");
+    ask("kill all everything", "Type the number 12 to do it");
+    line_send(&rig, "\003"); /* that is no, and no step towards the end */
+    says("nothing was killed");
+    ask("kill all everything", "Type the number 12 to do it");
+    ask("12", "12 killed");
+    ask("list", "No sandbox is up.");
+    do { /* twice within a second, however slow this machine is */
+        line_send(&rig, "\003");
+    } while (line_says(&rig, "The line is cleared", SOON));
+    assert_false(line_said(&rig, "\033"));
+    end(0);
+    start(true, "--no-color");
+    says("\r\n> ");
+    line_close(&rig);
+    end(0);
+    start(true, "--no-color");
+    says("\r\n> ");
+    kill(rig.pid, SIGHUP);
+    end(128 + SIGHUP);
+    faultd_stop(fake);
+}
+
+int main(void)
+{
+    const struct CMUnitTest local[] = {
+        cmocka_unit_test(test_talk),
+        cmocka_unit_test(test_hold),
+        cmocka_unit_test(test_words_that_are_none),
+        cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_terminal),
+    };
+
+    return cmocka_run_group_tests(local, set_up, tear_down);
+}
