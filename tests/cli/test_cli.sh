@@ -68,10 +68,10 @@ check "completion for an unknown shell: 2" is 2
 
 # --- the screen without a terminal ----------------------------------------------------
 run "$c"
-check "no terminal: 2 and what to use" both is 2 err "cc-tui ls"
+check "no terminal: 2 and what to use" both is 2 err "cc-tui --plain"
 if command -v script > /dev/null && script -qec true /dev/null > /dev/null 2>&1; then
     run script -qec "TERM=dumb $c" /dev/null
-    check "TERM=dumb: 2" both is 2 out "dumb"
+    check "TERM=dumb: 2" both is 2 out "--plain"
     run script -qec "TERM= $c" /dev/null
     check "no TERM: 2" is 2
 else

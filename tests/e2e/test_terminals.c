@@ -252,6 +252,7 @@ static void test_dumb(void **state)
     assert_int_equal(WEXITSTATUS(r.status), 2);
     assert_true(rig_wait(&r, "cannot open the screen", SOON));
     assert_true(rig_wait(&r, "TERM is 'dumb'", SOON));
+    assert_true(rig_wait(&r, "--plain", SOON));
     assert_null(rig_not_restored(&r));
     rig_stop(&r);
 }
