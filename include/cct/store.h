@@ -20,7 +20,8 @@ struct store;
 struct store_opts {
     const char *dir;        /* data folder; the file is cc-tui.db in it. NULL: memory
                                only (said so by the caller) */
-    int retention_days;     /* rows of killed sandboxes older than this go; 0 = never */
+    int retention_days;     /* rows of killed sandboxes older than this go, and builds but for
+                               the newest of each template; 0 = never */
     int64_t max_bytes;      /* raw bytes kept in all; the oldest ended runs go first;
                                0 = no limit */
     bool vacuum;            /* give free pages back in the background */

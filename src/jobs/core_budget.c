@@ -72,12 +72,28 @@ static const char *action_words(const struct jobs *j)
                : "; nothing is stopped by it";
 }
 
+/* Whether it was told is not known: the next sums ask again. */
+static void forget_crossing(struct budget *b, struct crossing *c)
+{
+    for (size_t i = 0; i < b->seen.n; i++)
+        if (b->seen.v[i] == c) {
+            ARR_REMOVE(&b->seen, i);
+            break;
+        }
+    free(c->project);
+    free(c);
+}
+
 static void on_told(void *ctx, struct st_reply *r)
 {
-    const struct crossing *c = ctx;
+    struct crossing *c = ctx;
     char whose[80] = "", usd[32];
 
-    if (r->err.code || !r->got)
+    if (r->err.code) {
+        forget_crossing(budget_of(c->j), c);
+        return;
+    }
+    if (!r->got)
         return;
     if (c->project)
         snprintf(whose, sizeof(whose), " of project %.60s", c->project);

@@ -63,6 +63,20 @@ int64_t ledger_first(const struct ledger_query *q)
     return first;
 }
 
+size_t ledger_cuts(const struct ledger_query *q, int64_t out[LEDGER_CUTS])
+{
+    size_t n = 0;
+
+    out[n++] = q->from;
+    out[n++] = q->to;
+    out[n++] = q->now - RECENT_MS;
+    for (int p = 0; p < LEDGER_PERIODS; p++) {
+        out[n++] = q->period[p].from;
+        out[n++] = q->period[p].to;
+    }
+    return n;
+}
+
 /* Hours begin where the day does, in any time zone. */
 static int64_t hour_of(const struct ledger_query *q, int64_t at)
 {
@@ -273,8 +287,8 @@ static void add_turn(struct ledger_sums *a, const struct ledger_turn *t)
     a->cache_write += t->cache_write;
     a->out_tokens += t->out_tokens;
     a->agent_usd += isnan(t->cost_usd) ? 0 : t->cost_usd;
-    a->turns++;
-    a->unpriced_turns += isnan(t->cost_usd);
+    a->turns += t->turns ? t->turns : 1;
+    a->unpriced_turns += t->turns ? t->unpriced : isnan(t->cost_usd);
 }
 
 void ledger_report_turn(struct ledger_report *r, const struct ledger_turn *t)

@@ -6,8 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define FRESH_MS 90000 /* an open interval seen so lately lasts until now */
-
 void st_use_free(struct st_use *u)
 {
     if (!u)
@@ -151,88 +149,5 @@ int st_op_sightings(struct store *s, const struct st_req *q, struct st_reply *r)
         if (rc == 0 && (what & LEDGER_NEXT))
             rc = begin(s, &next, v, q->s1, &r->err);
     }
-    return rc;
-}
-
-/* --- sums -------------------------------------------------------------------------------- */
-
-static const char *text_at(sqlite3_stmt *q, int col)
-{
-    return (const char *)sqlite3_column_text(q, col);
-}
-
-static struct ledger_place place_at(sqlite3_stmt *q)
-{
-    return (struct ledger_place){text_at(q, 0), text_at(q, 1), text_at(q, 2), text_at(q, 3),
-                                 text_at(q, 4)};
-}
-
-static double price_at(sqlite3_stmt *q, int col)
-{
-    return sqlite3_column_type(q, col) == SQLITE_NULL ? (double)NAN : sqlite3_column_double(q, col);
-}
-
-static int add_spans(struct store *s, struct ledger_report *r, struct err *e)
-{
-    sqlite3_stmt *q = st_query(s, e,
-                               "SELECT sandboxId, name, project, tool, template, startedAt,"
-                               " endedAt, how, estimate, cpuCount, memoryMb, usdPerS"
-                               " FROM usageSpans WHERE endedAt>? OR how=0",
-                               "i", ledger_first(&r->q));
-    int rc = q ? 0 : e->code;
-
-    while (rc == 0 && (rc = st_step(s, q, e)) == 1) {
-        struct ledger_span v = {place_at(q),
-                                {sqlite3_column_int64(q, 5), sqlite3_column_int64(q, 6),
-                                 (enum span_how)sqlite3_column_int(q, 7),
-                                 sqlite3_column_int(q, 8) != 0},
-                                sqlite3_column_int(q, 9),
-                                sqlite3_column_int(q, 10),
-                                price_at(q, 11)};
-
-        if (v.s.how == SPAN_OPEN && v.s.end > r->q.now - FRESH_MS)
-            v.s.end = r->q.now > v.s.end ? r->q.now : v.s.end;
-        else if (v.s.how == SPAN_OPEN)
-            v.s.estimate = true;
-        ledger_report_span(r, &v);
-        rc = 0;
-    }
-    return rc;
-}
-
-static int add_turns(struct store *s, struct ledger_report *r, struct err *e)
-{
-    sqlite3_stmt *q = st_query(s, e,
-                               "SELECT sandboxId, name, project, tool, template, model, timeMs,"
-                               " inTokens, cacheRead, cacheWrite, outTokens, costUsd"
-                               " FROM usageTurns WHERE timeMs>=?",
-                               "i", ledger_first(&r->q));
-    int rc = q ? 0 : e->code;
-
-    while (rc == 0 && (rc = st_step(s, q, e)) == 1) {
-        struct ledger_turn v = {place_at(q),
-                                text_at(q, 5),
-                                sqlite3_column_int64(q, 6),
-                                sqlite3_column_int64(q, 7),
-                                sqlite3_column_int64(q, 8),
-                                sqlite3_column_int64(q, 9),
-                                sqlite3_column_int64(q, 10),
-                                price_at(q, 11)};
-
-        ledger_report_turn(r, &v);
-        rc = 0;
-    }
-    return rc;
-}
-
-int st_op_ledger(struct store *s, const struct st_req *q, struct st_reply *r)
-{
-    int rc;
-
-    r->report = ledger_report_new(q->ledger);
-    rc = add_spans(s, r->report, &r->err);
-    if (rc == 0)
-        rc = add_turns(s, r->report, &r->err);
-    ledger_report_end(r->report);
     return rc;
 }

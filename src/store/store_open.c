@@ -236,17 +236,6 @@ static int migrate(struct store *s, int64_t first_id, struct err *e)
     return rc;
 }
 
-static int put_part(struct store *s, const char *sql, struct err *e)
-{
-    int rc = st_begin(s, true, e);
-    if (rc == 0)
-        rc = st_exec(s, sql, e);
-    if (rc == 0)
-        return st_commit(s, e);
-    st_rollback(s);
-    return rc;
-}
-
 /* A part of a step begins with the table, the index or the column that it makes. */
 static int has_part(struct store *s, const char *sql, int64_t *there, struct err *e)
 {
@@ -258,6 +247,22 @@ static int has_part(struct store *s, const char *sql, int64_t *there, struct err
         return st_number(s, e, 0, there, "SELECT 1 FROM pragma_table_info(?) WHERE name=?", "tt",
                          table, column);
     BUG("a part of the schema that makes no table, index or column: %.40s", sql);
+}
+
+/* Another process may bring it up at the same time: it is looked for again when nobody else
+ * can write. */
+static int put_part(struct store *s, const char *sql, struct err *e)
+{
+    int64_t there = 0;
+    int rc = st_begin(s, true, e);
+    if (rc == 0)
+        rc = has_part(s, sql, &there, e);
+    if (rc == 0 && !there)
+        rc = st_exec(s, sql, e);
+    if (rc == 0)
+        return st_commit(s, e);
+    st_rollback(s);
+    return rc;
 }
 
 /* The newest step may have grown since the file came to it: what is not there is brought up,

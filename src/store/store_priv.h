@@ -235,7 +235,11 @@ int st_lines_take_over(struct store *s, int64_t run, bool *left, struct err *e);
 
 /* In the transaction that stores the event for the first time. */
 int st_ledger_use(struct store *s, uint64_t run, const struct st_event *ev, struct err *e);
-st_op_fn st_op_sightings, st_op_ledger, st_op_ledger_forget;
+st_op_fn st_op_sightings, st_op_ledger_forget;
+
+/* store_ledger_sums.c */
+st_op_fn st_op_ledger;
+int st_ledger_rename(struct store *s, const char *old, const char *name, struct err *e);
 
 /* store_ledger_told.c */
 st_op_fn st_op_doubts, st_op_runs_told, st_op_budget_told;

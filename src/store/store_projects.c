@@ -331,9 +331,7 @@ static int rename_all(struct store *s, const char *old, const char *name, struct
                     name, old);
 
     if (rc == 0)
-        rc = st_run(s, e, "UPDATE usageSpans SET project=? WHERE project=?", "tt", name, old);
-    if (rc == 0)
-        rc = st_run(s, e, "UPDATE usageTurns SET project=? WHERE project=?", "tt", name, old);
+        rc = st_ledger_rename(s, old, name, e);
     if (rc == 0)
         rc = st_run(s, e, "UPDATE OR IGNORE budgetNotes SET project=? WHERE project=?", "tt", name,
                     old);

@@ -7,10 +7,14 @@
 enum {
     ROWS_AT_ONCE = 256,
     LOG_LINES_KEPT = 5000,
+    BUILDS_KEPT = 20,   /* of a template, however old */
+    BUILDS_MOST = 5000, /* of all, however new */
+    NOTES_DAYS = 100,   /* no budget is of a longer time than a month */
+    LEASES_DAYS = 2,    /* of whoever has not come back */
     DAY_MS = 24 * 60 * 60 * 1000,
 };
 
-enum stage { OLD_SANDBOXES, ORPHANS, TOO_MUCH_RAW, LOG_LINES, VACUUM, DONE };
+enum stage { OLD_SANDBOXES, ORPHANS, TOO_MUCH_RAW, LOG_LINES, OLD_BUILDS, NOTES, VACUUM, DONE };
 
 /* Delete a part of the rows of a run; *left tells whether there may be more. */
 static int thin_run(struct store *s, int64_t run, bool events_too, bool *left, struct err *e)
@@ -114,6 +118,35 @@ static int log_lines(struct store *s, struct err *e)
     return rc != 0 ? rc : sqlite3_changes(s->db) == ROWS_AT_ONCE;
 }
 
+/* Old, and others of its template came after it; or simply too many. */
+static int old_builds(struct store *s, struct err *e)
+{
+    int64_t before = s->retention_days > 0
+                         ? clock_wall_ms() - (int64_t)s->retention_days * DAY_MS
+                         : 0;
+    int rc = st_run(s, e,
+                    "DELETE FROM templateBuilds WHERE id IN (SELECT id FROM"
+                    " (SELECT id, max(startedAt, endedAt) AS at, row_number() OVER"
+                    "  (PARTITION BY account, templateName ORDER BY id DESC) AS nth,"
+                    "  row_number() OVER (ORDER BY id DESC) AS of_all FROM templateBuilds)"
+                    " WHERE (nth>?1 AND at<?2) OR of_all>?3 LIMIT ?4)",
+                    "iiii", (int64_t)BUILDS_KEPT, before, (int64_t)BUILDS_MOST,
+                    (int64_t)ROWS_AT_ONCE);
+
+    return rc != 0 ? rc : sqlite3_changes(s->db) == ROWS_AT_ONCE;
+}
+
+/* What was told of budgets of times long over, and leases that ended long ago. */
+static int notes(struct store *s, struct err *e)
+{
+    int64_t now = clock_wall_ms();
+    int rc = st_run(s, e, "DELETE FROM budgetNotes WHERE begin<?", "i",
+                    now - (int64_t)NOTES_DAYS * DAY_MS);
+
+    return rc != 0 ? rc : st_run(s, e, "DELETE FROM leases WHERE until<?", "i",
+                                 now - (int64_t)LEASES_DAYS * DAY_MS);
+}
+
 static int vacuum(struct store *s, struct err *e)
 {
     int64_t before, after;
@@ -135,6 +168,8 @@ bool st_prune_step(struct store *s, struct err *e)
         [ORPHANS] = orphans,
         [TOO_MUCH_RAW] = too_much_raw,
         [LOG_LINES] = log_lines,
+        [OLD_BUILDS] = old_builds,
+        [NOTES] = notes,
         [VACUUM] = vacuum,
     };
     int rc = s->readonly ? 0 : st_begin(s, false, e);

@@ -216,10 +216,78 @@ static const char summed[] = "CREATE INDEX agentEventsSummed ON agentEvents(run,
 static const char span[] = "ALTER TABLE agentEvents ADD COLUMN span INTEGER;";
 static const char span_line[] = "ALTER TABLE agentEvents ADD COLUMN line INTEGER;";
 
+/* What turns come to in each half hour and in each of UTC's days (`slots` half hours): years of
+ * them are summed in no time. Half hours begin with the hour in nearly all time zones. The
+ * triggers keep it exact, whoever writes. */
+#define PLACE(t)                                                                           \
+    "coalesce(" t ".sandboxId, ''), coalesce(" t ".name, ''), coalesce(" t ".project, ''),"  \
+    " coalesce(" t ".tool, ''), coalesce(" t ".template, ''), coalesce(" t ".model, '')"
+#define AT_PLACE "(sandboxId, name, project, tool, template, model)"
+#define KEY(t, slots)                                                                     \
+    slots ", " t ".timeMs/(" STORE_SLOT_TEXT "*" slots "),"                                  \
+    " (SELECT id FROM usagePlaces WHERE " AT_PLACE "=(" PLACE(t) "))"
+
+static const char places[] =
+    "CREATE TABLE usagePlaces("
+    " id INTEGER PRIMARY KEY, sandboxId TEXT NOT NULL, name TEXT NOT NULL,"
+    " project TEXT NOT NULL, tool TEXT NOT NULL, template TEXT NOT NULL, model TEXT NOT NULL,"
+    " UNIQUE" AT_PLACE ");"
+    "DROP TABLE IF EXISTS usageSums;" /* of other places */
+    "INSERT OR IGNORE INTO usagePlaces" AT_PLACE " SELECT DISTINCT " PLACE("t")
+    " FROM usageTurns t;";
+
+#define MORE(slots)                                                                        \
+    " INSERT INTO usageSums VALUES(" KEY("NEW", slots) ", NEW.inTokens, NEW.cacheRead,"      \
+    "  NEW.cacheWrite, NEW.outTokens, coalesce(NEW.costUsd, 0), 1, NEW.costUsd IS NULL)"     \
+    "  ON CONFLICT(slots, at, place) DO UPDATE SET inTokens=inTokens+excluded.inTokens,"      \
+    "  cacheRead=cacheRead+excluded.cacheRead, cacheWrite=cacheWrite+excluded.cacheWrite,"    \
+    "  outTokens=outTokens+excluded.outTokens, costUsd=costUsd+excluded.costUsd,"             \
+    "  turns=turns+1, unpriced=unpriced+excluded.unpriced;"
+#define LESS(slots)                                                                        \
+    " UPDATE usageSums SET inTokens=inTokens-OLD.inTokens, cacheRead=cacheRead-OLD.cacheRead," \
+    "  cacheWrite=cacheWrite-OLD.cacheWrite, outTokens=outTokens-OLD.outTokens,"              \
+    "  costUsd=costUsd-coalesce(OLD.costUsd, 0), turns=turns-1,"                              \
+    "  unpriced=unpriced-(OLD.costUsd IS NULL)"                                               \
+    "  WHERE (slots, at, place)=(" KEY("OLD", slots) ");"                                     \
+    " DELETE FROM usageSums WHERE (slots, at, place)=(" KEY("OLD", slots) ") AND turns=0;"
+
+static const char sums[] =
+    "CREATE TABLE usageSums("
+    " slots INTEGER NOT NULL, at INTEGER NOT NULL, place INTEGER NOT NULL,"
+    " inTokens INTEGER NOT NULL, cacheRead INTEGER NOT NULL, cacheWrite INTEGER NOT NULL,"
+    " outTokens INTEGER NOT NULL, costUsd REAL NOT NULL, turns INTEGER NOT NULL,"
+    " unpriced INTEGER NOT NULL, PRIMARY KEY(slots, at, place)) WITHOUT ROWID;"
+    "INSERT INTO usageSums SELECT " KEY("t", "1") ", sum(inTokens), sum(cacheRead),"
+    " sum(cacheWrite), sum(outTokens), total(costUsd), count(*), sum(costUsd IS NULL)"
+    " FROM usageTurns t GROUP BY 1, 2, 3;"
+    "INSERT INTO usageSums SELECT " STORE_DAY_TEXT ", at/" STORE_DAY_TEXT ", place, sum(inTokens),"
+    " sum(cacheRead), sum(cacheWrite), sum(outTokens), sum(costUsd), sum(turns), sum(unpriced)"
+    " FROM usageSums GROUP BY 1, 2, 3;"
+    "DROP TRIGGER IF EXISTS usageTurnsMore;"
+    "CREATE TRIGGER usageTurnsMore AFTER INSERT ON usageTurns BEGIN"
+    " INSERT OR IGNORE INTO usagePlaces" AT_PLACE " VALUES(" PLACE("NEW") ");"
+    MORE("1") MORE(STORE_DAY_TEXT) " END;"
+    "DROP TRIGGER IF EXISTS usageTurnsLess;"
+    "CREATE TRIGGER usageTurnsLess AFTER DELETE ON usageTurns BEGIN"
+    LESS("1") LESS(STORE_DAY_TEXT) " END;";
+
+static const char open_spans[] =
+    "CREATE INDEX usageSpansOpen ON usageSpans(id) WHERE how=0;";
+
+/* Arguments of builds: their names; there were values, too. */
+static const char arguments[] =
+    "CREATE INDEX templateBuildsByName ON templateBuilds(account, templateName, id);"
+    "UPDATE templateBuilds SET options=CASE WHEN json_valid(options) THEN"
+    " json_set(options, '$.args', json((SELECT json_group_array(key) FROM"
+    "  json_each(templateBuilds.options, '$.args')))) END"
+    " WHERE options IS NOT NULL AND"
+    " (NOT json_valid(options) OR json_type(options, '$.args')='object');";
+
 /* A step has a part for each topic. */
 static const char *const steps[STORE_SCHEMA][STORE_STEP_PARTS + 1] = {
     {first}, {keys}, {urgent, branch, search, projects, answers, pairs, ledger},
-    {budgets, starts, builds, tags, summed}, {span, span_line}};
+    {budgets, starts, builds, tags, summed},
+    {span, span_line, places, sums, open_spans, arguments}};
 
 const char *const *store_step(int64_t version)
 {
@@ -233,4 +301,4 @@ const char *const store_tables[] = {
     "projectFolders", "searchDocs",      "searchQueue", "projectVariables",
     "presets",        "counters",        "answers",     "pairs",
     "pairSides",      "usageSpans",  "usageTurns",  "budgetNotes",
-    "starts",         "templateBuilds", NULL};
+    "starts",         "templateBuilds", "usagePlaces", "usageSums", NULL};

@@ -348,6 +348,27 @@ static void test_used_up(void **state)
     assert_int_equal(asked("POST", "/sandboxes/*/pause"), 3);
 }
 
+/* Whether another program has told it cannot be asked: it is told as soon as it can. */
+static void test_the_database_fails(void **state)
+{
+    struct appbed *b = *state;
+    struct usage_limits limits = {{{0, 0, 2}}, 80, USAGE_NONE};
+
+    serve("7");
+    make_ours(b);
+    sql(b, "CREATE TRIGGER no BEFORE INSERT ON budgetNotes BEGIN SELECT RAISE(ABORT, 'no'); END");
+    open_with(b, limits);
+    await_rows(b, 7);
+    appbed_must(b, app_usage(b->app, "month", 0));
+    appbed_must(b, app_usage(b->app, "month", 0));
+    assert_int_equal(said(b, "is used up: $"), 0);
+    sql(b, "DROP TRIGGER no");
+    appbed_must(b, app_usage(b->app, "month", 0));
+    assert_true(appbed_wait(b, is_said, "is used up: $3.0"));
+    appbed_must(b, app_usage(b->app, "month", 0));
+    assert_int_equal(said(b, "is used up: $"), 1);
+}
+
 static void test_a_warning_stops_nothing(void **state)
 {
     struct appbed *b = *state;
@@ -405,6 +426,7 @@ int main(void)
         T(test_ended_while_we_were_off), T(test_a_service_that_does_not_tell),
         T(test_clock_jumps),             T(test_used_up),
         T(test_a_warning_stops_nothing), T(test_csv_file),
+        T(test_the_database_fails),
     };
 
     appbed_main();

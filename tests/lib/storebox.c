@@ -161,7 +161,8 @@ void storebox_old(const char *dir, int version)
             rc = sqlite3_exec(db, *sql, NULL, NULL, NULL);
     end = xasprintf("PRAGMA user_version=%d; INSERT INTO sandboxes VALUES(1,'kept','s','kept','demo',"
                     "'acme',NULL,NULL,NULL,NULL,NULL,NULL,'running','idle',0,0,1,0,0,0,0,0,0,0,0,"
-                    "5,0,0,0,0,NULL,0,0,NULL%s)", version, version >= 3 ? ",NULL" : "");
+                    "5,0,0,0,0,NULL,0,0,NULL%s)",
+                    version, version >= 4 ? ",NULL,NULL" : version == 3 ? ",NULL" : "");
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(db, end, NULL, NULL, NULL);
     if (rc != SQLITE_OK)

@@ -195,7 +195,7 @@ static void test_sums(void **state)
     struct ledger_place p = {"i1", "box", "web", "claude", "base"};
     struct ledger_span s = {p, {T0 - HOUR, T0 + 45 * MIN, SPAN_GONE, true}, 2, 512,
                             2 * 0.000014 + 0.5 * 0.0000045};
-    struct ledger_turn t = {p, "m", T0 + MIN, 10, 20, 30, 40, 0.5};
+    struct ledger_turn t = {p, "m", T0 + MIN, 10, 20, 30, 40, 0.5, 0, 0};
 
     (void)state;
     ledger_report_span(r, &s);
@@ -244,7 +244,7 @@ static void test_hours_and_most(void **state)
     struct ledger_span s[] = {{p, {T0 + 30 * MIN, T0 + 150 * MIN, SPAN_GONE, false}, 1, 1024, 0.001},
                               {p, {T0 + 150 * MIN, T0 + 160 * MIN, SPAN_GONE, false}, 1, 1024, 0.001},
                               {p, {T0 + 40 * MIN, T0 + 50 * MIN, SPAN_GONE, false}, 1, 1024, 0.001}};
-    struct ledger_turn t = {p, "m", T0 + 4 * HOUR + 1, 1, 2, 3, 4, 0.25};
+    struct ledger_turn t = {p, "m", T0 + 4 * HOUR + 1, 1, 2, 3, 4, 0.25, 0, 0};
     struct ledger_report *r = ledger_report_new(&q);
 
     (void)state;

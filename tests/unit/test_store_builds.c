@@ -2,6 +2,8 @@
 #include "../lib/storebox.h"
 
 #include <cct/model/tbuild.h>
+#include <cct/util/clock.h>
+#include <cct/util/fs.h>
 #include <cct/util/xalloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -156,12 +158,139 @@ static void test_text(void **state)
     assert_string_equal(text, "");
 }
 
+/* --- what goes ------------------------------------------------------------------------------ */
+
+enum { OLD = 30, YOUNG = 25 };
+
+static void put_at(const char *name, int64_t at)
+{
+    struct tbuild v = full;
+
+    v.name = LIT(name);
+    v.state = TB_READY;
+    v.started_at = v.ended_at = at;
+    store_build_put(b.s, &v, storebox_to(&b));
+    msg_free(&storebox_ok(&b)->m);
+}
+
+static size_t kept(const char *name)
+{
+    struct st_reply *r;
+    size_t n = 0;
+
+    store_builds(b.s, false, storebox_to(&b));
+    r = storebox_ok(&b);
+    for (size_t i = 0; i < r->n_builds; i++)
+        n += strcmp(r->builds[i].name, name) == 0;
+    msg_free(&r->m);
+    return n;
+}
+
+static void prune(int days)
+{
+    struct store_opts o = {.dir = dir, .retention_days = days};
+
+    storebox_stop(&b);
+    storebox_start_with(&b, &o);
+    store_prune(b.s, storebox_to(&b));
+    msg_free(&storebox_ok(&b)->m);
+}
+
+static void test_old_ones_go(void **state)
+{
+    int64_t now = clock_wall_ms(), day = INT64_C(86400000);
+
+    (void)state;
+    for (int i = 0; i < OLD; i++)
+        put_at("old", now - 40 * day);
+    for (int i = 0; i < OLD; i++)
+        put_at("both", now - (i < OLD - YOUNG ? 40 : 1) * day);
+    put_at("one", now - 400 * day);
+    prune(0); /* for ever */
+    assert_int_equal(kept("old"), OLD);
+    prune(30);
+    assert_int_equal(kept("old"), 20); /* to build it once more */
+    assert_int_equal(kept("both"), YOUNG);
+    assert_int_equal(kept("one"), 1);
+}
+
+static void test_too_many_go(void **state)
+{
+    char *path = xasprintf("%s/cc-tui.db", dir);
+
+    (void)state;
+    storebox_sql(path, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<6000)"
+                       " INSERT INTO templateBuilds(templateName, status, startedAt, endedAt, step,"
+                       " steps, cached) SELECT 'loop', 'error', 4000000000000, 0, 0, 0, 0 FROM n");
+    free(path);
+    prune(30);
+    assert_int_equal(kept("loop"), 5000);
+}
+
+static void test_notes_and_leases_go(void **state)
+{
+    char *path = xasprintf("%s/cc-tui.db", dir);
+
+    (void)state;
+    storebox_sql(path, "INSERT INTO budgetNotes VALUES('day', 1000, '', 80);"
+                       "INSERT INTO budgetNotes VALUES('day', 4000000000000, '', 80);"
+                       "INSERT INTO leases VALUES('build:1', 'gone', 1000, 6000);"
+                       "INSERT INTO leases VALUES('poll', 'here', 4000000000000, 6000)");
+    prune(30);
+    /* fails when there is none left, or the wrong one is */
+    storebox_sql(path, "CREATE TABLE one(n UNIQUE CHECK(n=4000000000000));"
+                       "INSERT INTO one SELECT begin FROM budgetNotes; DELETE FROM one;"
+                       "INSERT INTO one SELECT until FROM leases; DELETE FROM one; DROP TABLE one;");
+    free(path);
+}
+
+/* They had values of arguments once. */
+static void test_values_of_before(void **state)
+{
+    char *path, *file;
+    struct st_reply *r;
+    size_t len;
+
+    (void)state;
+    storebox_stop(&b);
+    storebox_remove(dir);
+    free(dir);
+    dir = storebox_dir();
+    storebox_old(dir, 4);
+    path = xasprintf("%s/cc-tui.db", dir);
+    storebox_sql(path, "INSERT INTO templateBuilds(templateName, status, startedAt, endedAt, step,"
+                       " steps, cached, options) SELECT 't', 'ready', 1, 1, 0, 0, 0, column1 FROM"
+                       " (VALUES('{\"tags\":[\"v1\"],\"args\":{\"TOKEN\":\"s3cret\",\"B\":\"x\"},"
+                       "\"cpu\":2}'), ('{\"args\":{}}'), (NULL), ('s3cret'))");
+    storebox_start(&b, dir);
+    store_builds(b.s, false, storebox_to(&b));
+    r = storebox_ok(&b);
+    assert_int_equal(r->n_builds, 4);
+    assert_string_equal(r->builds[0].options,
+                        "{\"tags\":[\"v1\"],\"args\":[\"TOKEN\",\"B\"],\"cpu\":2}");
+    assert_string_equal(r->builds[1].options, "{\"args\":[]}");
+    assert_null(r->builds[2].options);
+    assert_null(r->builds[3].options);
+    msg_free(&r->m);
+    storebox_stop(&b);
+    file = fs_read(path, 8 << 20, false, &len, NULL);
+    assert_non_null(file);
+    assert_null(memmem(file, len, "s3cret", 6));
+    free(file);
+    storebox_start(&b, dir);
+    free(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_round, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_called_off, set_up, tear_down),
         cmocka_unit_test(test_text),
+        cmocka_unit_test_setup_teardown(test_old_ones_go, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_too_many_go, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_notes_and_leases_go, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_values_of_before, set_up, tear_down),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -304,8 +304,10 @@ static void test_grown_schema(void **state)
     fill(3);
     storebox_stop(&b);
     storebox_sql(at("cc-tui.db"), "ALTER TABLE agentEvents DROP COLUMN span;"
-                                  "ALTER TABLE agentEvents DROP COLUMN line");
-    for (int i = 0; i < 2; i++) {
+                                  "ALTER TABLE agentEvents DROP COLUMN line;"
+                                  "DROP TABLE usagePlaces; DROP INDEX usageSpansOpen;"
+                                  "DROP INDEX templateBuildsByName");
+    for (int i = 0; i < 3; i++) {
         storebox_start(&b, dir);
         assert_int_equal(b.opened->err.code, 0);
         store_sandboxes(b.s, storebox_to(&b));
@@ -313,8 +315,12 @@ static void test_grown_schema(void **state)
         assert_true(r->err.code == 0 && r->n_sandboxes == 1);
         msg_free(&r->m);
         storebox_stop(&b);
+        if (i == 0)
+            storebox_sql(at("cc-tui.db"), "SELECT id FROM usagePlaces; DROP TABLE usageSums");
     }
-    storebox_sql(at("cc-tui.db"), "SELECT span, line FROM agentEvents");
+    storebox_sql(at("cc-tui.db"),
+                 "SELECT span, line FROM agentEvents; SELECT id FROM usagePlaces;"
+                 "SELECT at FROM usageSums; REINDEX usageSpansOpen; REINDEX templateBuildsByName");
     assert_null(find("cc-tui.db.damaged-"));
     storebox_sql(at("cc-tui.db"), "DROP TABLE answers"); /* of a step that is over */
     storebox_start(&b, dir);

@@ -57,6 +57,8 @@ struct ledger_turn {
     const char *model;
     int64_t time_ms, in_tokens, cache_read, cache_write, out_tokens;
     double cost_usd; /* NaN: unpriced */
+    /* It stands for so many, at about that time: cost_usd is of those with a price. 0: it is one. */
+    size_t turns, unpriced;
 };
 struct ledger_sums {
     int64_t run_ms, vcpu_ms, mib_ms;
@@ -133,6 +135,9 @@ enum usage_how { USAGE_KEEP = 1, /* the screen gets this time's again when they 
                  USAGE_BY_HOUR = 2 };
 /* Rows from here on are wanted. */
 int64_t ledger_first(const struct ledger_query *q);
+/* Moments at which sums of q begin or end, beside those on the hours of its days. */
+enum { LEDGER_CUTS = 3 + 2 * LEDGER_PERIODS };
+size_t ledger_cuts(const struct ledger_query *q, int64_t out[LEDGER_CUTS]);
 struct ledger_report *ledger_report_new(const struct ledger_query *q);
 void ledger_report_free(struct ledger_report *r);
 void ledger_report_span(struct ledger_report *r, const struct ledger_span *s);
