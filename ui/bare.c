@@ -30,10 +30,12 @@ void ui_bare(struct ui *ui, bool on)
 {
     if (on == ui->bare)
         return;
+    enum pane_id leaves_to = ui->before_input;
     if (on)
         ui->before_bare = ui->focus;
     ui->bare = on;
     ui_focus(ui, on ? PANE_OUTPUT : ui->before_bare);
+    ui->before_input = leaves_to;
 }
 
 /* Moving, searching, folding and selecting; the rest would not be seen. */

@@ -31,7 +31,7 @@ void ui_copy(struct ui *ui, const char *what, const char *text, size_t len)
         return;
     }
     if (len > COPY_MAX) {
-        ui_status(ui, 1, "%s: %zu bytes are too many for a clipboard; e writes a file", what, len);
+        ui_status(ui, 1, "%s: %zu bytes are too many for a clipboard; {export} writes a file", what, len);
         return;
     }
     struct ui_out *out = ARR_PUSH(&ui->outbox);

@@ -316,7 +316,9 @@ static const char *default_status(struct ui *ui, char *dst, size_t size)
     }
     model_counts(m, st, &asks, &working, &idle);
     if (asks) {
-        return ui_keys(ui, "%zu ask%s you: press {next-asking} to jump", asks, asks == 1 ? "s" : "");
+        return ui_keys(ui, ui->mode == UI_INPUT ? "%zu ask%s you: press {input-next-asking} to jump"
+                                                : "%zu ask%s you: press {next-asking} to jump",
+                       asks, asks == 1 ? "s" : "");
     }
     const struct model_event *e = m->n_events ? &m->events[m->n_events - 1] : NULL;
     if (!e || ui->now - e->time_ms > EVENT_SHOWN_MS || e->time_ms - ui->now > EVENT_SHOWN_MS)

@@ -119,6 +119,7 @@ void inputline_set(struct inputline *l, const char *text)
     buf_clear(&l->text);
     l->cursor = 0;
     l->scroll = 0;
+    l->at_history = l->n_history; /* going back begins anew */
     if (text)
         inputline_insert(l, text, strlen(text));
 }
@@ -421,9 +422,9 @@ static void show_history(struct inputline *l, size_t at)
         free(l->draft);
         l->draft = xstrdup(inputline_text(l));
     }
-    l->at_history = at;
     char *text = xstrdup(at < l->n_history ? l->history[at] : l->draft ? l->draft : "");
     inputline_set(l, text);
+    l->at_history = at;
     free(text);
 }
 

@@ -325,6 +325,7 @@ int ui_key(struct ui *ui, key_code k, const char *paste, size_t len)
     }
     ui->status[0] = 0;
     ui->awaits_new = false;
+    ui->awaits_ask = 0;
     ui->last_key = k;
     app_touch(ui->app);
     if (ui->tiny) /* nothing can be seen, so nothing but leaving is done */
@@ -358,6 +359,12 @@ bool ui_update(struct ui *ui)
     if (ui->awaits_new && newest_of_ours(ui->model) > ui->newer_than) {
         ui->awaits_new = false;
         ui_select(ui, newest_of_ours(ui->model));
+    }
+    if (ui->awaits_ask && !ui->n_overlays && model_ask(ui->model, ui->awaits_ask)) {
+        ui->status[0] = 0;
+        overlay_answer(ui, ui->awaits_ask);
+        ui->awaits_ask = 0;
+        changed = true;
     }
     if (ui->seen_events != ui->model->events_rev && ui->status_level == 0)
         ui->status[0] = 0; /* "pausing x" ends with "x is paused" */

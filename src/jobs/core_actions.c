@@ -121,12 +121,26 @@ static void on_cancelled(void *ctx, struct st_reply *r)
     act_end(a, e.code ? &e : NULL);
 }
 
+/* It could not be sent again either: it stays what it was. */
+static void on_failed_again(void *ctx, struct st_reply *r)
+{
+    struct act *a = ctx;
+    struct err e = r->err;
+
+    if (!e.code && r->msg.id)
+        core_post_message(a->j, &r->msg);
+    if (!e.code)
+        err_set(&e, ERR_CONFLICT, "not sent: %s", r->msg.error ? r->msg.error : "nobody takes it");
+    act_end(a, &e);
+}
+
 static void on_requeued(void *ctx, struct st_reply *r)
 {
     struct act *a = ctx;
     struct jobs *j = a->j;
-    struct err e = r->err;
+    struct err e = r->err, why = {0};
     uint64_t id = r->msg.sandbox;
+    struct sandbox *row = id ? jobs_row(j, id) : NULL;
     struct session *s;
     bool done = !e.code && r->msg.id && r->msg.state == MSG_QUEUED;
 
@@ -134,6 +148,12 @@ static void on_requeued(void *ctx, struct st_reply *r)
         a->second = true;
         store_message_state(j->o.store, a->message, MSG_UNCONFIRMED, MSG_QUEUED, NULL,
                             jobs_store(j, on_requeued, a, a));
+        return;
+    }
+    if (done && row && core_may_send(row, r->msg.text, false, &why) != 0) {
+        a->row = id;
+        store_message_state(j->o.store, r->msg.id, MSG_QUEUED, MSG_FAILED, why.text,
+                            jobs_store(j, on_failed_again, a, a));
         return;
     }
     if (done)

@@ -182,10 +182,26 @@ static void test_readonly(void **state)
     }
 }
 
+/* And every action has its row in the help, with its keys. */
+static void test_every_action_in_help(void **state)
+{
+    (void)state;
+    run("size 400 140\nkeys ?");
+    for (int a = ACT_NONE + 1; a < ACT_COUNT; a++) {
+        char row[60];
+        snprintf(row, sizeof(row), "%-18s %.34s", keymap_keys(s.ui.keys, (enum action)a),
+                 action_help((enum action)a));
+        if (!shows(row))
+            fail_msg("not in the help: %s", row);
+    }
+    run("keys Esc");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_every_action, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_every_action_in_help, setup, teardown),
         cmocka_unit_test_setup_teardown(test_runs_actions, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sandboxes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_commands, setup, teardown),

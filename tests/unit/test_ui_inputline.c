@@ -235,6 +235,21 @@ static void test_history(void **state)
     inputline_release(&l);
 }
 
+/* What was recalled and thrown away is recalled again. */
+static void test_history_begins_anew(void **state)
+{
+    (void)state;
+    struct inputline l;
+    inputline_init(&l, false, 100);
+    inputline_history_add(&l, "one");
+    for (int i = 0; i < 2; i++) {
+        assert_true(inputline_history_prev(&l));
+        assert_string_equal(inputline_text(&l), "one");
+        inputline_set(&l, "");
+    }
+    inputline_release(&l);
+}
+
 static void draw(struct inputline *l, struct canvas *c, int h, int w)
 {
     canvas_resize(c, h, w);
@@ -284,6 +299,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_editing), cmocka_unit_test(test_clusters),
         cmocka_unit_test(test_paste),   cmocka_unit_test(test_history),
+        cmocka_unit_test(test_history_begins_anew),
         cmocka_unit_test(test_drawing), cmocka_unit_test(test_folded_paste),
         cmocka_unit_test(test_files),   cmocka_unit_test(test_no_false_object),
     };

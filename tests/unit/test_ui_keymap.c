@@ -5,6 +5,7 @@
 #include <cct/util/xalloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -222,12 +223,106 @@ static void test_sequences(void **state)
     keymap_free(k);
 }
 
+/* Bound anew by the configuration each action has its new key alone, and clashes with none. */
+static void test_each_is_bound_anew(void **state)
+{
+    (void)state;
+    for (int i = ACT_NONE + 1; i < ACT_COUNT; i++) {
+        enum action a = (enum action)i;
+        struct keymap *k = keymap_new();
+        const char *const line[][2] = {{action_name(a), "F8 Alt-z"}};
+        char *old = xstrdup(action_keys(a)), *save = NULL;
+        bind(k, line, 1, 0);
+        assert_int_equal(press(k, action_scope(a), "F8"), a);
+        assert_int_equal(press(k, action_scope(a), "Alt-z"), a);
+        for (char *w = strtok_r(old, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
+            bool pending;
+            keymap_reset(k);
+            if (key_parse(w) && keymap_find(k, action_scope(a), key_parse(w), &pending) == a)
+                fail_msg("%s still is at %s", action_name(a), w);
+        }
+        free(old);
+        keymap_free(k);
+    }
+}
+
+/* A key of another action that counts there: refused, and both are named. */
+static void test_each_clash_names_both(void **state)
+{
+    struct keymap *k = keymap_new();
+    size_t pairs = 0;
+    (void)state;
+    for (int i = ACT_NONE + 1; i < ACT_COUNT; i++)
+        for (int j = ACT_NONE + 1; j < ACT_COUNT; j++) {
+            enum action a = (enum action)i, b = (enum action)j;
+            struct err e = {0};
+            char key[16], mine[48], theirs[48];
+            if (a == b || action_scope(a) != action_scope(b))
+                continue;
+            snprintf(key, sizeof(key), "%.*s", (int)strcspn(action_keys(b), " "), action_keys(b));
+            snprintf(mine, sizeof(mine), "'%s'", action_name(a));
+            snprintf(theirs, sizeof(theirs), "'%s'", action_name(b));
+            assert_int_equal(keymap_bind(k, action_name(a), key, &e), ERR_INVALID);
+            if (!strstr(e.text, mine) || !strstr(e.text, theirs))
+                fail_msg("%s at the key of %s: %s", action_name(a), action_name(b), e.text);
+            pairs++;
+        }
+    assert_true(pairs > 1000);
+    keymap_free(k);
+}
+
+/* No key twice in one scope. */
+static void test_no_key_twice(void **state)
+{
+    (void)state;
+    for (int i = ACT_NONE + 1; i < ACT_COUNT; i++)
+        for (int j = i + 1; j < ACT_COUNT; j++) {
+            enum action a = (enum action)i, b = (enum action)j;
+            char *keys = xstrdup(action_keys(a)), *save = NULL;
+            for (char *w = strtok_r(keys, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
+                char *others = xasprintf(" %s ", action_keys(b)), *mine = xasprintf(" %s ", w);
+                if (action_scope(a) == action_scope(b) && strstr(others, mine))
+                    fail_msg("%s is %s and %s", w, action_name(a), action_name(b));
+                free(others);
+                free(mine);
+            }
+            free(keys);
+        }
+}
+
+/* What multiplexers, flow control, browsers and desktops keep for themselves is never the only
+ * way; what can end the program or the line is none at all. */
+static void test_no_taken_key_is_needed(void **state)
+{
+    static const char *const taken[] = {"^B", "^A", "^W", "^G", "^O", "^N", "^T", "^H", "F1", "F10", "F11"};
+    static const char *const none[] = {"^S", "^Q", "^\\", "F10", "F11", "^G", "^O", "^T"};
+    (void)state;
+    for (int i = ACT_NONE + 1; i < ACT_COUNT; i++) {
+        char *keys = xstrdup(action_keys((enum action)i)), *save = NULL;
+        size_t free_ones = 0;
+        for (char *w = strtok_r(keys, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
+            bool is_taken = false;
+            for (size_t k = 0; k < sizeof(taken) / sizeof(taken[0]); k++)
+                is_taken |= strcmp(taken[k], w) == 0;
+            for (size_t k = 0; k < sizeof(none) / sizeof(none[0]); k++)
+                assert_string_not_equal(none[k], w);
+            free_ones += !is_taken;
+        }
+        if (!free_ones)
+            fail_msg("%s: %s is all there is", action_name((enum action)i),
+                     action_keys((enum action)i));
+        free(keys);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_reachable),       cmocka_unit_test(test_names_are_unique),
         cmocka_unit_test(test_no_command_in_input), cmocka_unit_test(test_names_round_trip),
         cmocka_unit_test(test_rebind),              cmocka_unit_test(test_bind_all),   cmocka_unit_test(test_sequences),
+        cmocka_unit_test(test_each_is_bound_anew),  cmocka_unit_test(test_each_clash_names_both),
+        cmocka_unit_test(test_no_key_twice),        cmocka_unit_test(test_no_taken_key_is_needed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -283,7 +283,8 @@ void overlay_answer(struct ui *ui, uint64_t sandbox)
     const struct question *q = model_ask(ui->model, sandbox);
     struct answer *a;
     if (!q && s && s->agent == AG_ASKS) {
-        ui_status(ui, 0, "the question of %s is being looked up, press the key again", s->name);
+        ui_status(ui, 0, "the question of %s is being looked up", s->name);
+        ui->awaits_ask = sandbox;
         return;
     }
     if (!q) {

@@ -200,7 +200,7 @@ void files_do(struct files_pane *p, enum action a)
         ui_status(p->ui, 0, p->work.req ? "called off" : "nothing is under way");
         files_work_drop(p);
     } else if (p->work.req) {
-        ui_status(p->ui, 1, "one after the other: c calls off what is under way");
+        ui_status(p->ui, 1, "one after the other: {file-stop} calls off what is under way");
     } else if (!p->have) {
         ui_status(p->ui, 1, "the folder is not known yet");
     } else if (a == ACT_FILE_PUT) {

@@ -115,7 +115,7 @@ bool processes_wanted(const struct ui *ui, const struct view *v);
 void processes_draw(struct ui *ui, struct view *v, struct canvas *c, struct rect r, bool focused);
 int processes_action(struct ui *ui, struct view *v, enum action a);
 const struct proc *processes_cursor(const struct ui *ui, struct view *v); /* or NULL */
-const char *processes_note(const struct ui *ui, char *dst, size_t size);
+const char *processes_note(struct ui *ui, char *dst, size_t size);
 
 /* output_select.c: lines that are selected, and what of a transcript is copied. */
 void select_ends(struct output *o, struct view *v, const struct transcript *t, struct pos *first,

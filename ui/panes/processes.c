@@ -78,10 +78,10 @@ static int move(struct view *v, const struct procs *p, int64_t to)
 /* --- drawing --------------------------------------------------------------------- */
 
 /* What stands in the place of the list; NULL when there is one. */
-static const char *instead(const struct sandbox *s, const struct procs *p)
+static const char *instead(struct ui *ui, const struct sandbox *s, const struct procs *p)
 {
     if (s->state == SB_PAUSED)
-        return "paused: resume it first (r in the list); a paused sandbox is asked nothing";
+        return ui_keys(ui, "paused: resume it first ({resume} in the list); a paused sandbox is asked nothing");
     if (s->state == SB_CREATING)
         return "creating the sandbox";
     if (s->state == SB_KILLED || (s->state == SB_ERROR && !s->vm_up))
@@ -164,7 +164,7 @@ static void draw_detail(struct canvas *c, struct rect r, const struct proc *one)
 void processes_draw(struct ui *ui, struct view *v, struct canvas *c, struct rect r, bool focused)
 {
     const struct procs *p = model_procs(ui->model, ui->selected);
-    const char *say = instead(row_of(ui), p);
+    const char *say = instead(ui, row_of(ui), p);
 
     if (say) {
         box_text(c, (struct rect){r.y, r.x + 1, r.h, r.w - 2}, ROLE_HINT, say);
@@ -256,11 +256,11 @@ int processes_action(struct ui *ui, struct view *v, enum action a)
     }
 }
 
-const char *processes_note(const struct ui *ui, char *dst, size_t size)
+const char *processes_note(struct ui *ui, char *dst, size_t size)
 {
     const struct procs *p = model_procs(ui->model, ui->selected);
 
-    if (instead(row_of(ui), p))
+    if (instead(ui, row_of(ui), p))
         return NULL;
     snprintf(dst, size, p->more ? "%zu of %zu" : "%zu running", p->n, p->n + p->more);
     return dst;

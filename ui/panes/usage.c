@@ -250,8 +250,10 @@ static void hide(struct ui *ui, struct usage_pane *u)
         if (usage_is_hidden(u, u->hidden.v[i].sandbox, ui->now))
             u->hidden.v[keep++] = u->hidden.v[i];
     u->hidden.n = keep;
-    if (!s)
+    if (!s) {
+        ui_status(ui, 0, "nothing runs idle here that costs something");
         return;
+    }
     *ARR_PUSH(&u->hidden) = (struct usage_hidden){s->id, ui->now + USAGE_HIDE_MS};
     ui_status(ui, 0, "%s is left out of the idle ones for an hour", s->name ? s->name : "it");
 }

@@ -253,7 +253,7 @@ bool scope_counts(enum key_scope s, enum key_scope other);
     X(FIELD_NEXT, "field-next", SCOPE_FORM, "Tab Down", "next", "next field")                  \
     X(FIELD_PREV, "field-prev", SCOPE_FORM, "BackTab Up", "", "previous field")                \
     X(FIELD_ENTER, "field-enter", SCOPE_FORM, "Enter", "", "next field, or press the button")  \
-    X(SUBMIT, "submit", SCOPE_FORM, "Alt-s", "create", "do it, from any field")                \
+    X(SUBMIT, "submit", SCOPE_FORM, "Alt-s", "do it", "do it, from any field")                 \
     X(EDIT_FIELD, "edit-field", SCOPE_FORM, "^X^E", "", "write on in $VISUAL or $EDITOR")      \
     X(FORM_CANCEL, "form-cancel", SCOPE_FORM, "Esc ^C", "cancel", "cancel")                    \
     X(PRESET_SAVE, "preset-save", SCOPE_FORM, "Alt-w", "", "keep the choices as a preset")     \

@@ -104,6 +104,7 @@ struct ui {
     bool away;            /* the terminal has not the focus */
     bool awaits_new;      /* a sandbox was asked for: the cursor goes to its row */
     uint64_t newer_than;  /* which has a greater id than this */
+    uint64_t awaits_ask;  /* its question is answered when it is known, unless a key comes first */
     char status[256];     /* one line; cleared by the next key, an info by time too */
     int status_level;     /* 0 info 1 warn 2 bad */
     int64_t status_since; /* wall ms of its first frame, 0 = not drawn yet */
