@@ -262,7 +262,9 @@ static void check_screen(struct config *cfg, const char *config_dir)
     read_notify(cfg, channels);
 }
 
-static const struct cli_host host = {keys_table, check_screen, term_probe_colors};
+static int play(struct cli *c, struct replay *r);
+
+static const struct cli_host host = {keys_table, check_screen, term_probe_colors, play};
 
 /* What of the configuration may change while the screen is open. */
 static void fill_screen(struct ui_opts *uo, const struct config *cfg)
@@ -390,6 +392,57 @@ static int run_screen(const struct cli *c, const char *config_dir)
     free(drafts);
     app_stop(app);
     app_free(app);
+    return status;
+}
+
+/* A recorded run, by an application without threads, files and network. */
+static int play(struct cli *c, struct replay *r)
+{
+    const struct options *o = &c->config->o;
+    struct theme theme;
+    struct around around;
+    struct app_opts ao;
+    struct err e = {0};
+    char *dir = fs_place(FS_CONFIG, NULL), *state = fs_place(FS_STATE, NULL);
+
+    around_read(&around, getenv);
+    bool by_terminal = str_eq(o->theme, "auto");
+    if (theme_load(&theme, !by_terminal ? o->theme : around.background == 1 ? "light" : "dark", dir,
+                   &e) != 0)
+        log_warn("%s", e.text);
+    text_ambiguous_wide(o->ambiguous_wide);
+    block_signals();
+    cli_app_opts(c, &ao);
+    ao.readonly = true;
+    struct app *app = app_new_shown(&ao, "this is a replay: nothing is done", &e);
+    int status = CLI_FAILED;
+    if (app) {
+        struct ui_opts uo = {
+            .ascii = o->ascii,
+            .color = {.word = o->color,
+                      .no_color_flag = cli_has(c, CLI_NO_COLOR),
+                      .truecolor = around.truecolor,
+                      .no_color = getenv("NO_COLOR")},
+            .readonly = true,
+            .theme = &theme,
+            .theme_auto = by_terminal,
+            .config_dir = dir,
+            .max_fps = o->fps,
+            .copy_command = o->copy_command,
+            .copy_channel = o->copy_channel,
+            .title = o->title,
+            .mouse = o->mouse,
+            .state_dir = state,
+            .replay = r,
+        };
+        fill_screen(&uo, c->config);
+        status = ui_run(app, &uo);
+    } else {
+        cli_tell("%s", e.text);
+    }
+    app_free(app);
+    free(dir);
+    free(state);
     return status;
 }
 

@@ -342,6 +342,9 @@ int ui_do(struct ui *ui, enum action a)
 {
     enum key_scope scope = action_scope(a);
     enum pane_id p = ui->focus;
+    int played = ui->opts.replay ? ui_replay_action(ui, a) : UI_IGNORED;
+    if (played != UI_IGNORED)
+        return played;
     if (ui->opts.readonly && ui_changes_things(a))
         return refuse_readonly(ui);
     if (!scope_counts(ui_scope(ui, p), scope) && scope != SCOPE_NAV) {

@@ -99,6 +99,10 @@ static int word(struct canvas *c, int x, int right, enum theme_role role, const 
 
 static void draw_header(struct ui *ui)
 {
+    if (ui->opts.replay) {
+        ui_replay_header(ui);
+        return;
+    }
     struct canvas *c = &ui->canvas;
     const struct model *m = ui->model;
     size_t st[SB_STATE_COUNT], asks, working, idle;
@@ -242,6 +246,9 @@ static const enum action *hinted(const struct ui *ui, enum key_scope scope, enum
     static const enum action wall[] = {ACT_OPEN, ACT_INPUT, ACT_NEXT_ASKING, ACT_MARK, ACT_BULK,
                                        ACT_KILL, ACT_KILL_ALL, ACT_NEW, ACT_WALL, ACT_QUIT,
                                        ACT_NONE};
+    static const enum action replay[] = {ACT_PLAY, ACT_FASTER, ACT_SLOWER, ACT_SKIP_BACK,
+                                         ACT_SKIP_ON, ACT_FOLD, ACT_FOLLOW, ACT_SEARCH, ACT_QUIT,
+                                         ACT_NONE};
     static const enum action select[] = {ACT_COPY_LINES, ACT_SELECT_END, ACT_KILL, ACT_KILL_ALL,
                                          ACT_NONE};
     static const enum action usage[] = {ACT_USAGE_LONGER, ACT_USAGE_NEXT, ACT_USAGE_PAUSE,
@@ -262,6 +269,8 @@ static const enum action *hinted(const struct ui *ui, enum key_scope scope, enum
         return form;
     case SCOPE_PROCS:
         return procs;
+    case SCOPE_REPLAY:
+        return replay;
     case SCOPE_OUTPUT:
         return out;
     case SCOPE_NAV:
@@ -309,6 +318,8 @@ static const char *default_status(struct ui *ui, char *dst, size_t size)
     if (m->link != LINK_OK && m->link_text)
         return m->link_text;
     size_t st[SB_STATE_COUNT], asks, working, idle;
+    if (ui->opts.replay)
+        return "a recorded run: nothing runs, nothing is billed";
     if (ui->marks.n) {
         int n = snprintf(dst, size, "%zu marked: ", ui->marks.n);
         marks_names(ui, ui->marks.v, ui->marks.n, dst + n, size - (size_t)n);
@@ -342,6 +353,8 @@ static const char *mode_word(struct ui *ui)
         return top->ops->mode ? top->ops->mode : "ASK";
     if (p->ops->typing && p->ops->typing(ui, p->state))
         return "FIND";
+    if (ui->opts.replay)
+        return "REPLAY";
     return ui->mode == UI_INPUT ? "INPUT" : ui->opts.readonly ? "NAV ro" : ui->opts.second ? "NAV 2nd" : "NAV";
 }
 

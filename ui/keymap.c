@@ -169,6 +169,8 @@ static bool parse_binding(const char *word, struct binding *b)
 /* A key would hide what the scope right below binds; further down it may. */
 static bool meet(enum key_scope a, enum key_scope b)
 {
+    if (a == SCOPE_REPLAY || b == SCOPE_REPLAY) /* arrows seek there, whatever they do elsewhere */
+        return a == b;
     return a == b || scopes[a].under == b || scopes[b].under == a;
 }
 

@@ -197,7 +197,7 @@ static void place_wide(struct ui *ui, int top, int h, int w)
 
 int ui_header_rows(const struct ui *ui)
 {
-    return ui->canvas.w >= UI_SUMS_W && ui->canvas.h >= UI_SUMS_H ? 2 : 1;
+    return !ui->opts.replay && ui->canvas.w >= UI_SUMS_W && ui->canvas.h >= UI_SUMS_H ? 2 : 1;
 }
 
 bool ui_has_columns(const struct ui *ui)
@@ -221,7 +221,9 @@ void ui_layout(struct ui *ui, int h, int w)
     /* the header is on top; the last two rows are hints and status */
     int top = ui_header_rows(ui), room = h - 2 - top;
     const struct body *b = &bodies[ui->body];
-    if (ui->zoom || (w < UI_LIST_ONLY_W && !b->place))
+    if (ui->opts.replay)
+        ui_place(ui, PANE_OUTPUT, top + 1, 0, room - 1, w);
+    else if (ui->zoom || (w < UI_LIST_ONLY_W && !b->place))
         place_alone(ui, top, room, w);
     else if (b->place)
         b->place(ui, top, room, w);

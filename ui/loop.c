@@ -129,7 +129,7 @@ static void read_keys(struct loop *l)
             break;
         }
         l->ui->now = clock_wall_ms();
-        l->ui->key_at = clock_mono_ms();
+        l->ui->key_at = l->ui->replay_now = clock_mono_ms();
         l->ui->crowded = !term_key_alone();
         if (k == K_MOUSE)
             term_mouse(&l->ui->mouse);
@@ -204,6 +204,9 @@ static int wait_ms(struct loop *l, int64_t now)
     int64_t note = ui_notes_wait(l->ui, now);
     if (note >= 0)
         ms = min_wait(ms, note);
+    int64_t due = l->ui->opts.replay ? ui_replay_wait(l->ui, now) : -1;
+    if (due >= 0)
+        ms = min_wait(ms, due);
     int64_t wall = clock_wall_ms(), next = ui_next_change(l->ui, wall);
     if (next)
         ms = min_wait(ms, next - wall + 1);
@@ -258,6 +261,8 @@ static void turn(struct loop *l)
     take_background(l, clock_mono_ms());
     if (p[1].revents && app_drain(l->ui->app, DRAIN_MS))
         l->dirty |= ui_update(l->ui);
+    if (l->ui->opts.replay)
+        l->dirty |= ui_replay_turn(l->ui, clock_mono_ms());
     if (!l->stop)
         l->dirty |= ui_notes(l->ui, clock_mono_ms());
     if (p[3].revents || l->ui->outbox.n)
@@ -331,6 +336,8 @@ int ui_run(struct app *app, const struct ui_opts *o)
     if (note)
         ui_status(&ui, 1, "%s", note);
     app_observe(app, ui_observe, &ui);
+    if (o->replay)
+        ui_replay_begin(&ui, clock_mono_ms());
     resize(&l);
     await_rows(&ui);
     paint(&l, clock_mono_ms());
@@ -354,7 +361,7 @@ int ui_run(struct app *app, const struct ui_opts *o)
     drafts_save(&ui);
     if (o->bench_frames)
         write_bench(&l, o->bench_frames);
-    char *bye = tty_lost ? NULL : app_goodbye(app);
+    char *bye = tty_lost || o->replay ? NULL : app_goodbye(app);
     if (bye)
         printf("%s\n", bye);
     free(bye);

@@ -2,6 +2,7 @@
  * goes to the outbox. */
 #include <cct/ui/ui.h>
 
+#include <cct/app/replay.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <stdio.h>
@@ -137,6 +138,10 @@ void ui_title(const struct ui *ui, char *dst, size_t size)
 {
     size_t by_state[SB_STATE_COUNT], asks, working, idle;
     char n[32] = "";
+    if (ui->opts.replay) {
+        snprintf(dst, size, "cc-tui replay of %s", replay_name(ui->opts.replay));
+        return;
+    }
     model_counts(ui->model, by_state, &asks, &working, &idle);
     if (asks)
         snprintf(n, sizeof(n), " %zu?", asks);

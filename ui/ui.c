@@ -294,7 +294,9 @@ static int pane_key(struct ui *ui, key_code k, const char *paste, size_t len)
         return UI_HANDLED;
     if (a == ACT_BACK_TWICE) /* what it is besides is looked at in the end */
         a = ACT_BACK;
-    if (a != ACT_NONE && !asks) {
+    if (a != ACT_NONE && !asks && ui->opts.replay)
+        r = ui_replay_action(ui, a);
+    if (a != ACT_NONE && !asks && r == UI_IGNORED) {
         r = p->ops->action ? p->ops->action(ui, p->state, a) : UI_IGNORED;
         if (r == UI_IGNORED)
             r = ui_global(ui, a);

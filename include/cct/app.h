@@ -44,6 +44,11 @@ struct app_opts {
 
 /* Prepare queues and objects; no thread, no file, no network yet. */
 struct app *app_new(const struct app_opts *o, struct err *e);
+/* One that only shows what it is fed: no thread, no file, no network; what is asked of it ends
+ * in an error that says `why`. */
+struct app *app_new_shown(const struct app_opts *o, const char *why, struct err *e);
+/* Taken: applied by the next app_drain(). */
+void app_feed(struct app *a, struct msg *take);
 /* Start the db thread (stored rows arrive as EV_SANDBOXES, then EV_LOADED). */
 int app_start(struct app *a, struct err *e);
 /* Start the net thread: for the screen after its first paint, so that libcurl is not

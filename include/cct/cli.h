@@ -97,7 +97,9 @@ int cli_exit_of(int err_code);
     X(TAG, "tag", 0, "TAG", "tag of the build; may be repeated")                               \
     X(BUILD_ARG, "build-arg", 0, "NAME[=VALUE]",                                               \
       "value of a Dockerfile's ARG, or that of the environment; may be repeated")              \
-    X(STAT, "stat", 0, "", "files and counts alone")
+    X(STAT, "stat", 0, "", "files and counts alone")                                           \
+    X(SPEED, "speed", 0, "N|max", "so many times as fast; max: at once")                       \
+    X(FROM, "from", 0, "SPAN", "begin so far behind its begin: 90, 15m, 1h30m")
 
 enum cli_flag {
 #define CLI_FLAG_ENUM(id, name, sh, value, help) CLI_##id,
@@ -283,6 +285,11 @@ _Static_assert(CLI_FLAG_COUNT <= 128, "a set of flags is one number");
     X(DECODE, cli_decode, "decode", "", "--tool TOOL <STREAM", 0, 0,                           \
       CLI_BIT(TOOL) | CLI_BIT(EXIT_CODE) | CLI_BIT(SIGNAL) | CLI_BIT(STDERR_FILE),             \
       "decode an agent's stream on stdin to JSON lines")                                       \
+    X(REPLAY, cli_replay, "replay", "", "FILE|SANDBOX", 1, 1,                                  \
+      CLI_BIT(TOOL) | CLI_BIT(SPEED) | CLI_BIT(FROM),                                          \
+      "play a recorded run: what is kept of a sandbox, a file of events ('logs --json', "      \
+      "'decode'), or with --tool a file of that agent's stream. On the screen read-only, with " \
+      "--plain or into a pipe as text. Nothing runs, nothing is billed, nothing is stored")    \
     X(DOCTOR, cli_doctor, "doctor", "", "", 0, 0, CLI_NONE,                                    \
       "look at this machine: what works, and what to do where it does not")                    \
     X(COMPLETION, cli_completion, "completion", "", "bash|zsh|fish", 1, 1, CLI_NONE,           \
@@ -313,6 +320,8 @@ struct cli_flag_row {
 extern const struct cli_flag_row cli_flags[CLI_FLAG_COUNT];
 
 /* What main lends: things that belong to the screen. */
+struct replay;
+struct cli;
 struct cli_host {
     /* The keys as a Markdown table, with the changes of the configuration (NULL: the
      * defaults). New string. */
@@ -321,6 +330,8 @@ struct cli_host {
     void (*check_screen)(struct config *c, const char *config_dir);
     /* Colours of this TERM by its description, or negative with a sentence. */
     int (*term_colors)(struct err *e);
+    /* Play it on the screen; the exit status. */
+    int (*play)(struct cli *c, struct replay *r);
 };
 
 /* One run: what was asked for. Strings point into argv. */

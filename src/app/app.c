@@ -60,6 +60,20 @@ struct app *app_new(const struct app_opts *o, struct err *e)
     return a;
 }
 
+struct app *app_new_shown(const struct app_opts *o, const char *why, struct err *e)
+{
+    struct app *a = app_new(o, e);
+
+    if (a)
+        a->only_shown = xstrdup(why);
+    return a;
+}
+
+void app_feed(struct app *a, struct msg *take)
+{
+    mq_post(a->events, MQ_NORMAL, take);
+}
+
 static void say_conf(void *ctx, const char *message)
 {
     app_event_add(ctx, 1, 0, message);
@@ -146,7 +160,7 @@ int app_go_online(struct app *a, struct err *e)
     int rc;
 
     THREAD_ASSERT(THREAD_MAIN);
-    if (a->online)
+    if (a->online || a->only_shown)
         return 0;
     rc = net_start(a->net, &h, e);
     a->online = rc == 0;
@@ -190,6 +204,7 @@ void app_free(struct app *a)
     models_free(a->models);
     app_keys_release(a);
     ARR_RELEASE(&a->sinks);
+    free(a->only_shown);
     free(a->asked);
     free(a->data_dir);
     free(a->config_dir);

@@ -11,6 +11,19 @@ struct cmd *app_cmd(struct app *a, enum cmd_type t)
     return cmd_new(t, ++a->next_req);
 }
 
+/* Who waits for it gets its end; what wants no answer is nothing. */
+static void refuse_shown(struct app *a, struct cmd *c)
+{
+    struct ev_done *d = c->m.req_id ? ev_new(EV_DONE) : NULL;
+
+    if (d) {
+        d->m.req_id = c->m.req_id;
+        err_set(&d->err, ERR_UNSUPPORTED, "%s", a->only_shown);
+        app_feed(a, &d->m);
+    }
+    msg_free(&c->m);
+}
+
 uint64_t app_post(struct app *a, struct cmd *c)
 {
     enum cmd_type t = (enum cmd_type)c->m.type;
@@ -18,6 +31,10 @@ uint64_t app_post(struct app *a, struct cmd *c)
                   t == CMD_INTERRUPT;
     uint64_t req = c->m.req_id;
 
+    if (a->only_shown) {
+        refuse_shown(a, c);
+        return req;
+    }
     mq_post(net_mq(a->net), urgent ? MQ_URGENT : MQ_NORMAL, &c->m);
     return req;
 }

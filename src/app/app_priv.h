@@ -41,6 +41,7 @@ struct prepared {
 struct sink;
 struct app {
     struct app_opts o;
+    char *only_shown;       /* why nothing is done; NULL: it is */
     char *asked;            /* project asked for; NULL: the one used last */
     char *data_dir, *config_dir, *state_dir, *runtime_dir, *ca_file;
     char owner[64];

@@ -221,6 +221,10 @@ void cli_choice_text(const char *lead, const struct project_choice *d);
 void cli_preset_json(struct jw *w, const struct project_preset *p);
 void cli_preset_text(const struct project_preset *p);
 
+/* --- decode.c: by the name of a tool or of a decoder; NULL with *e */
+struct agent_adapter;
+const struct agent_adapter *cli_adapter(const char *name, struct err *e);
+
 /* --- spoken.c: an entry of a transcript in words, for line mode and replay */
 struct item;
 /* There is something to say of it. */

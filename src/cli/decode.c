@@ -33,8 +33,7 @@ static int signal_number(const char *name)
     return 0;
 }
 
-/* By the name of a tool or of a decoder. */
-static const struct agent_adapter *find_adapter(const char *name, struct err *e)
+const struct agent_adapter *cli_adapter(const char *name, struct err *e)
 {
     struct tools *tools = tools_new();
     const struct tool *t = tools_find(tools, name);
@@ -79,7 +78,7 @@ int cli_decode(struct cli *c)
 
     if (!cli_has(c, CLI_TOOL))
         return cli_usage("'decode' wants --tool TOOL; see cc-tui decode --help");
-    const struct agent_adapter *a = find_adapter(c->value[CLI_TOOL], &e);
+    const struct agent_adapter *a = cli_adapter(c->value[CLI_TOOL], &e);
     if (!a)
         return cli_fail(&e);
     if (cli_has(c, CLI_EXIT_CODE) && !str_to_i64(c->value[CLI_EXIT_CODE], -1, 255, &code))

@@ -105,6 +105,10 @@ static int refused(struct plain *p, const struct cli *c)
                 plain_say(p, "--%s is said when cc-tui is started, not here.", cli_flags[f].name);
         return -1;
     }
+    if (c->cmd == CLI_CMD_REPLAY) {
+        plain_say(p, "A replay runs by itself, beside this: cc-tui replay --plain %s.", c->args[0]);
+        return -1;
+    }
     if (c->cmd == CLI_CMD_DECODE || (reads && !p->tty && !cli_has(c, CLI_COMMAND))) {
         plain_say(p, "'%s' wants stdin for itself, which is where your lines come from: run it "
                   "beside this, as cc-tui %s.", cli_commands[c->cmd].name,

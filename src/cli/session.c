@@ -153,6 +153,11 @@ static int begin(struct cli_app *a, const struct cli *c, bool keys_only, struct 
     signal(SIGPIPE, SIG_IGN);
     cli_app_opts(c, &o);
     o.keys_only = keys_only;
+    if (c->cmd == CLI_CMD_REPLAY) { /* looks alone: nothing is tidied up by the way either */
+        o.retention_days = 0;
+        o.max_store_bytes = 0;
+        o.vacuum = false;
+    }
     if (cli_passphrase(c, &o, e) == 0)
         a->app = app_new(&o, e);
     if (!a->app) {

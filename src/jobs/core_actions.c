@@ -2,6 +2,7 @@
  * needs the row is refused with a sentence when the row cannot do it now. */
 #include "core_priv.h"
 
+#include <cct/model/export.h>
 #include <cct/config/tools.h>
 #include <cct/text/clean.h>
 #include <cct/util/limits.h>
@@ -528,7 +529,9 @@ static void on_sandbox(struct jobs *j, struct cmd *c)
     enum cmd_type t = (enum cmd_type)c->m.type;
     struct sandbox *row = jobs_row(j, c->sandbox);
 
-    if (!row)
+    if (t == CMD_EXPORT && c->n == EXPORT_EVENTS)
+        core_export(j, c, NULL); /* what is stored under that id, whoever has it in a list */
+    else if (!row)
         core_done_err(j, c->m.req_id, 0, ERR_NOTFOUND, "that sandbox is not in the list any more");
     else if ((j->priv->look_only && !looks_only(t)) || (j->o.readonly && stores(t)))
         core_done_err(j, c->m.req_id, row->id, ERR_PERM,

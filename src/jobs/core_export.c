@@ -19,7 +19,7 @@
 struct export {
     struct jobs *j;
     uint64_t req_id, row, timer;
-    struct exporter *x;
+    struct exporter *x; /* NULL: the events themselves */
     struct store_run *runs;
     size_t n, at;
     uint64_t offset;
@@ -109,10 +109,21 @@ static void finish(struct export *x)
 {
     struct err e = {0};
 
-    export_end(x->x, &x->out);
+    if (x->x)
+        export_end(x->x, &x->out);
     if (hand_out(x, &e) == 0)
         publish(x, &e);
     end(x, e.code ? &e : NULL);
+}
+
+static void add_event(struct export *x, const struct agent_event *ev)
+{
+    if (x->x) {
+        export_event(x->x, ev, &x->out);
+        return;
+    }
+    agent_event_to_json(ev, &x->out);
+    buf_addc(&x->out, '\n');
 }
 
 static void on_page(void *ctx, struct st_reply *r)
@@ -128,7 +139,7 @@ static void on_page(void *ctx, struct st_reply *r)
         struct agent_event ev;
 
         if (session_stored_event(&ev, &r->events[i]) == 0) {
-            export_event(x->x, &ev, &x->out);
+            add_event(x, &ev);
             agent_event_release(&ev);
         }
         x->offset = r->events[i].offset;
@@ -176,7 +187,7 @@ static void on_runs(void *ctx, struct st_reply *r)
     x->n = r->n_runs;
     r->runs = NULL;
     r->n_runs = 0;
-    if (row)
+    if (row && x->x)
         export_begin(x->x, row, &x->out);
     next_page(x);
 }
@@ -203,8 +214,9 @@ void core_export(struct jobs *j, struct cmd *c, const struct sandbox *row)
     struct export *x = xcalloc(1, sizeof(*x));
     struct err e = {0};
 
-    *x = (struct export){.j = j, .req_id = c->m.req_id, .row = row->id, .fd = -1};
-    x->x = export_new((enum export_format)c->n, row->tool);
+    *x = (struct export){.j = j, .req_id = c->m.req_id, .row = c->sandbox, .fd = -1};
+    if (c->n != EXPORT_EVENTS)
+        x->x = export_new((enum export_format)c->n, row->tool);
     x->path = c->text;
     c->text = NULL;
     *ARR_PUSH(&j->priv->exports) = x;
@@ -212,7 +224,7 @@ void core_export(struct jobs *j, struct cmd *c, const struct sandbox *row)
         end(x, &e);
         return;
     }
-    store_runs(j->o.store, row->id, jobs_store(j, on_runs, x, x));
+    store_runs(j->o.store, x->row, jobs_store(j, on_runs, x, x));
 }
 
 /* --- search: one question, one answer ------------------------------------------------ */

@@ -4,6 +4,7 @@
 #include "../lib/linerig.h"
 #include "../lib/runcmd.h"
 
+#include <cct/util/fs.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <fcntl.h>
@@ -167,12 +168,46 @@ static void test_hold(void **state)
     end((line_type(&rig, "quit"), 0));
 }
 
+static char *database(size_t *len)
+{
+    char *path = xasprintf("%s/cc-tui.db", home.home);
+    struct err e = {0};
+    char *bytes = fs_read(path, 64 << 20, false, len, &e);
+
+    if (!bytes)
+        fail_msg("%s", e.text);
+    free(path);
+    return bytes;
+}
+
+/* What was said can be played again, and nothing that is kept is touched by it. */
+static void test_replay(void **state)
+{
+    const char *argv[] = {program, "replay", "box", "--speed", "max", NULL};
+    size_t before, after;
+    char *was = database(&before), *is;
+
+    (void)state;
+    line_start(&rig, argv, env, false);
+    says("replay of box, demo, ");
+    says("  you: run seq 40\n");
+    says("  Bash, done\n1\n2\n");
+    says("the end of the replay\n");
+    end(0);
+    is = database(&after);
+    assert_int_equal(before, after);
+    assert_memory_equal(was, is, before);
+    free(was);
+    free(is);
+}
+
 static void test_words_that_are_none(void **state)
 {
     static const char *const lines[][2] = {
         {"no-such-word", "unknown command 'no-such-word'"},
         {"sent box hello", "did you mean 'send'"},
         {"decode --tool claude", "wants stdin for itself"},
+        {"replay box", "A replay runs by itself"},
         {"shell box", "wants stdin for itself"},
         {"keys add e2b", "wants stdin for itself"},
         {"send box -", "'-' is no text here"},
@@ -310,6 +345,7 @@ int main(void)
     const struct CMUnitTest local[] = {
         cmocka_unit_test(test_talk),
         cmocka_unit_test(test_hold),
+        cmocka_unit_test(test_replay),
         cmocka_unit_test(test_words_that_are_none),
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_terminal),

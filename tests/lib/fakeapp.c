@@ -374,6 +374,12 @@ int app_fd(const struct app *a)
     return a->fd;
 }
 
+void app_feed(struct app *a, struct msg *take)
+{
+    model_apply(a->model, take);
+    msg_free(take);
+}
+
 bool app_drain(struct app *a, int budget_ms)
 {
     uint64_t n;

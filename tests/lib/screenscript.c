@@ -3,10 +3,12 @@
 
 #include <cct/agent.h>
 #include <cct/agent/decode.h>
+#include <cct/app/replay.h>
 #include <cct/model/files.h>
 #include <cct/model/pair.h>
 #include <cct/model/transcribe.h>
 #include <cct/util/clock.h>
+#include <cct/util/fs.h>
 #include <cct/util/str.h>
 #include <cct/util/thread.h>
 #include <cct/util/utf8.h>
@@ -713,6 +715,8 @@ static void open_ui(struct script *s)
         s->ui_open = true;
         ui_resize(&s->ui, s->h, s->w);
     }
+    if (s->opts.replay) /* what a key has made due */
+        ui_replay_turn(&s->ui, s->ui.replay_now);
     ui_update(&s->ui);
 }
 
@@ -728,6 +732,33 @@ static void one_key(struct script *s, key_code k)
     int r = ui_key(&s->ui, k, NULL, 0);
     if (r & UI_QUIT)
         fake_called(s->app, "quit");
+    script_draw(s);
+}
+
+static void replay_line(struct script *s, char *line)
+{
+    const char *tool = word(&line), *name = strrchr(line, '/');
+    struct err e = {0};
+    size_t len = 0;
+    char *text = fs_read(line, 64 << 20, false, &len, &e);
+    if (!text) {
+        fprintf(stderr, "%s\n", e.text);
+        exit(2);
+    }
+    s->opts.replay = s->replay = replay_new(name ? name + 1 : line, tool);
+    s->opts.readonly = true;
+    replay_take_stream(s->replay, agent_adapter_find(tool), text, len);
+    replay_ready(s->replay);
+    free(text);
+    open_ui(s);
+    ui_replay_begin(&s->ui, 0);
+    ui_resize(&s->ui, s->h, s->w);
+}
+
+static void play_line(struct script *s, char *line)
+{
+    s->ui.replay_now += strtoll(word(&line), NULL, 10);
+    ui_replay_turn(&s->ui, s->ui.replay_now);
     script_draw(s);
 }
 
@@ -1011,6 +1042,10 @@ static bool feed_line(struct script *s, const char *w, char *rest, const char *w
         budget_line(s, rest);
     else if (!strcmp(w, "build"))
         build_line(s, rest);
+    else if (!strcmp(w, "replay"))
+        replay_line(s, rest);
+    else if (!strcmp(w, "play"))
+        play_line(s, rest);
     else if (!strcmp(w, "notes"))
         notes_line(s, rest);
     else if (!strcmp(w, "ended"))
@@ -1095,6 +1130,7 @@ void script_release(struct script *s)
         ui_release(&s->ui);
     script_usage_release(s);
     script_builds_release();
+    replay_free(s->replay);
     fake_free(s->app);
 }
 

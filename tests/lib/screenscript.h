@@ -21,6 +21,7 @@ struct script {
     struct ledger_turn turns[64];
     size_t n_spans, n_turns, n_words;
     char *words[1024];
+    struct replay *replay;
 };
 /* 80x24, Saturday 2026-08-22 14:35 UTC; main thread. */
 void script_init(struct script *s);
@@ -61,6 +62,7 @@ void script_release(struct script *s);
  *   edited [TEXT with \n for LF] (by an editor; none: it failed)
  *   budget TEXT (one is used up)    build NAME STATE (the only one)
  *   notes MS (steady time: what is to be told by then)
+ *   replay TOOL FILE (a recorded stream, played from here on)   play MS (steady time goes on)
  *   confirm always|count|never */
 void script_line(struct script *s, const char *line, const char *where);
 /* Several lines at once. */

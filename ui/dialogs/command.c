@@ -64,7 +64,8 @@ static void offer_actions(struct ui *ui, struct palette *p, const char *typed, b
 {
     enum key_scope scope = ui_scope(ui, ui->focus);
     for (int a = ACT_NONE + 1; a < ACT_COUNT; a++)
-        if (can_be_run((enum action)a) && (action_scope((enum action)a) == scope) == here)
+        if (can_be_run((enum action)a) && (action_scope((enum action)a) == scope) == here &&
+            (ui->opts.replay || action_scope((enum action)a) != SCOPE_REPLAY))
             offer(p, typed, IS_ACTION, (uint64_t)a, action_name((enum action)a),
                   action_help((enum action)a));
 }

@@ -8,6 +8,8 @@
 #include <cct/util/buf.h>
 
 enum export_format { EXPORT_MARKDOWN, EXPORT_TEXT, EXPORT_JSON, EXPORT_FORMATS };
+/* For app_export() alone: the agent's events themselves, a line of JSON each (cct/agent.h). */
+enum { EXPORT_EVENTS = EXPORT_FORMATS };
 const char *export_format_name(enum export_format f); /* "md", "text", "jsonl" */
 int export_format_parse(const char *name);            /* or -1; "markdown", "txt", "json" too */
 

@@ -16,6 +16,7 @@
     X(NAV, "everywhere", "EVERYWHERE", NONE)                                                   \
     X(LIST, "list", "SANDBOX LIST", NAV)                                                       \
     X(OUTPUT, "output", "OUTPUT", NAV)                                                         \
+    X(REPLAY, "replay", "REPLAY", OUTPUT) /* stands in front of the output's keys */          \
     X(SELECT, "selection", "SELECTION", NAV)                                                   \
     X(PROCS, "processes", "PROCESSES", NAV)                                                    \
     X(BUILDS, "builds", "BUILDS", NAV)                                                         \
@@ -148,6 +149,13 @@ bool scope_counts(enum key_scope s, enum key_scope other);
     X(PREV_MSG, "prev-message", SCOPE_OUTPUT, "{", "", "previous message")                     \
     X(PAN_LEFT, "pan-left", SCOPE_OUTPUT, "h Left", "", "pan left (unwrapped)")                \
     X(PAN_RIGHT, "pan-right", SCOPE_OUTPUT, "l Right", "", "pan right (unwrapped)")            \
+    X(PLAY, "play", SCOPE_REPLAY, "Space", "play", "play, pause, at its end play again") \
+    X(FASTER, "faster", SCOPE_REPLAY, "+ =", "faster", "play twice as fast, at last at once")   \
+    X(SLOWER, "slower", SCOPE_REPLAY, "-", "slower", "play half as fast")                      \
+    X(SKIP_ON, "skip-on", SCOPE_REPLAY, "Right", "on",                                         \
+      "10 seconds on, at least to what comes next")                                            \
+    X(SKIP_BACK, "skip-back", SCOPE_REPLAY, "Left", "back",                                    \
+      "10 seconds back, at least to what came before")                                         \
     X(SELECT, "select", SCOPE_OUTPUT, "v", "", "select lines, to be copied")                   \
     X(COPY_CODE, "copy-code", SCOPE_OUTPUT, "yc", "", "copy the nearest block of code")        \
     X(COPY_MESSAGE, "copy-message", SCOPE_OUTPUT, "ym", "",                                    \

@@ -44,6 +44,7 @@ struct ui_opts {
     bool title;                   /* the window's title is ours */
     bool second;                  /* another screen has the same data open */
     const char *note;             /* said in the first status line, or NULL */
+    struct replay *replay;        /* this is played, by an application that only shows; or NULL */
 };
 /* What is to be done outside of the screen, by whoever runs it (ui/courier.c). */
 enum ui_out_kind { UI_OUT_COPY, UI_OUT_NOTE, UI_OUT_EDIT };
@@ -89,6 +90,8 @@ struct ui {
     struct reload *reload; /* the loop's; NULL without */
     ARR(struct settings *) settings; /* read since the start; the last one counts */
     struct map *drafts;   /* drafts.c */
+    int64_t replay_now, replay_second; /* steady ms of this turn; second that was drawn */
+    bool replay_over;
     uint64_t int_req;     /* interrupt that was asked for last, 0 = none open */
     key_code last_key;    /* that is being handled */
     enum action found;    /* what that key means where the keys go now */
@@ -293,5 +296,12 @@ bool ui_has_columns(const struct ui *ui); /* panes of the work stand side by sid
 void ui_layout(struct ui *ui, int h, int w);
 /* For the place() of a body; nothing is shown of a pane without rows or columns. */
 void ui_place(struct ui *ui, enum pane_id p, int y, int x, int h, int w);
+
+/* --- replay.c: with opts.replay alone; `now`: steady ms */
+void ui_replay_begin(struct ui *ui, int64_t now); /* before the first picture */
+bool ui_replay_turn(struct ui *ui, int64_t now);
+int64_t ui_replay_wait(const struct ui *ui, int64_t now); /* ms, -1 = nothing will be due */
+int ui_replay_action(struct ui *ui, enum action a);
+void ui_replay_header(struct ui *ui);
 
 #endif

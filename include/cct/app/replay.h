@@ -1,0 +1,58 @@
+/* A recorded run, played again at its own pace or another: an agent's events with the times at
+ * which they came. It is fed to an application that only shows (app_new_shown()) or handed out one
+ * by one; nothing is started, asked or stored. Main thread. */
+#ifndef CCT_APP_REPLAY_H
+#define CCT_APP_REPLAY_H
+
+#include <cct/model/agent_event.h>
+#include <cct/util/err.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct app;
+struct agent_adapter;
+struct replay;
+/* name: what is played, as it is shown; tool: whose stream it is, or NULL. */
+struct replay *replay_new(const char *name, const char *tool);
+void replay_free(struct replay *r);
+/* Bytes of an agent's stream as it was recorded, whole. */
+void replay_take_stream(struct replay *r, const struct agent_adapter *a, const char *data, size_t len);
+/* Lines of events as agent_event_to_json() writes them, of one run after the other; 0, or
+ * ERR_INVALID with the first line that is none. */
+int replay_take_events(struct replay *r, const char *text, size_t len, struct err *e);
+/* All was taken: when each comes. Times that the agent did not say lie between those that it
+ * said; where it said none, a short while passes from one to the next. */
+void replay_ready(struct replay *r);
+
+const char *replay_name(const struct replay *r);
+const char *replay_tool(const struct replay *r);
+size_t replay_count(const struct replay *r);     /* events */
+int64_t replay_length(const struct replay *r);   /* ms */
+
+/* `now`: ms of a steady clock. It begins paused, at 0. */
+enum { REPLAY_MAX = 0 }; /* as a speed: at once */
+int64_t replay_at(const struct replay *r, int64_t now);  /* ms of the recording */
+bool replay_is_over(const struct replay *r);             /* all events were handed out */
+bool replay_is_paused(const struct replay *r);
+void replay_pause(struct replay *r, int64_t now, bool on);
+int replay_speed(const struct replay *r);                /* percent, or REPLAY_MAX */
+void replay_set_speed(struct replay *r, int64_t now, int percent);
+/* Faster or slower by a step: 25 % to 6400 %, then at once. */
+void replay_change_speed(struct replay *r, int64_t now, bool faster);
+bool replay_parse_speed(const char *text, int *percent); /* "4", "0.5", "4x", "max" */
+/* To that time of the recording. */
+void replay_seek(struct replay *r, int64_t now, int64_t to);
+/* So far on or back, but at least to the next event, or the one before. */
+void replay_skip(struct replay *r, int64_t now, int64_t by);
+/* ms until something is due; -1: nothing will be. */
+int64_t replay_wait(const struct replay *r, int64_t now);
+/* Hand out what is due; at: ms of the recording. */
+void replay_due(struct replay *r, int64_t now,
+                void (*fn)(void *ctx, const struct agent_event *ev, int64_t at), void *ctx);
+/* Feed what is due, at most a good deal at once; after a step back all from the begin. The row
+ * has the id REPLAY_ROW. */
+enum { REPLAY_ROW = 1 };
+void replay_feed(struct replay *r, int64_t now, struct app *a);
+
+#endif

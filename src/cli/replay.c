@@ -1,0 +1,245 @@
+/* cc-tui replay: a recorded run, played again. */
+#include "cli_priv.h"
+
+#include <cct/agent.h>
+#include <cct/app/replay.h>
+#include <cct/model/export.h>
+#include <cct/model/transcribe.h>
+#include <cct/util/clock.h>
+#include <cct/util/fs.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { BYTES_MOST = 512 << 20 };
+
+/* --- where it comes from ------------------------------------------------------------ */
+
+static bool is_file(const char *what)
+{
+    struct stat st;
+
+    return strchr(what, '/') || (stat(what, &st) == 0 && S_ISREG(st.st_mode));
+}
+
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+static struct replay *of_file(const struct cli *c, struct err *e)
+{
+    const char *path = c->args[0], *tool = cli_has(c, CLI_TOOL) ? c->value[CLI_TOOL] : NULL;
+    const struct agent_adapter *a = tool ? cli_adapter(tool, e) : NULL;
+    size_t len = 0;
+    char *text = e->code ? NULL : fs_read(path, BYTES_MOST, false, &len, e);
+    struct replay *r;
+
+    if (!text)
+        return NULL;
+    r = replay_new(last_part(path), tool);
+    if (a)
+        replay_take_stream(r, a, text, len);
+    else if (replay_take_events(r, text, len, e) != 0)
+        err_wrap(e, "'%s' holds no events of cc-tui; for an agent's own stream say whose, by "
+                 "--tool", path);
+    free(text);
+    return r;
+}
+
+struct kept {
+    struct buf text;
+    bool full;
+};
+
+static void keep(void *ctx, const char *data, size_t len)
+{
+    struct kept *k = ctx;
+
+    k->full |= buf_add(&k->text, data, len) != 0;
+}
+
+static bool is_loaded(struct cli_app *a)
+{
+    return app_model(a->app)->loaded;
+}
+
+static int fetch(struct cli_app *a, const struct cli *c, struct kept *k, struct replay **r,
+                 struct err *e)
+{
+    const struct sandbox *s;
+    int rc = cli_app_until(a, is_loaded, -1, e);
+
+    s = rc == 0 ? cli_app_find(a, c->args[0], e) : NULL;
+    if (!s)
+        return e->code;
+    *r = replay_new(s->name ? s->name : s->sandbox_id, s->tool);
+    rc = cli_app_wait(a, app_export(a->app, s->id, EXPORT_EVENTS, NULL, keep, k), e);
+    if (rc == 0 && k->full)
+        return err_set(e, ERR_LIMIT, "what is kept of '%s' is larger than %d MiB", c->args[0],
+                       BYTES_MOST >> 20);
+    return rc != 0 ? rc : replay_take_events(*r, buf_str(&k->text), k->text.len, e);
+}
+
+/* What is kept here, as it is: no service is asked, nothing is written. */
+static struct replay *of_sandbox(const struct cli *c, struct err *e, int *status)
+{
+    struct cli_app a;
+    struct kept k = {.text = BUF_INIT_MAX(BYTES_MOST)};
+    struct replay *r = NULL;
+
+    if (cli_app_open_stored(&a, c, e) != 0)
+        return NULL;
+    if (fetch(&a, c, &k, &r, e) != 0 && a.signal)
+        *status = 128 + a.signal;
+    cli_app_close(&a);
+    buf_release(&k.text);
+    return r;
+}
+
+/* --- as text ------------------------------------------------------------------------- */
+
+struct told {
+    const struct replay *r;
+    int64_t from; /* what was before is not told */
+};
+
+static void tell_time(int64_t ms, char *dst, size_t size)
+{
+    snprintf(dst, size, "%lld:%02lld", (long long)(ms / 60000), (long long)(ms / 1000 % 60));
+}
+
+static void tell_item(const struct told *t, const struct item *it, int64_t at)
+{
+    struct buf b = BUF_INIT;
+    char when[24];
+
+    tell_time(at, when, sizeof(when));
+    cli_spoken_text(it, replay_tool(t->r), SIZE_MAX, &b);
+    while (b.len && strchr(" \n", b.p[b.len - 1]))
+        buf_truncate(&b, b.len - 1);
+    cli_out("%s  %s\n", when, buf_str(&b));
+    buf_release(&b);
+}
+
+/* Texts once they are whole, tools when they begin and when they have ended. */
+static void tell_event(void *ctx, const struct agent_event *ev, int64_t at)
+{
+    const struct told *t = ctx;
+    struct ev_items *items = ev_new(EV_ITEMS);
+
+    if (at >= t->from)
+        transcribe(ev, replay_tool(t->r), items);
+    for (size_t i = 0; i < items->n; i++)
+        if (items->op[i] == ITEM_PUT && cli_spoken(&items->v[i]) &&
+            (!items->v[i].streaming || items->v[i].kind == ITEM_TOOL))
+            tell_item(t, &items->v[i], at);
+    msg_free(&items->m);
+}
+
+static int open_signals(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    cli_out_open(&set);
+    return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+/* 0, or 128 + the signal that came. */
+static int wait_for(int sigfd, int64_t ms)
+{
+    struct pollfd p = {.fd = sigfd, .events = POLLIN};
+    struct signalfd_siginfo si;
+
+    if (poll(&p, 1, ms > 60000 ? 60000 : (int)ms) > 0 && read(sigfd, &si, sizeof(si)) == sizeof(si)) {
+        cli_out_stop();
+        return 128 + (int)si.ssi_signo;
+    }
+    return 0;
+}
+
+static int play_as_text(const struct cli *c, struct replay *r)
+{
+    int64_t now = clock_mono_ms();
+    struct told t = {r, replay_at(r, now)};
+    int sigfd = open_signals(), status = 0;
+    char length[24];
+
+    tell_time(replay_length(r), length, sizeof(length));
+    cli_say(c, "replay of %s, %s, %s long: nothing runs, nothing is billed", replay_name(r),
+            replay_tool(r), length);
+    replay_pause(r, now, false);
+    while (!status) {
+        replay_due(r, clock_mono_ms(), tell_event, &t);
+        if (fflush(stdout) != 0)
+            status = CLI_FAILED; /* cli_run tells */
+        int64_t ms = replay_wait(r, clock_mono_ms());
+        if (ms < 0 || status)
+            break;
+        status = wait_for(sigfd, ms);
+    }
+    if (!status)
+        cli_say(c, "the end of the replay");
+    if (sigfd >= 0)
+        close(sigfd);
+    return status;
+}
+
+/* --- both ---------------------------------------------------------------------------- */
+
+static int check(const struct cli *c, int *speed, int64_t *from)
+{
+    if (cli_has(c, CLI_SPEED) && !replay_parse_speed(c->value[CLI_SPEED], speed))
+        return cli_usage("'--speed' is a number from 0.01 to 1000 such as 4 or 0.5, or max, not "
+                         "'%.40s'", c->value[CLI_SPEED]);
+    if (cli_has(c, CLI_FROM) && !str_to_seconds(c->value[CLI_FROM], from))
+        return cli_usage("'--from' is a time such as 90, 15m or 1h30m, not '%.40s'",
+                         c->value[CLI_FROM]);
+    if (cli_json(c))
+        return cli_usage("'replay' prints text; events are printed by 'logs --json' and 'decode'");
+    if (cli_has(c, CLI_TOOL) && !is_file(c->args[0]))
+        return cli_usage("'--tool' goes with a file; there is no file '%.60s'", c->args[0]);
+    return CLI_OK;
+}
+
+int cli_replay(struct cli *c)
+{
+    int speed = 100, status;
+    int64_t from = 0, now = clock_mono_ms();
+    struct err e = {0};
+    struct replay *r;
+
+    status = check(c, &speed, &from);
+    if (status != CLI_OK)
+        return status;
+    r = is_file(c->args[0]) ? of_file(c, &e) : of_sandbox(c, &e, &status);
+    if (e.code == 0 && r && !replay_count(r))
+        err_set(&e, ERR_NOTFOUND, "nothing is kept in '%.60s' that could be played", c->args[0]);
+    if (e.code) {
+        replay_free(r);
+        return status ? status : cli_fail(&e);
+    }
+    replay_ready(r);
+    replay_set_speed(r, now, speed);
+    replay_seek(r, now, from * 1000);
+    bool screen = !cli_shared() && !cli_has(c, CLI_PLAIN) && isatty(STDIN_FILENO) &&
+                  isatty(STDOUT_FILENO) && c->host && c->host->play;
+    status = screen ? c->host->play(c, r) : play_as_text(c, r);
+    replay_free(r);
+    return status;
+}

@@ -1,0 +1,56 @@
+#!/bin/sh
+# Recorded runs played again as text: files of agents' streams and of events. No provider. TAP.
+cd "$(dirname "$0")/../.." && . tests/lib/cli.sh || exit 1
+begin replay
+shown=30
+files=$PWD/tests/fixtures/recordings
+
+run "$c" replay "$files/claude-tool.jsonl" --tool claude --speed max
+check "a stream of claude" both is 0 out "0:00  claude: I will create the file now."
+check "a tool when it begins" out "0:00  Bash, runs: printf 'hello from the agent"
+check "and its output when it has ended" out "hello from the agent"
+check "said to be a replay, twice" eval 'err "replay of claude-tool.jsonl, claude, 0:0" && \
+    err "nothing runs, nothing is billed" && err "the end of the replay"'
+check "nothing is kept by it" eval '[ ! -e "$T/d" ] && ! ls "$T/home" | grep -q .'
+run "$c" replay "$files/claude-tool.jsonl" --tool claude --speed max -q
+check "-q: the text alone" eval "is 0 && no_err"
+run "$c" replay "$files/opencode-tool.jsonl" --tool opencode --speed 1000
+check "by another tool, at its pace" both is 0 err "the end of the replay"
+"$c" decode --tool codex < "$files/codex-tool.jsonl" > "$T/events"
+cat "$T/events" "$T/events" > "$T/twice"
+run "$c" replay "$T/events" --speed max
+check "events, as decode prints them" both is 0 err "replay of events, agent"
+one=$(grep -c '^[0-9]*:[0-9][0-9]  ' "$T/out")
+run "$c" replay "$T/twice" --speed max
+check "one run after the other" [ "$(grep -c '^[0-9]*:[0-9][0-9]  ' "$T/out")" -eq $((2 * one)) ]
+run "$c" replay "$T/events" --speed max --from 1h
+check "from behind its end" eval 'is 0 && [ "$(wc -l < "$T/out")" -le 1 ]'
+run "$c" replay "$T/events" --tool claude --speed max
+check "a stream of another agent: nothing to play, or notices" eval 'is 5 || is 0'
+run "$c" replay "$files/claude-tool.jsonl" --speed max
+check "a stream without its tool" both is 2 err "say whose, by --tool"
+run "$c" replay "$files/claude-tool.jsonl" --tool nonesuch
+check "a tool that is none" both is 2 err "unknown tool 'nonesuch'"
+run "$c" replay ./nonesuch
+check "no such file" both is 5 err "nonesuch"
+: > "$T/empty"
+run "$c" replay "$T/empty"
+check "an empty file" both is 5 err "nothing is kept"
+run "$c" replay "$T/events" --speed fast
+check "a speed that is none" both is 2 err "'--speed' is a number"
+run "$c" replay "$T/events" --from noon
+check "a time that is none" both is 2 err "'--from' is a time"
+run "$c" replay nobody --tool claude
+check "a tool of a sandbox" both is 2 err "'--tool' goes with a file"
+run "$c" replay "$T/events" --json
+check "no JSON" both is 2 err "logs --json"
+run "$c" replay nobody
+check "a sandbox that nobody knows" both is 5 err "there is no sandbox 'nobody'"
+"$c" replay "$files/codex-long.jsonl" --tool codex --speed 0.01 > "$T/out" 2> "$T/err" &
+pid=$!
+until_true 20 err "replay of"
+kill -INT $pid
+wait $pid
+rc=$?
+check "^C ends it" is 130
+end
