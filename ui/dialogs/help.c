@@ -208,7 +208,7 @@ static const struct overlay_ops help_ops = {
 void overlay_help(struct ui *ui)
 {
     struct help *h = xcalloc(1, sizeof(*h));
-    h->here = ui->panes[ui->focus].ops->scope;
+    h->here = ui->opts.replay ? SCOPE_REPLAY : ui->panes[ui->focus].ops->scope;
     inputline_init(&h->find, false, 64);
     ui_overlay_push(ui, &help_ops, h);
 }
