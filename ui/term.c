@@ -54,6 +54,10 @@ static struct {
     struct canvas shown;   /* what curses has been told */
     struct buf frame;      /* bytes not yet written */
     struct buf raw;        /* of curses, before colours are spelled out */
+    struct buf spelled;    /* and before it is made shorter */
+    struct shortener *shortener; /* NULL: the terminal is none that it knows */
+    bool fresh;            /* this frame sends everything */
+    bool home;             /* the cursor stands in the first cell before it */
     bool gone;
     bool margins;          /* left and right margins are switched on */
     struct buf ahead;      /* of the frame: what the terminal scrolls by itself */
@@ -163,6 +167,20 @@ static void learn_keys(void)
     }
 }
 
+static bool cap_is(const char *name, const char *text)
+{
+    char cap[8];
+    snprintf(cap, sizeof(cap), "%s", name);
+    const char *s = tigetstr(cap);
+    return s && s != (const char *)-1 && strcmp(s, text) == 0;
+}
+
+static void learn_moves(void)
+{
+    if (cap_is("cup", "\033[%i%p1%d;%p2%dH"))
+        T.shortener = shortener_new(cap_is("hpa", "\033[%i%p1%dG"), cap_is("vpa", "\033[%i%p1%dd"));
+}
+
 static int refuse(struct err *e, const char *why)
 {
     return err_set(e, ERR_UNSUPPORTED,
@@ -252,6 +270,7 @@ int term_open(const struct term_opts *o, const char **note, struct err *e)
     bool slow = getenv("SSH_CONNECTION") != NULL;
     T.keys = key_decoder_new(slow ? 100 : 25);
     learn_keys();
+    learn_moves();
     canvas_init(&T.shown);
     T.full = true;
     enter_modes();
@@ -280,6 +299,22 @@ static void drop_palette_reset(struct buf *b)
     }
 }
 
+static void add_frame(void)
+{
+    struct buf *from = &T.raw;
+    if (T.slots && T.raw.len) {
+        color_slots_spell(T.slots, T.raw.p, T.raw.len, &T.spelled);
+        from = &T.spelled;
+    }
+    if (T.shortener) {
+        shortener_begin(T.shortener, LINES, COLS, T.fresh || T.returned, T.home);
+        shortener_feed(T.shortener, buf_str(from), from->len, &T.frame);
+    } else {
+        buf_add(&T.frame, buf_str(from), from->len);
+    }
+    buf_clear(&T.spelled);
+}
+
 /* What curses wrote since, onto the frame, inside the marks where the terminal knows them. */
 static void capture_end(bool marks)
 {
@@ -300,11 +335,8 @@ static void capture_end(bool marks)
         T.raw.len += (size_t)got;
     if (T.returned)
         drop_palette_reset(&T.raw);
-    if (T.slots && T.raw.len)
-        color_slots_spell(T.slots, T.raw.p, T.raw.len, &T.frame);
-    else if (T.raw.len)
-        buf_add(&T.frame, T.raw.p, T.raw.len);
-    T.returned = false;
+    add_frame();
+    T.returned = T.fresh = T.home = false;
     buf_clear(&T.raw);
     if (marks)
         buf_add(&T.frame, sync_end, sizeof(sync_end) - 1);
@@ -346,6 +378,9 @@ void term_close(void)
     canvas_release(&T.shown);
     buf_release(&T.frame);
     buf_release(&T.raw);
+    buf_release(&T.spelled);
+    shortener_free(T.shortener);
+    T.shortener = NULL;
     buf_release(&T.ahead);
     color_slots_free(T.slots);
     T.slots = NULL;
@@ -527,6 +562,7 @@ static void tell_curses(const struct canvas *c)
         canvas_resize(&T.shown, c->h, c->w);
         T.full = true;
     }
+    T.fresh = T.full;
     if (T.full) {
         clearok(curscr, TRUE);
         erase();
@@ -551,6 +587,7 @@ static void tell_curses(const struct canvas *c)
     T.full = false;
     bool cursor = c->cursor_y >= 0 && c->cursor_y < h && c->cursor_x >= 0 && c->cursor_x < w;
     curs_set(cursor ? 1 : 0);
+    leaveok(stdscr, !cursor); /* where it stands unseen is no matter */
     if (cursor)
         move(c->cursor_y, c->cursor_x);
 }
@@ -587,24 +624,24 @@ bool term_backed_up(void)
  * ignored: from then on it believes that this is what the screen shows. */
 static void scroll_ahead(const struct canvas *c)
 {
-    static char go[] = "cup";
     bool whole = c->scrolls.w == c->w; /* curses does that by itself */
     if (T.full || T.returned || whole || c->h != LINES || c->w != COLS ||
         key_decoder_margins(T.keys) <= 0)
         return;
     struct scroll s = scroll_find(&T.shown, c);
-    const char *cup = tigetstr(go);
-    if (!s.by || !cup || cup == (const char *)-1)
+    if (!s.by)
         return;
     if (!T.margins)
         buf_add(&T.ahead, use_margins, sizeof(use_margins) - 1);
     scroll_spell(&s, &T.ahead); /* a frame of curses ends with normal attributes */
     T.margins = true;
     scroll_follow(&s, &T.shown);
+    leaveok(stdscr, FALSE);
+    move(0, 0); /* where the terminal's cursor is after it */
     wnoutrefresh(stdscr);
     doupdate();
     fflush(T.outf);
-    buf_adds(&T.ahead, tiparm(cup, getcury(stdscr), getcurx(stdscr)));
+    T.home = true;
     if (ftruncate(T.mem, 0) != 0 || lseek(T.mem, 0, SEEK_SET) != 0)
         T.full = true; /* what it wrote goes out: all of it has to come again */
 }

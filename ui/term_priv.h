@@ -3,6 +3,7 @@
 #define CCT_UI_TERM_PRIV_H
 
 #include <cct/ui/canvas.h>
+#include <cct/util/buf.h>
 
 /* A part of the screen that moves up by some rows, beside whatever stands still. */
 struct scroll {
@@ -16,5 +17,15 @@ struct scroll scroll_find(const struct canvas *shown, const struct canvas *c);
 void scroll_spell(const struct scroll *s, struct buf *out);
 /* The window that curses draws from, and `shown`, move along. */
 void scroll_follow(const struct scroll *s, struct canvas *shown);
+
+/* What curses writes for ANSI terminals, in fewer bytes (term_short.c). columns, rows: the
+ * terminal knows CHA, VPA. */
+struct shortener *shortener_new(bool columns, bool rows);
+void shortener_free(struct shortener *s);
+/* The next bytes begin a frame of h x w. fresh: all that was known of the terminal may have
+ * changed; home: its cursor stands in the first cell. */
+void shortener_begin(struct shortener *s, int h, int w, bool fresh, bool home);
+/* All bytes of the frame, whole sequences; a NUL stands behind them. */
+void shortener_feed(struct shortener *s, const char *text, size_t len, struct buf *out);
 
 #endif

@@ -77,8 +77,10 @@ struct scroll scroll_find(const struct canvas *shown, const struct canvas *c)
 void scroll_spell(const struct scroll *s, struct buf *out)
 {
     const struct rect *r = &s->r;
-    buf_addf(out, "\033[%d;%ds\033[%d;%dr\033[%dS\033[s\033[r", r->x + 1, r->x + r->w, r->y + 1,
-             r->y + r->h, s->by);
+    buf_addf(out, "\033[%d;%ds\033[%d;%dr\033[", r->x + 1, r->x + r->w, r->y + 1, r->y + r->h);
+    if (s->by > 1)
+        buf_addf(out, "%d", s->by);
+    buf_adds(out, "S\033[s\033[r");
 }
 
 /* --- what is believed ----------------------------------------------------------------- */

@@ -532,6 +532,15 @@ static const char *watch_trouble(const struct ui *ui)
                                       : NULL;
 }
 
+/* Many lines by the hundred: a figure that goes on with each of them would be sent with each. */
+static void follow_words(char *dst, size_t size, unsigned long long lines)
+{
+    const char *unit = lines < 1000 ? "" : lines < 1000000 ? "k" : "M";
+    double n = (double)(lines < 1000 ? lines : lines < 1000000 ? lines / 100 : lines / 100000);
+    snprintf(dst, size, "follow ON  %.*f%s line%s", *unit ? 1 : 0, *unit ? n / 10 : n, unit,
+             lines == 1 ? "" : "s");
+}
+
 static const char *output_note(struct ui *ui, void *state)
 {
     struct output *o = state;
@@ -551,7 +560,7 @@ static const char *output_note(struct ui *ui, void *state)
     if (v->selecting)
         snprintf(where, sizeof(where), "SELECT  %zu line%s", selected, selected == 1 ? "" : "s");
     else if (v->follow)
-        snprintf(where, sizeof(where), "follow ON  %llu line%s", all, all == 1 ? "" : "s");
+        follow_words(where, sizeof(where), all);
     else if (fresh)
         snprintf(where, sizeof(where), "PAUSED  %llu new v", fresh);
     else
