@@ -220,7 +220,9 @@ struct st_reply {
 
 /* Start the db thread; opening and migrating happen there (ST_OPENED on `reply`). */
 struct store *store_start(const struct store_opts *o, struct mq *reply, struct err *e);
-/* Commit what is queued, truncate the WAL, end the thread. */
+/* Commit what is queued, truncate the WAL, end the thread. A life that only noted what it saw
+ * leaves a short WAL to the next one instead. Reads that wait are answered with
+ * ERR_CANCELLED. */
 void store_stop(struct store *s);
 /* True while more than the bound of bulk data waits: followers pause. */
 bool store_busy(struct store *s);

@@ -294,6 +294,12 @@ static void flush(struct store *s)
         after_damage(s);
 }
 
+/* Nothing that was deleted can be in what these leave in the log. */
+static bool is_light(uint32_t op)
+{
+    return op == OP_SIGHTINGS || op == OP_LOG_ADD || op == OP_PUT_SANDBOX;
+}
+
 static void add_to_batch(struct store *s, struct st_req *q)
 {
     if (s->n_batch == s->cap_batch) {
@@ -305,6 +311,7 @@ static void add_to_batch(struct store *s, struct st_req *q)
     s->batch[s->n_batch++] = q;
     s->batch_rows += 1 + (q->append ? q->append->n_events : 0);
     s->batch_bytes += q->m.bytes;
+    s->heavy |= !is_light(q->m.type);
     s->batch_now |= ops[q->m.type].how != HOW_BULK;
     s->batch_full |= ops[q->m.type].how == HOW_FULL;
     if (s->batch_rows >= GATHER_ROWS || s->batch_bytes >= GATHER_BYTES)
@@ -314,6 +321,12 @@ static void add_to_batch(struct store *s, struct st_req *q)
 static void read_now(struct store *s, struct st_req *q)
 {
     flush(s);
+    if (mq_closed(s->in)) { /* nobody is there for the answer */
+        struct err e;
+        err_set(&e, ERR_CANCELLED, "the database is not asked any more: the program ends");
+        refuse(s, q, &e);
+        return;
+    }
     struct st_reply *r = run_op(s, q);
     bool damaged = r->err.code == ERR_CORRUPT;
     send_reply(q->to.mq, r);
@@ -355,6 +368,7 @@ static void handle(struct store *s, struct st_req *q)
 static void prune_on(struct store *s)
 {
     struct err e = {0};
+    s->heavy = true;
     if (st_prune_step(s, &e))
         return;
     for (size_t i = 0; i < s->prune.n_waiting; i++) {
@@ -389,6 +403,7 @@ static int64_t idle_work(struct store *s, int64_t now)
     }
     if (!mq_closed(s->in) && now >= s->search_ms) {
         struct err e = {0};
+        s->heavy = true;
         if (st_search_step(s, &e) == ERR_CORRUPT)
             after_damage(s);
     } else if (!mq_closed(s->in) && now >= s->check_ms) {
@@ -440,6 +455,9 @@ static void db_main(void *arg)
 struct store *store_start(const struct store_opts *o, struct mq *reply, struct err *e)
 {
     struct store *s = xcalloc(1, sizeof(*s));
+    /* nobody reads SQLite's counts of memory, and each allocation takes a lock for them;
+     * refused (and no harm) once a store has run */
+    (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     s->in = mq_new(LIM_QUEUE_BYTES);
     s->opened = reply;
     s->dir = xstrdup(o->dir);

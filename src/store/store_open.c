@@ -217,6 +217,7 @@ static int migrate(struct store *s, int64_t first_id, struct err *e)
 {
     int64_t version;
     char set[64];
+    s->heavy = true;
     int rc = st_begin(s, true, e);
     if (rc == 0) /* another process may have been here first */
         rc = st_number(s, e, 0, &version, "PRAGMA user_version", "");
@@ -254,6 +255,7 @@ static int has_part(struct store *s, const char *sql, int64_t *there, struct err
 static int put_part(struct store *s, const char *sql, struct err *e)
 {
     int64_t there = 0;
+    s->heavy = true;
     int rc = st_begin(s, true, e);
     if (rc == 0)
         rc = has_part(s, sql, &there, e);
@@ -304,6 +306,13 @@ static int quick_look(struct store *s, struct err *e)
     return rc == 1 ? 0 : rc;
 }
 
+/* As it was when it was left in order; what a disk may do to it shows in the background. */
+static int look_later(struct store *s)
+{
+    s->check_ms = clock_mono_ms() + CHECK_DELAY_MS;
+    return 0;
+}
+
 static int open_steps(struct store *s, int64_t first_id, struct err *e)
 {
     int64_t version = 0;
@@ -327,9 +336,13 @@ static int open_steps(struct store *s, int64_t first_id, struct err *e)
         rc = set_journal(s, e);
     if (rc == 0 && version < STORE_SCHEMA)
         rc = migrate(s, first_id, e);
-    else if (rc == 0)
+    else if (rc == 0 && !s->untouched)
         rc = complete_step(s, e);
-    return rc == 0 ? quick_look(s, e) : rc;
+    if (rc == 0)
+        rc = s->untouched ? look_later(s) : quick_look(s, e);
+    if (rc == 0)
+        st_left_begin(s);
+    return rc;
 }
 
 /* SQLITE_ERROR about our own statements: header or tables are not what they should be. */
@@ -419,6 +432,7 @@ static int open_dir(struct store *s, bool damaged, struct st_reply *r)
     if (lock < 0)
         return lock;
     err_clear(e);
+    st_left_read(s, lock);
     /* met at work: if the name means another file by now, somebody put it aside */
     rc = damaged && prepare_files(s, e) == 0 && s->inode == seen ? ERR_CORRUPT
                                                                  : open_file(s, 0, e);
@@ -426,6 +440,7 @@ static int open_dir(struct store *s, bool damaged, struct st_reply *r)
         char *name = NULL;
         close_damaged(s);
         rc = put_aside(s, &name, e);
+        s->untouched = false;
         if (rc == 0) {
             rc = open_file(s, clock_wall_ms(), e);
             if (rc == 0)
@@ -477,14 +492,20 @@ void st_open_again(struct store *s, struct st_reply *r)
 
 void st_close(struct store *s)
 {
-    if (!s->memory && !s->readonly && s->db) {
+    bool kept = !s->memory && !s->readonly && s->db, light = kept && st_left_light(s);
+    if (light) {
+        sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    } else if (kept) {
         struct err e = {0};
+        st_left_void(s);
         sqlite3_busy_timeout(s->db, BUSY_CLOSE_MS);
         /* no text stays behind in the log; while others read, they do it at their end */
         sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
         st_exec(s, "PRAGMA optimize", &e);
     }
     close_db(s);
+    if (kept)
+        st_left_write(s, light);
 }
 
 /* --- background check ------------------------------------------------------------------ */

@@ -114,6 +114,12 @@ struct st_open_run {
     struct buf raw;                               /* ends at stored */
 };
 
+/* Which file it is, and that nobody has written to it since. */
+struct st_file_id {
+    uint64_t inode, size;
+    int64_t written_s, written_ns;
+};
+
 struct store {
     /* shared */
     struct mq *in;
@@ -133,6 +139,12 @@ struct store {
     int64_t builds_version; /* likewise for store_builds */
     int last_error; /* SQLite's number of the last error */
     ino_t inode;    /* of the open file */
+    bool untouched;    /* nobody has written to the file since a cc-tui left it in order */
+    bool light_log;    /* what the log held at opening may stay in it */
+    bool heavy, others; /* we, somebody else wrote what must not stay in the log */
+    struct st_file_id begun_db; /* once it was open */
+    int64_t begun_version;
+    uint64_t begun_log;
     char *trouble;  /* why what was stored may not be here; NULL = nothing is known of it */
     ARR(struct st_stmt) stmts; /* one for each place that asks */
     struct st_req **batch; /* writes that share the next commit */
@@ -182,6 +194,16 @@ void st_open_again(struct store *s, struct st_reply *r);
 void st_close(struct store *s);
 /* A part of the full check; called when nothing else waits. ERR_CORRUPT: damage. */
 int st_check_step(struct store *s, struct err *e);
+
+/* --- store_left.c ------------------------------------------------------------------ */
+
+/* Under the lock, before the database is opened: sets untouched and light_log. */
+void st_left_read(struct store *s, int lock);
+void st_left_begin(struct store *s); /* once it is open and in order */
+/* May the log stay as it is? Else st_left_void before it goes into the file. */
+bool st_left_light(struct store *s);
+void st_left_void(struct store *s);
+void st_left_write(struct store *s, bool light); /* after it was closed */
 
 /* --- store_prune.c ---------------------------------------------------------------- */
 
