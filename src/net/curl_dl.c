@@ -51,6 +51,7 @@ static void *open_library(void)
     static const char *const names[] = {"libcurl.so.4", "libcurl-gnutls.so.4"};
     void *h = NULL;
 
+    curl_needs_open(names[0]);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !h; i++)
         h = dlopen(names[i], RTLD_LAZY | RTLD_LOCAL);
     return h;

@@ -34,6 +34,9 @@ struct curl_lib {
     CURLSHcode (*share_cleanup)(CURLSH *s);
 };
 
+/* curl_needs.c: the libraries that the one of this name needs. */
+void curl_needs_open(const char *name);
+
 /* Load and start libcurl once in the process, on the net thread. The result stays
  * valid until the process ends: unloading it is not safe with OpenSSL. NULL with *e
  * set when it cannot be had. */
