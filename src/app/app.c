@@ -148,7 +148,8 @@ int app_start(struct app *a, struct err *e)
     store_keys(a->store, a->asked, a->project_folder, -1, (struct st_to){a->events, 0});
     /* for the first picture; the net thread reads the rows for itself after this */
     store_sandboxes(a->store, (struct st_to){a->events, 0});
-    store_log(a->store, KEPT_LINES, (struct st_to){a->events, 0});
+    if (a->o.follow_all) /* the screen, which has a pane for them */
+        store_log(a->store, KEPT_LINES, (struct st_to){a->events, 0});
     o = job_opts(a);
     a->jobs = jobs_new(&o);
     return 0;

@@ -76,7 +76,7 @@ static const char *color_of(const struct sandbox *s)
     }
 }
 
-enum { COLUMNS = 7, MAX_CELLS = 32 };
+enum { STATE = 3, COLUMNS = 7, MAX_CELLS = 32 }; /* the state has a colour */
 
 static void fill_row(const struct sandbox *s, int64_t now, char *cell[COLUMNS])
 {
@@ -105,6 +105,21 @@ static void fill_row(const struct sandbox *s, int64_t now, char *cell[COLUMNS])
         cell[i] = clean_line_dup(texts[i], MAX_CELLS);
 }
 
+/* Columns [from, to) of a row, its end with the last. */
+static void put_cells(const char *const cell[COLUMNS], const size_t width[COLUMNS], int from,
+                      int to)
+{
+    struct buf b = BUF_INIT;
+
+    for (int i = from; i < to; i++) {
+        size_t w = text_width(cell[i], strlen(cell[i]));
+
+        buf_addf(&b, "%s%*s", cell[i], i + 1 < COLUMNS ? (int)(width[i] + 2 - w) : 0, "");
+    }
+    cli_out("%s%s", buf_str(&b), to == COLUMNS ? "\n" : "");
+    buf_release(&b);
+}
+
 static void print_table(const struct cli *c, const struct sandbox *const *rows, size_t n,
                         int64_t now)
 {
@@ -112,6 +127,7 @@ static void print_table(const struct cli *c, const struct sandbox *const *rows, 
                                                "AGENT", "LEFT", "PROJECT"};
     char *(*cells)[COLUMNS] = xcalloc(n + 1, sizeof(*cells));
     size_t width[COLUMNS];
+    bool paint = cli_color(c);
 
     for (int i = 0; i < COLUMNS; i++)
         width[i] = strlen(heads[i]);
@@ -122,21 +138,19 @@ static void print_table(const struct cli *c, const struct sandbox *const *rows, 
             width[i] = w > width[i] ? w : width[i];
         }
     }
-    for (int i = 0; i < COLUMNS; i++)
-        cli_out("%-*s%s", i + 1 < COLUMNS ? (int)width[i] : 0, heads[i],
-               i + 1 < COLUMNS ? "  " : "\n");
-    for (size_t r = 0; r < n; r++)
-        for (int i = 0; i < COLUMNS; i++) {
-            size_t w = text_width(cells[r][i], strlen(cells[r][i]));
-            bool paint = i == 3 && cli_color(c);
-            cli_out_sgr(paint ? color_of(rows[r]) : "");
-            cli_out("%s", cells[r][i]);
-            cli_out_sgr(paint ? "\033[0m" : "");
-            cli_out("%*s", i + 1 < COLUMNS ? (int)(width[i] - w + 2) : 0, "");
-            if (i + 1 == COLUMNS)
-                cli_out("\n");
+    put_cells(heads, width, 0, COLUMNS);
+    for (size_t r = 0; r < n; r++) {
+        const char *const *row = (const char *const *)cells[r];
+
+        put_cells(row, width, 0, STATE);
+        cli_out_sgr(paint ? color_of(rows[r]) : "");
+        cli_out("%s", row[STATE]);
+        cli_out_sgr(paint ? "\033[0m" : "");
+        cli_out("%*s", (int)(width[STATE] + 2 - text_width(row[STATE], strlen(row[STATE]))), "");
+        put_cells(row, width, STATE + 1, COLUMNS);
+        for (int i = 0; i < COLUMNS; i++)
             free(cells[r][i]);
-        }
+    }
     free(cells);
 }
 

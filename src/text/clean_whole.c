@@ -3,6 +3,7 @@
 
 #include "cellline.h"
 #include <cct/text/width.h>
+#include <cct/util/limits.h>
 #include <cct/util/utf8.h>
 #include <cct/util/xalloc.h>
 #include <stdlib.h>
@@ -50,8 +51,26 @@ static void collect_line(void *ctx, const char *text, size_t len, const struct t
         add_run(c->runs, at + runs[i].at, &runs[i].attr);
 }
 
+/* Most texts are printable ASCII, which the cleaner would hand out as it came. */
+static bool is_clean(const char *s, size_t len, bool lines)
+{
+    for (size_t i = 0; i < len; i++)
+        if ((s[i] < ' ' || s[i] > '~') && !(lines && s[i] == '\n'))
+            return false;
+    return len <= LIM_LINE_BYTES;
+}
+
+static bool fits(const struct buf *out, size_t len)
+{
+    return !out->max || (out->len <= out->max && len <= out->max - out->len);
+}
+
 void clean_text(const char *s, size_t len, struct buf *out, struct text_runs *runs)
 {
+    if (!runs && fits(out, len) && is_clean(s, len, true)) {
+        (void)buf_add(out, s, len);
+        return;
+    }
     struct collect ctx = {out, runs, out->len, true};
     struct clean *c = clean_new();
     clean_feed(c, s, len, collect_line, &ctx);
@@ -93,9 +112,14 @@ void clean_line(const char *s, size_t len, struct buf *out, unsigned max_cells)
 {
     enum { STEP = 4096 };
     struct one_line ctx = {out, max_cells};
-    struct clean *c = clean_new_one_line();
+    struct clean *c;
     while (len > 0 && (s[len - 1] == '\n' || s[len - 1] == '\r'))
         len--;
+    if ((max_cells == 0 || len <= max_cells) && is_clean(s, len, false)) {
+        (void)buf_add(out, s, len);
+        return;
+    }
+    c = clean_new_one_line();
     /* no more than a row of a huge text is looked at */
     while (len > 0 && (max_cells == 0 || clean_columns(c) <= max_cells)) {
         size_t n = len < STEP || max_cells == 0 ? len : STEP;

@@ -373,6 +373,49 @@ static void test_any_slicing_is_the_same(void **state)
     hostile_free(&set);
 }
 
+static void add_streamed(void *ctx, const char *text, size_t len, const struct text_run *runs,
+                         size_t n)
+{
+    struct buf *b = ctx;
+
+    (void)runs, (void)n;
+    buf_add(b, text, len);
+    buf_addc(b, '\n');
+}
+
+/* Plain texts go past the cleaner: with any byte in them they come out as from the cleaner. */
+static void test_plain_is_the_same(void **state)
+{
+    (void)state;
+    for (int c = 1; c < 256; c++)
+        for (size_t at = 0; at < 6; at++) {
+            char text[] = "ab~ cd", line[8];
+            struct buf want = BUF_INIT, got = BUF_INIT;
+            struct clean *k = clean_new();
+
+            text[at] = (char)c;
+            clean_feed(k, text, 6, add_streamed, &want);
+            if (text[5] != '\n')
+                clean_flush(k, add_streamed, &want);
+            clean_free(k);
+            clean_text(text, 6, &got, NULL);
+            if (text[5] != '\n' && (got.len || want.len)) /* nothing is no line */
+                buf_addc(&got, '\n');
+            assert_string_equal(buf_str(&got), buf_str(&want));
+            buf_release(&want);
+            buf_release(&got);
+            if (c >= ' ' && c <= '~') { /* cut where it does not fit, and only there */
+                check_line(text, 6, 6, text, __LINE__);
+                snprintf(line, sizeof(line), "%.2s...", text);
+                check_line(text, 6, 5, line, __LINE__);
+            }
+        }
+    struct buf small = BUF_INIT_MAX(10);
+    clean_text("four\nfive\nsix", 13, &small, NULL);
+    assert_true(small.over && small.len <= 10 && strncmp(buf_str(&small), "four", 4) == 0);
+    buf_release(&small);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -388,6 +431,7 @@ int main(void)
         cmocka_unit_test(test_limits_while_overwriting),
         cmocka_unit_test(test_corpus_is_pure),
         cmocka_unit_test(test_any_slicing_is_the_same),
+        cmocka_unit_test(test_plain_is_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
