@@ -219,6 +219,8 @@ static void bad_key(void *ctx, const struct key_line *l, const struct err *e)
 
 static void check_keys(struct config *cfg)
 {
+    if (!cfg->n_keys)
+        return;
     struct keymap *k = keymap_new();
     keymap_bind_all(k, cfg->keys, cfg->n_keys, bad_key, cfg);
     keymap_free(k);

@@ -205,6 +205,7 @@ static enum action find_action(const char *name)
     return ACT_NONE;
 }
 
+/* k: what must not be met; NULL for the table of ours, which a test holds against itself. */
 static int check_keys(const struct keymap *k, enum action a, char *words, struct binding *out,
                       size_t max, size_t *n, struct err *e)
 {
@@ -219,7 +220,7 @@ static int check_keys(const struct keymap *k, enum action a, char *words, struct
             return err_set(e, ERR_INVALID,
                            "action '%s': '%.20s' is no key (write j, ^D, Alt-x, F9, Down, gg)",
                            actions[a].name, w);
-        const struct binding *o = find_clash(k, &b);
+        const struct binding *o = k ? find_clash(k, &b) : NULL;
         if (o)
             return err_set(e, ERR_INVALID, "key '%.20s' is bound to '%s' and '%s' alike", w,
                            actions[o->action].name, actions[a].name);
@@ -228,9 +229,20 @@ static int check_keys(const struct keymap *k, enum action a, char *words, struct
     return 0;
 }
 
+enum { MAX_KEYS = 12 };
+
+static void add_bindings(struct keymap *k, enum action a, const struct binding *v, size_t n,
+                         const char *keys)
+{
+    k->v = xrealloc(k->v, (k->n + n + 1) * sizeof(*k->v));
+    memcpy(k->v + k->n, v, n * sizeof(*v));
+    k->n += n;
+    free(k->shown[a]);
+    k->shown[a] = xstrdup(keys);
+}
+
 int keymap_bind(struct keymap *k, const char *action, const char *keys, struct err *e)
 {
-    enum { MAX_KEYS = 12 };
     enum action a = find_action(action);
     if (a == ACT_NONE) {
         const char *all[ACT_COUNT];
@@ -249,11 +261,7 @@ int keymap_bind(struct keymap *k, const char *action, const char *keys, struct e
     if (rc)
         return rc;
     unbind(k, a);
-    k->v = xrealloc(k->v, (k->n + n + 1) * sizeof(*k->v));
-    memcpy(k->v + k->n, add, n * sizeof(*add));
-    k->n += n;
-    free(k->shown[a]);
-    k->shown[a] = xstrdup(keys);
+    add_bindings(k, a, add, n, keys);
     return 0;
 }
 
@@ -290,9 +298,14 @@ struct keymap *keymap_new(void)
 {
     struct keymap *k = xcalloc(1, sizeof(*k));
     for (int i = 1; i < ACT_COUNT; i++) {
+        struct binding add[MAX_KEYS];
         struct err e = {0};
-        if (keymap_bind(k, actions[i].name, actions[i].keys, &e))
+        char *words = xstrdup(actions[i].keys);
+        size_t n;
+        if (check_keys(NULL, (enum action)i, words, add, MAX_KEYS, &n, &e))
             BUG("default keys: %s", e.text);
+        free(words);
+        add_bindings(k, (enum action)i, add, n, actions[i].keys);
     }
     return k;
 }

@@ -77,6 +77,20 @@ static void test_all_reachable(void **state)
     keymap_free(k);
 }
 
+/* What the program does not look at when it starts. */
+static void test_defaults_do_not_clash(void **state)
+{
+    (void)state;
+    struct keymap *k = keymap_new();
+    for (int i = ACT_NONE + 1; i < ACT_COUNT; i++) {
+        enum action a = (enum action)i;
+        struct err e = {0};
+        if (keymap_bind(k, action_name(a), action_keys(a), &e))
+            fail_msg("%s", e.text);
+    }
+    keymap_free(k);
+}
+
 static void test_names_are_unique(void **state)
 {
     (void)state;
@@ -318,7 +332,8 @@ static void test_no_taken_key_is_needed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_reachable),       cmocka_unit_test(test_names_are_unique),
+        cmocka_unit_test(test_all_reachable),       cmocka_unit_test(test_defaults_do_not_clash),
+        cmocka_unit_test(test_names_are_unique),
         cmocka_unit_test(test_no_command_in_input), cmocka_unit_test(test_names_round_trip),
         cmocka_unit_test(test_rebind),              cmocka_unit_test(test_bind_all),   cmocka_unit_test(test_sequences),
         cmocka_unit_test(test_each_is_bound_anew),  cmocka_unit_test(test_each_clash_names_both),
