@@ -522,6 +522,7 @@ struct look {
     bool known;
     attr_t attrs;
     int pair;
+    cchar_t blank; /* the same for curses */
 };
 
 static void learn_look(struct look *l, const struct cell *c)
@@ -537,6 +538,7 @@ static void learn_look(struct look *l, const struct cell *c)
     int f = curses_color(fg), b = curses_color(bg);
     l->pair = T.color && (f >= 0 || b >= 0) ? alloc_pair(f, b) : 0;
     l->attrs = curses_attrs(st.flags | c->flags);
+    setcchar(&l->blank, L" ", l->attrs, 0, l->pair > 0 ? &l->pair : NULL);
     l->of = *c;
     l->known = true;
 }
@@ -554,6 +556,55 @@ static void put_cell(int y, int x, const struct cell *c, bool wide, struct look 
         setcchar(&cc, text, A_NORMAL, 0, NULL);
         mvadd_wch(y, x + 1, &cc);
     }
+}
+
+/* Printable ASCII, as most of a picture is: such cells are told many at a time. */
+static bool is_simple(const struct cell *c, bool wide)
+{
+    return !wide && c->ch[0] >= ' ' && c->ch[0] < 0x7F && !c->ch[1];
+}
+
+enum { RUN_MAX = 256 };
+struct run { /* of neighbours not told yet */
+    int y, x, n;
+    cchar_t v[RUN_MAX];
+};
+
+static void put_run(struct run *r)
+{
+    if (r->n)
+        mvadd_wchnstr(r->y, r->x, r->v, r->n);
+    r->n = 0;
+}
+
+static void add_to_run(struct run *r, int y, int x, const struct cell *c, struct look *l)
+{
+    if (r->n == RUN_MAX || (r->n && r->x + r->n != x))
+        put_run(r);
+    if (!r->n)
+        r->y = y, r->x = x;
+    learn_look(l, c);
+    r->v[r->n] = l->blank;
+    r->v[r->n++].chars[0] = c->ch[0];
+}
+
+static void tell_row(int y, int w, const struct cell *now, const struct cell *old, struct look *l)
+{
+    struct run run;
+    run.n = 0; /* the rest is written before it is read */
+    for (int x = 0; x < w; x++) {
+        bool wide = x + 1 < w && now[x + 1].ch[0] == 0;
+        if (!now[x].ch[0] || (!T.full && cell_equal(&now[x], &old[x]) &&
+                              !(wide && !cell_equal(&now[x + 1], &old[x + 1]))))
+            continue;
+        if (is_simple(&now[x], wide)) {
+            add_to_run(&run, y, x, &now[x], l);
+        } else {
+            put_run(&run);
+            put_cell(y, x, &now[x], wide, l);
+        }
+    }
+    put_run(&run);
 }
 
 static void tell_curses(const struct canvas *c)
@@ -575,13 +626,7 @@ static void tell_curses(const struct canvas *c)
         struct cell *old = T.shown.cells + (size_t)y * (size_t)c->w;
         if (!T.full && memcmp(old, now, row) == 0) /* bytes that say nothing only cost a look */
             continue;
-        for (int x = 0; x < w; x++) {
-            bool wide = x + 1 < w && now[x + 1].ch[0] == 0;
-            if (T.full || !cell_equal(&now[x], &old[x]) ||
-                (wide && !cell_equal(&now[x + 1], &old[x + 1])))
-                if (now[x].ch[0])
-                    put_cell(y, x, &now[x], wide, &look);
-        }
+        tell_row(y, w, now, old, &look);
         memcpy(old, now, row);
     }
     T.full = false;
