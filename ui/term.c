@@ -564,6 +564,14 @@ static bool is_simple(const struct cell *c, bool wide)
     return !wide && c->ch[0] >= ' ' && c->ch[0] < 0x7F && !c->ch[1];
 }
 
+static bool is_blank(const struct cell *c, bool wide, struct look *l)
+{
+    if (c->ch[0] != ' ' || c->ch[1] || wide)
+        return false;
+    learn_look(l, c);
+    return l->attrs == A_NORMAL && l->pair <= 0;
+}
+
 enum { RUN_MAX = 256 };
 struct run { /* of neighbours not told yet */
     int y, x, n;
@@ -596,6 +604,8 @@ static void tell_row(int y, int w, const struct cell *now, const struct cell *ol
         bool wide = x + 1 < w && now[x + 1].ch[0] == 0;
         if (!now[x].ch[0] || (!T.full && cell_equal(&now[x], &old[x]) &&
                               !(wide && !cell_equal(&now[x + 1], &old[x + 1]))))
+            continue;
+        if (T.full && is_blank(&now[x], wide, l)) /* as erase() has left it */
             continue;
         if (is_simple(&now[x], wide)) {
             add_to_run(&run, y, x, &now[x], l);

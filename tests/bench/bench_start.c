@@ -221,14 +221,16 @@ static void report(const struct variant *floor, const struct variant *answers,
 {
     char *guard = xasprintf("%s: at most thrice", v->what);
     char *same = xasprintf("%s: as if it answered", v->what);
+    char *near = xasprintf("%s: nearly so", v->what);
     row(v->what, floor, v, 1.5, false);
     row(guard, floor, v, 3, v->must);
     if (v != answers) {
         row(same, answers, v, 1.1, false);
-        row(same, answers, v, 1.3, v->must);
+        row(near, answers, v, 1.3, v->must);
     }
     free(guard);
     free(same);
+    free(near);
 }
 
 static void peers(const struct variant *floor, const char *dir)
