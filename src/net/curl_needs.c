@@ -57,9 +57,12 @@ static void open_needed(const struct image *m)
             n_dyn = ph[i].p_filesz / sizeof(*dyn);
             dyn = at(m, ph[i].p_offset, n_dyn * sizeof(*dyn));
         }
-    for (size_t i = 0; dyn && i < n_dyn; i++)
+    for (size_t i = 0; dyn && i < n_dyn && dyn[i].d_tag != DT_NULL; i++) {
         if (dyn[i].d_tag == DT_STRTAB)
             names = place_of(ph, n, dyn[i].d_un.d_ptr);
+        if (dyn[i].d_tag == DT_RPATH || dyn[i].d_tag == DT_RUNPATH)
+            return; /* it knows better than we where they lie */
+    }
     for (size_t i = 0; dyn && i < n_dyn && dyn[i].d_tag != DT_NULL; i++) {
         uint64_t off = names + dyn[i].d_un.d_val;
 
