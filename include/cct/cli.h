@@ -189,7 +189,8 @@ _Static_assert(CLI_FLAG_COUNT <= 128, "a set of flags is one number");
     X(FILES_CAT, cli_files_cat, "files cat", "", "SANDBOX PATH", 2, 2, CLI_BIT(RAW),           \
       "print a file of a sandbox")                                                             \
     X(FILES_GET, cli_files_get, "files get", "", "SANDBOX PATH [LOCAL]", 2, 3, CLI_NONE,       \
-      "download a file, to LOCAL or the current folder; asks before it replaces one")          \
+      "download a file, or a folder with all but links, to LOCAL or the current folder; asks " \
+      "before it replaces anything")                                                           \
     X(FILES_PUT, cli_files_put, "files put", "", "SANDBOX LOCAL [PATH]", 2, 3, CLI_NONE,       \
       "upload a file, or the files of a folder, to PATH or the home; asks before it replaces one") \
     X(FILES_MKDIR, cli_files_mkdir, "files mkdir", "", "SANDBOX PATH", 2, 2, CLI_NONE,         \

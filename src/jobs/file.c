@@ -38,8 +38,13 @@ static void filejob_free(struct filejob *w)
     envd_free(w->envd);
     if (w->fd >= 0)
         close(w->fd);
-    if (w->temp)
-        unlink(w->temp);
+    here_release(&w->here);
+    if (w->root >= 0)
+        close(w->root);
+    for (size_t i = 0; i < w->folders.n; i++)
+        free(w->folders.v[i]);
+    ARR_RELEASE(&w->folders);
+    free(w->why_unread);
     for (size_t i = 0; i < w->items.n; i++) {
         free(w->items.v[i].local);
         free(w->items.v[i].remote);
@@ -48,7 +53,6 @@ static void filejob_free(struct filejob *w)
     buf_release(&w->says);
     cmd_file_free(w->f);
     free(w->session);
-    free(w->temp);
     free(w->name);
     free(w->far_temp);
     free(w);
@@ -272,7 +276,7 @@ void core_file(struct jobs *j, struct cmd *c)
     w->req_id = c->m.req_id;
     w->f = c->file;
     c->file = NULL;
-    w->fd = -1;
+    w->fd = w->root = w->here.dir = -1;
     buf_init(&w->says, 0);
     if (row && row->session && !proc_session_parse(row->session, &pid, &ident))
         w->session = xstrdup(row->session);

@@ -20,74 +20,51 @@ static void next_piece(struct filejob *w);
 /* --- the file here ------------------------------------------------------------------ */
 
 /* A folder, or a name that ends like one, gets the file's own name in it. */
-static char *name_here(const struct filejob *w)
+static char *name_here(const struct filejob *w, const char *own)
 {
     const char *local = w->f->local;
     struct stat st;
 
     if (str_ends(local, "/") || (stat(local, &st) == 0 && S_ISDIR(st.st_mode)))
-        return fs_join(local, file_path_name(w->f->path));
+        return fs_join(local, own);
     return xstrdup(local);
 }
 
 static int open_here(struct filejob *w, struct err *e)
 {
+    char *parent;
     struct stat st;
+    int dir;
 
-    w->name = name_here(w);
     if (!w->f->over && lstat(w->name, &st) == 0)
         return err_set(e, ERR_CONFLICT, "'%s' is there already: choose another name", w->name);
-    w->temp = xasprintf("%s.part-%ld-%llu", w->name, (long)getpid(), (unsigned long long)w->req_id);
-    unlink(w->temp);
-    w->fd = open(w->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (w->fd >= 0)
-        return 0;
-    free(w->temp);
-    w->temp = NULL;
-    return err_sys(e, ERR_IO, "cannot make '%s'", w->name);
-}
-
-/* umask() cannot be asked without setting it, for all threads. */
-static mode_t usual_mode(void)
-{
-    unsigned mask = 077;
-    char line[128];
-    FILE *f = fopen("/proc/self/status", "re");
-
-    while (f && fgets(line, sizeof(line), f))
-        if (sscanf(line, "Umask: %o", &mask) == 1)
-            break;
-    if (f)
-        fclose(f);
-    return 0666 & ~(mode_t)mask;
-}
-
-static int publish(struct filejob *w, struct err *e)
-{
-    if (fchmod(w->fd, usual_mode()) != 0 || fsync(w->fd) != 0)
-        return err_sys(e, ERR_IO, "cannot write '%s'", w->name);
-    if (w->f->over)
-        return rename(w->temp, w->name) == 0
-                   ? 0
-                   : err_sys(e, ERR_IO, "the file cannot be named '%s'", w->name);
-    if (link(w->temp, w->name) == 0)
-        return 0;
-    return errno == EEXIST
-               ? err_set(e, ERR_CONFLICT, "'%s' is there already: choose another name", w->name)
-               : err_sys(e, ERR_IO, "the file cannot be named '%s'", w->name);
+    parent = strchr(w->name, '/') ? file_path_parent(w->name) : xstrdup(".");
+    dir = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        err_sys(e, ERR_IO, "cannot make '%s'", w->name);
+    free(parent);
+    w->fd = dir < 0 ? -1 : here_begin(&w->here, dir, file_path_name(w->name), e);
+    return w->fd < 0 ? e->code : 0;
 }
 
 /* --- pieces --------------------------------------------------------------------------- */
 
-static void over(struct filejob *w)
+static void over(struct filejob *w, const struct err *why)
 {
     struct err e = {0};
 
-    if (w->f->op == FILE_OP_GET) {
-        filejob_progress(w, w->at, w->at, true);
-        publish(w, &e);
+    if (w->root >= 0) {
+        filejob_tree_read(w, why);
+        return;
     }
-    filejob_end(w, e.code ? &e : NULL);
+    if (!why && w->f->op == FILE_OP_GET) {
+        filejob_progress(w, w->at, w->at, true);
+        if (fsync(w->fd) != 0)
+            err_sys(&e, ERR_IO, "cannot write '%s'", w->name);
+        else
+            here_end(&w->here, w->fd, w->mode, w->f->over, &e);
+    }
+    filejob_end(w, why ? why : e.code ? &e : NULL);
 }
 
 static void on_timer(void *ctx)
@@ -109,7 +86,7 @@ static int take(struct filejob *w, const struct envd_result *r, bool *behind, st
 {
     if (w->sized && r->total && r->total != w->total)
         return err_set(e, ERR_CONFLICT, "\"%s\" was changed while it was read; try again",
-                       w->f->path);
+                       w->remote);
     if (r->total) {
         w->total = r->total;
         w->sized = true;
@@ -144,15 +121,15 @@ static void on_piece(void *ctx, const struct envd_result *r)
         return;
     }
     if (e.code || take(w, r, &behind, &e) != 0) {
-        filejob_end(w, &e);
+        over(w, &e);
         return;
     }
     if (r->len < asked || (w->sized && w->at >= w->total) || (w->f->max && w->at >= w->f->max)) {
-        over(w);
+        over(w, NULL);
         return;
     }
     if (w->f->op == FILE_OP_GET)
-        filejob_progress(w, w->at, w->total, false);
+        filejob_progress(w, w->sent_before + w->at, w->root < 0 ? w->total : w->sum, false);
     if (behind)
         w->timer = net_timer(w->j->o.net, FULL_MS, on_timer, w);
     else
@@ -164,15 +141,56 @@ static void next_piece(struct filejob *w)
     if (w->f->op == FILE_OP_READ && mq_full(w->j->o.events))
         w->timer = net_timer(w->j->o.net, FULL_MS, on_timer, w);
     else
-        envd_read(w->envd, w->f->path, w->at, wanted(w), on_piece, w);
+        envd_read(w->envd, w->remote, w->at, wanted(w), on_piece, w);
+}
+
+void filejob_read(struct filejob *w, const char *remote)
+{
+    w->remote = remote;
+    w->at = w->total = 0;
+    w->sized = false;
+    w->tries = 0;
+    next_piece(w);
+}
+
+/* A file or a folder? What the sandbox says of it has a name that is one. */
+static void on_what(void *ctx, const struct envd_result *r)
+{
+    struct filejob *w = ctx;
+    struct file_entry f;
+    struct err e = r->err;
+    bool told = !e.code && file_entry_parse(&f, r->body, r->len);
+
+    if (e.code) {
+        filejob_end(w, &e);
+        return;
+    }
+    if (told && f.kind == FILE_FOLDER) {
+        if (str_eq(f.name, "/"))
+            err_set(&e, ERR_INVALID, "not the whole of a sandbox: name a folder in it");
+        else
+            w->name = name_here(w, f.name);
+        if (f.path)
+            str_set(&w->f->path, f.path);
+    } else {
+        w->name = name_here(w, file_path_name(w->f->path));
+        w->mode = told ? f.mode : 0;
+        open_here(w, &e);
+    }
+    if (e.code)
+        filejob_end(w, &e);
+    else if (w->fd < 0)
+        filejob_tree(w);
+    else
+        filejob_read(w, w->f->path);
+    if (told)
+        file_entry_release(&f);
 }
 
 void filejob_get(struct filejob *w)
 {
-    struct err e = {0};
-
-    if (w->f->op == FILE_OP_GET && open_here(w, &e) != 0)
-        filejob_end(w, &e);
+    if (w->f->op == FILE_OP_GET)
+        envd_stat(w->envd, w->f->path, on_what, w);
     else
-        next_piece(w);
+        filejob_read(w, w->f->path);
 }

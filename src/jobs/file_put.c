@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FILES_MOST = 5000, DEEPEST = 32 };
+enum { FILES_MOST = 5000, DEEPEST = 32, CHMOD_MS = 30000 };
 
 static void next_file(struct filejob *w);
 
@@ -35,10 +35,11 @@ static int collect(struct filejob *w, const char *local, const char *remote, int
     if (S_ISREG(st.st_mode)) {
         if (w->items.n == FILES_MOST)
             return err_set(e, ERR_LIMIT, "there are more than %d files in it", FILES_MOST);
-        struct put_item *it = ARR_PUSH(&w->items);
+        struct file_item *it = ARR_PUSH(&w->items);
         it->local = xstrdup(local);
         it->remote = xstrdup(remote);
         it->size = (uint64_t)st.st_size;
+        it->mode = st.st_mode & 0777;
         w->sum += it->size;
         return 0;
     }
@@ -65,7 +66,7 @@ static int collect(struct filejob *w, const char *local, const char *remote, int
 
 static void failed(struct filejob *w, struct err *e)
 {
-    const struct put_item *it = &w->items.v[w->item];
+    const struct file_item *it = &w->items.v[w->item];
 
     err_wrap(e, "'%s' was not uploaded", it->local);
     if (w->item)
@@ -135,7 +136,7 @@ static size_t read_here(void *ctx, char *dst, size_t room)
 
 static void upload(struct filejob *w)
 {
-    const struct put_item *it = &w->items.v[w->item];
+    const struct file_item *it = &w->items.v[w->item];
     char *dir = file_path_parent(it->remote), *temp, id[9];
     struct err e = {0};
 
@@ -171,12 +172,50 @@ static void on_free(void *ctx, const struct envd_result *r)
     failed(w, &e);
 }
 
-static void next_file(struct filejob *w)
+/* --- what can be run here can be run there ---------------------------------------------- */
+
+static void make_executable(struct filejob *w);
+
+static void on_chmod(void *ctx, const struct envd_run_result *r)
 {
-    if (w->item == w->items.n) {
+    struct filejob *w = ctx;
+    char *name;
+
+    if (r->err.code || r->exit_code) {
+        name = xasprintf("%s; what can be run here could not be made so there", w->name);
+        free(w->name);
+        w->name = name;
+        filejob_end(w, NULL);
+        return;
+    }
+    make_executable(w);
+}
+
+/* envd takes no rights with a file: the sandbox's chmod gives them, to some at a time. */
+static void make_executable(struct filejob *w)
+{
+    enum { AT_ONCE = 200 };
+    const char *args[AT_ONCE + 3] = {"+x", "--"};
+    size_t n = 2;
+
+    for (; w->item < w->items.n && n < AT_ONCE + 2; w->item++)
+        if (w->items.v[w->item].mode & 0111)
+            args[n++] = w->items.v[w->item].remote;
+    if (n == 2) {
         w->item = w->items.n ? w->items.n - 1 : 0;
         filejob_progress(w, w->sum, w->sum, true);
         filejob_end(w, NULL);
+        return;
+    }
+    envd_run(w->envd, &(struct envd_proc_spec){.cmd = "chmod", .args = args, .timeout_ms = CHMOD_MS},
+             on_chmod, w);
+}
+
+static void next_file(struct filejob *w)
+{
+    if (w->item == w->items.n) {
+        w->item = 0;
+        make_executable(w);
     } else if (w->f->over) {
         upload(w);
     } else {

@@ -60,12 +60,45 @@ run files put box "$T/w/dir" work/
 check "put: a folder, links are left out" both is 0 err "1 that are no files were left out"
 run files cat box work/dir/sub/two
 check "cat" out 2
+printf '#!/bin/sh\necho runs\n' > "$T/w/tool"; chmod 755 "$T/w/tool"
+run files put box "$T/w/tool" work/tool
+in_box './work/tool; test -x work/dir/one || echo plain; rm work/tool'
+check "put: what can be run here can be run there" both out runs out plain
 : > "$T/w/empty"
 run files put box "$T/w/empty" work/empty
 run files get box work/empty "$T/w/empty2"
 check "an empty file goes both ways" same "$T/w/empty" "$T/w/empty2"
-run files get box work "$T/w/no"
-check "get: a folder is refused" is 2
+in_box 'mkdir -p work/deep/er work/none && printf "#!/bin/sh\n" >work/deep/run && chmod 755 work/deep/run &&
+    echo 3 >work/deep/er/three && ln -s /etc work/out && ln -s deep work/link &&
+    echo x >"work/$(printf "a\033]0;x\007b")" && echo no >work/secret && chmod 0 work/secret'
+run files get box work "$T/w/tree"
+check "get: a folder, what cannot be read is told" both is 1 err "1 of 6 files could not be read"
+in_box 'rm -f work/secret'
+rm -rf "$T/w/tree"; mkdir "$T/into"
+run files get box work "$T/into"
+check "get: a folder" both is 0 err "left out"
+(cd "$T/into/work" && find . | sort | tr '\n' ' ') > "$T/out"
+check "get: all of it but links and odd names" out \
+    ". ./deep ./deep/er ./deep/er/three ./deep/run ./dir ./dir/one ./dir/sub ./dir/sub/two ./empty ./none "
+same "$T/into/work/dir/sub/two" "$T/w/dir/sub/two" && [ -x "$T/into/work/deep/run" ] && [ ! -x "$T/into/work/empty" ]
+rc=$?
+check "get: bytes and what can be run" is 0
+run files get box work "$T/into"
+check "get: a folder that is there stays" both is 1 err "already"
+echo mine > "$T/into/work/dir/one"
+mkdir "$T/w/else"; rm -r "$T/into/work/deep/er"; ln -s "$T/w/else" "$T/into/work/deep/er"
+run files get box work "$T/into" --yes
+check "get: never through a link that is here" both is 1 err "is no folder"
+[ -z "$(ls "$T/w/else")" ]; rc=$?
+check "get: nothing came there" is 0
+rm "$T/into/work/deep/er"
+run files get box work "$T/into" --yes
+check "get: --yes replaces in it" same "$T/into/work/dir/one" "$T/w/dir/one"
+in_box 'p=down; for i in $(seq 70); do p=$p/d; done; mkdir -p $p'
+run files get box down "$T/w/down"
+check "get: folders in folders without end" both is 1 err "more than 64 deep"
+run files get box / "$T/w/all"
+check "get: not all of a sandbox" is 2
 run files put box "$T/w/nothing"
 check "put: what is not here, 5" is 5
 

@@ -184,11 +184,12 @@ static void about_entry(struct files_pane *p, enum action a, const struct file_e
     else if (a == ACT_FILE_RENAME)
         overlay_ask_text(p->ui, "rename or move", f->shown,
                          "a name, or a path that begins with /", name, rename_done, 0);
-    else if (f->kind == FILE_FOLDER)
-        ui_status(p->ui, 1, "a folder cannot be downloaded, only files");
     else
         overlay_ask_text(p->ui, "download", f->shown,
-                         "to this file or folder here; what is there already is asked about", name,
+                         f->kind == FILE_FOLDER
+                             ? "to this folder here, with all but links; what is there is asked about"
+                             : "to this file or folder here; what is there already is asked about",
+                         name,
                          get_done, 0);
     free(name);
 }

@@ -49,7 +49,7 @@ enum file_op {
     FILE_OP_LIST,    /* path: EV_FILES */
     FILE_OP_STAT,    /* path: EV_FILES with that one */
     FILE_OP_READ,    /* path, max: EV_CHUNK */
-    FILE_OP_GET,     /* path to local */
+    FILE_OP_GET,     /* path, a file or a folder, to local */
     FILE_OP_PUT,     /* local, a file or a folder, to path */
     FILE_OP_MKDIR,   /* path */
     FILE_OP_MOVE,    /* path to `to` */

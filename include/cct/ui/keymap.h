@@ -198,7 +198,7 @@ bool scope_counts(enum key_scope s, enum key_scope other);
     X(FILE_OPEN, "file-open", SCOPE_FILES, "Enter l Right", "open",                            \
       "open the folder, show the file")                                                        \
     X(FILE_UP, "file-up", SCOPE_FILES, "h Left Backspace", "up", "the folder above; from a file back to the list") \
-    X(FILE_GET, "file-get", SCOPE_FILES, "d", "download", "download the file, asks where to")  \
+    X(FILE_GET, "file-get", SCOPE_FILES, "d", "download", "download it, asks where to")  \
     X(FILE_PUT, "file-put", SCOPE_FILES, "p", "upload", "upload a file or a folder into this one") \
     X(FILE_MKDIR, "file-mkdir", SCOPE_FILES, "m", "folder", "make a folder")                   \
     X(FILE_RENAME, "file-rename", SCOPE_FILES, "R", "rename", "rename or move")                \
