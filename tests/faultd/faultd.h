@@ -37,12 +37,14 @@
  *              "apply":false, "cut":40, "stall":true, "delay_ms":900}],
  *    "add":true, "template":"claude", "metadata":{"k":"v"}, "ttl":3600,
  *    "auto_resume":true, "auto_pause":true, "domain":"localhost:PORT", "templates":3,
+ *    "uploads":"http://127.0.0.1:PORT",
  *    "logs":20, "build":{"steps":2, "step_ms":100, "wait_ms":0, "lines":2, "fail_at":1}}
  *
  * and refuses names that it does not know. reset forgets rules and log. Giving sandboxes or
  * paused replaces all sandboxes, with "add" it adds to them; template to auto_pause describe
  * the new ones. cursor: "offset" is the bad kind that skips rows when earlier ones were killed;
- * any other is stable. domain stands in the answers of create and connect. templates: so many
+ * any other is stable. domain stands in the answers of create and connect. uploads: where files of
+ * builds are to go, as a proxy in front; else to where they were asked for. templates: so many
  * that are ready. logs: lines that each sandbox has. build: how builds go that are started from
  * then on (steps 0: as many as the request has; fail_at: the step that fails).
  *
@@ -136,7 +138,7 @@ struct entry {
 };
 struct tpl;
 struct plane {
-    char *key, *domain;
+    char *key, *domain, *uploads_at;
     ARR(struct box *) boxes;
     ARR(struct event) events;
     ARR(struct tpl *) tpls;

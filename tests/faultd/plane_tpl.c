@@ -263,7 +263,9 @@ static void file(struct plane *p, const char *hash, const struct request *r, str
     jw_obj(&w, NULL);
     jw_bool(&w, "present", there);
     if (!there) {
-        char *url = xasprintf("%s://%s/_upload/%s", p->tls ? "https" : "http", host, hash);
+        char *url = p->uploads_at
+                        ? xasprintf("%s/_upload/%s", p->uploads_at, hash)
+                        : xasprintf("%s://%s/_upload/%s", p->tls ? "https" : "http", host, hash);
         jw_str(&w, "url", url);
         free(url);
     }

@@ -14,7 +14,7 @@ static const char *const names[] = {
     "reset",  "sandboxes", "paused",   "delay", "seed",        "page",
     "cap",    "cursor",    "v2",       "code",  "headers",     "rules",
     "add",    "template",  "metadata", "ttl",   "auto_resume", "auto_pause",
-    "domain", "templates", "logs",     "build", "date", NULL,
+    "domain", "templates", "logs",     "build", "date", "uploads", NULL,
 };
 static const char *const build_names[] = {"steps", "step_ms", "wait_ms",
                                           "lines", "fail_at", NULL};
@@ -64,6 +64,10 @@ static void configure_plane(struct plane *p, const struct cJSON *j)
     p->build.wait_ms = json_i64(build, "wait_ms", p->build.wait_ms);
     p->build.lines = json_i64(build, "lines", p->build.lines);
     p->build.fail_at = json_i64(build, "fail_at", p->build.fail_at);
+    if (json_str(j, "uploads", NULL)) {
+        free(p->uploads_at);
+        p->uploads_at = xstrdup(json_str(j, "uploads", NULL));
+    }
     if (json_str(j, "domain", NULL)) {
         free(p->domain);
         p->domain = xstrdup(json_str(j, "domain", NULL));
