@@ -217,6 +217,7 @@ static bool must_wait(const struct jobs *j, const struct cmd *c)
     case CMD_KILL_CANCEL:
     case CMD_STRETCHED:
     case CMD_BUILD_WORKED:
+    case CMD_FILE_SYNCED:
     case CMD_BUILD_EXPORT:
     case CMD_TOUCH:
         return false;

@@ -657,6 +657,7 @@ void core_action(struct jobs *j, struct cmd *c)
         break;
     case CMD_FILE:
     case CMD_FILE_CANCEL:
+    case CMD_FILE_SYNCED:
         core_file(j, c);
         break;
     case CMD_SAY:

@@ -154,6 +154,8 @@ struct jobs_priv {
     ARR(struct adoption *) adoptions;
     ARR(struct shell *) shells;
     ARR(struct filejob *) files;
+    ARR(struct file_sync *) syncs; /* file_sync.c */
+    uint64_t next_sync;
 };
 
 /* --- core.c --------------------------------------------------------------------- */

@@ -33,6 +33,7 @@ static void filejob_free(struct filejob *w)
             ARR_REMOVE(&p->files, i);
             break;
         }
+    file_sync_forget(w);
     net_timer_cancel(w->j->o.net, w->timer);
     reach_cancel(&w->reach);
     envd_free(w->envd);
@@ -76,6 +77,7 @@ void core_files_release(struct jobs *j)
     while (j->priv->files.n)
         filejob_free(j->priv->files.v[0]);
     ARR_RELEASE(&j->priv->files);
+    file_sync_release(j);
 }
 
 /* --- telling --------------------------------------------------------------------- */
@@ -260,6 +262,10 @@ void core_file(struct jobs *j, struct cmd *c)
     int pid;
     uint64_t ident;
 
+    if (c->m.type == CMD_FILE_SYNCED) {
+        file_sync_done(j, c->id);
+        return;
+    }
     if (c->m.type == CMD_FILE_CANCEL) {
         cancel(j, c->id);
         return;

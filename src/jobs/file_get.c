@@ -2,6 +2,7 @@
  * connection that breaks costs one piece. The name here appears with the whole file under it. */
 #include "file_priv.h"
 
+#include <cct/text/clean.h>
 #include <cct/util/fs.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -13,7 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PIECE = 2 << 20, TRIES = 6, BACKOFF_MS = 200, BACKOFF_MAX_MS = 5000, FULL_MS = 30 };
+enum { PIECE = 2 << 20, TRIES = 6, BACKOFF_MS = 200, BACKOFF_MAX_MS = 5000, FULL_MS = 30,
+       CAT_MS = 20000 };
 
 static void next_piece(struct filejob *w);
 
@@ -49,22 +51,64 @@ static int open_here(struct filejob *w, struct err *e)
 
 /* --- pieces --------------------------------------------------------------------------- */
 
+static void on_synced(struct filejob *w, const struct err *why)
+{
+    struct err e = *why;
+
+    if (e.code)
+        err_wrap(&e, "cannot write '%s'", w->name);
+    else
+        here_end(&w->here, w->fd, w->mode, w->f->over, &e);
+    filejob_end(w, e.code ? &e : NULL);
+}
+
+/* What the kernel makes up as it is read has no size, so a service sends none of it. */
+static bool is_made_up(const struct filejob *w)
+{
+    return !w->at && (str_starts(w->f->path, "/proc/") || str_starts(w->f->path, "/sys/"));
+}
+
+static void on_cat(void *ctx, const struct envd_run_result *r)
+{
+    struct filejob *w = ctx;
+    struct err e = r->err;
+
+    if (!e.code && r->exit_code) {
+        char *why = clean_line_dup(r->errout, 300);
+
+        err_set(&e, ERR_IO, "cannot read \"%s\": %s", w->f->path, why);
+        free(why);
+    } else if (!e.code && w->f->op == FILE_OP_READ) {
+        filejob_chunk(w, r->out, w->f->max && w->f->max < r->out_len ? w->f->max : r->out_len);
+    } else if (!e.code && fs_write_all(w->fd, r->out, r->out_len) != 0) {
+        err_sys(&e, ERR_IO, "cannot write '%s'", w->name);
+    }
+    if (!e.code && w->f->op == FILE_OP_GET)
+        file_sync(w, w->fd, false, on_synced);
+    else
+        filejob_end(w, e.code ? &e : NULL);
+}
+
+static void cat(struct filejob *w)
+{
+    const char *args[] = {"--", w->f->path, NULL};
+
+    envd_run(w->envd, &(struct envd_proc_spec){.cmd = "cat", .args = args, .timeout_ms = CAT_MS},
+             on_cat, w);
+}
+
 static void over(struct filejob *w, const struct err *why)
 {
-    struct err e = {0};
-
-    if (w->root >= 0) {
+    if (w->root < 0 && !why && is_made_up(w)) {
+        cat(w);
+    } else if (w->root >= 0) {
         filejob_tree_read(w, why);
-        return;
-    }
-    if (!why && w->f->op == FILE_OP_GET) {
+    } else if (!why && w->f->op == FILE_OP_GET) {
         filejob_progress(w, w->at, w->at, true);
-        if (fsync(w->fd) != 0)
-            err_sys(&e, ERR_IO, "cannot write '%s'", w->name);
-        else
-            here_end(&w->here, w->fd, w->mode, w->f->over, &e);
+        file_sync(w, w->fd, false, on_synced);
+    } else {
+        filejob_end(w, why);
     }
-    filejob_end(w, why ? why : e.code ? &e : NULL);
 }
 
 static void on_timer(void *ctx)

@@ -60,6 +60,13 @@ void filejob_read(struct filejob *w, const char *remote); /* from its begin; rem
 /* --- file_tree.c: a folder, to w->name */
 void filejob_tree(struct filejob *w);
 void filejob_tree_read(struct filejob *w, const struct err *e); /* a file of it is here, or not */
+/* --- file_sync.c: what was written is brought to the disk on a thread, as that may take long */
+/* `whole`: with all else on its file system. fn: e code 0, or why not; it may be called at once,
+ * and is not called when the job has ended before. */
+void file_sync(struct filejob *w, int fd, bool whole, void (*fn)(struct filejob *w, const struct err *e));
+void file_sync_forget(struct filejob *w);
+void file_sync_done(struct jobs *j, uint64_t id); /* CMD_FILE_SYNCED */
+void file_sync_release(struct jobs *j);           /* waits for what is under way */
 /* --- file_here.c */
 /* A new file in the folder `dir`, which is taken also when it fails; its descriptor. */
 int here_begin(struct here *h, int dir, const char *base, struct err *e);

@@ -20,14 +20,14 @@ static void next_file(struct filejob *w);
 
 /* --- the end ----------------------------------------------------------------------- */
 
-static void ended(struct filejob *w)
+static void on_synced(struct filejob *w, const struct err *why)
 {
-    struct err e = {0};
+    struct err e = *why;
     char *name = clean_line_dup(w->name, 0);
 
-    w->item = w->items.n ? w->items.n - 1 : 0;
-    filejob_progress(w, w->sum, w->sum, true);
-    if (w->unread) {
+    if (e.code) {
+        err_wrap(&e, "'%.200s' is here, but", name);
+    } else if (w->unread) {
         err_set(&e, ERR_PERM, "%zu of %zu files could not be read, the others are in '%.200s': %s",
                 w->unread, w->items.n, name, w->why_unread);
     } else if (w->skipped) {
@@ -36,6 +36,14 @@ static void ended(struct filejob *w)
     }
     free(name);
     filejob_end(w, e.code ? &e : NULL);
+}
+
+/* Not each file for itself: of many small ones that would be most of the time. */
+static void ended(struct filejob *w)
+{
+    w->item = w->items.n ? w->items.n - 1 : 0;
+    filejob_progress(w, w->sum, w->sum, true);
+    file_sync(w, w->root, true, on_synced);
 }
 
 static void failed(struct filejob *w, struct err *e)

@@ -60,6 +60,12 @@ run files put box "$T/w/dir" work/
 check "put: a folder, links are left out" both is 0 err "1 that are no files were left out"
 run files cat box work/dir/sub/two
 check "cat" out 2
+run files cat box /proc/self/status
+check "cat: what the kernel makes up" both is 0 out "Name:"
+run files get box /proc/version "$T/version"
+check "get: the same" grep -q Linux "$T/version"
+run files cat box /proc/self/mem
+check "cat: what cannot be read there" is 1
 printf '#!/bin/sh\necho runs\n' > "$T/w/tool"; chmod 755 "$T/w/tool"
 run files put box "$T/w/tool" work/tool
 in_box './work/tool; test -x work/dir/one || echo plain; rm work/tool'

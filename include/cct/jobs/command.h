@@ -88,7 +88,8 @@ enum cmd_type {
     CMD_SHELL_SIZE,     /* id, n: columns << 16 | rows */
     CMD_SHELL_LEAVE,    /* id: not looked at any more; on: the process gets SIGTERM */
     CMD_FILE,           /* sandbox, file. EV_FILES, EV_PROGRESS, EV_CHUNK; EV_DONE */
-    CMD_FILE_CANCEL     /* id: the request */
+    CMD_FILE_CANCEL,    /* id: the request */
+    CMD_FILE_SYNCED     /* within the jobs: id of what a thread did */
 };
 /* Something about files of a sandbox. */
 struct cmd_file {
