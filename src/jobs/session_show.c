@@ -173,15 +173,29 @@ static void on_newest(void *ctx, struct st_reply *r)
     load(s);
 }
 
+static void tell_unshown(struct session *s)
+{
+    struct ev_items *ev = ev_new(EV_ITEMS);
+
+    ev->sandbox = s->row;
+    ev->unshown = true;
+    jobs_post(s->j, ev);
+}
+
 void session_show(struct session *s, bool on)
 {
+    bool was = s->sh.on;
+
     s->sh.on = on;
     jobs_store_forget(s->j, &s->sh); /* an earlier load would be too early */
     session_out_unshown(s);
     s->sh.barrier = 0;
     s->sh.loading = on;
-    if (!on)
+    if (!on) {
+        if (was)
+            tell_unshown(s);
         return;
+    }
     session_out_flush(s);
     if (!s->out.run.id)
         store_run_open(s->j->o.store, s->row, s->name, -1,

@@ -12,7 +12,8 @@
 
 #include "model_priv.h"
 
-enum { MAX_EVENTS = 500, MAX_MESSAGES = 2000, MAX_BROADCASTS = 20 };
+enum { MAX_EVENTS = 500, MAX_MESSAGES = 2000, MAX_BROADCASTS = 20,
+       MAX_REST_BYTES = 4 << 20 /* of transcripts that nobody looks at */ };
 
 struct model *model_new(void)
 {
@@ -92,6 +93,7 @@ void model_free(struct model *m)
         msg_free(&m->hits->m);
     map_free(m->priv->index, NULL);
     map_free(m->priv->transcripts, free_transcript);
+    ARR_RELEASE(&m->priv->rest);
     map_free(m->priv->procs, free_procs);
     map_free(m->priv->asks, NULL);
     free(m->priv);
@@ -156,24 +158,65 @@ static void drop_asks(struct model *m, uint64_t sandbox)
     map_del_id(m->priv->asks, sandbox);
 }
 
+static void drop_transcript(struct model *m, uint64_t sandbox)
+{
+    struct transcript *t = map_del_id(m->priv->transcripts, sandbox);
+    if (!t)
+        return;
+    if (t->rev > m->priv->gone_rev)
+        m->priv->gone_rev = t->rev;
+    if (t->item_rev > m->priv->gone_item_rev)
+        m->priv->gone_item_rev = t->item_rev;
+    free_transcript(t);
+}
+
 /* All that is known of a sandbox but its row, which is about to go. */
 void model_forget(struct model *m, uint64_t sandbox)
 {
-    struct transcript *t = map_del_id(m->priv->transcripts, sandbox);
     struct procs *p = map_del_id(m->priv->procs, sandbox);
-    if (t)
-        free_transcript(t);
+    drop_transcript(m, sandbox);
     if (p)
         free_procs(p);
     drop_asks(m, sandbox);
 }
 
+static void wake(struct model *m, uint64_t sandbox)
+{
+    for (size_t i = m->priv->rest.n; i-- > 0;)
+        if (m->priv->rest.v[i] == sandbox)
+            ARR_REMOVE(&m->priv->rest, i);
+}
+
+/* Who comes back soon finds it at once; the store has them all. */
+static void rest(struct model *m, uint64_t sandbox)
+{
+    size_t bytes = 0;
+    wake(m, sandbox);
+    *ARR_PUSH(&m->priv->rest) = sandbox;
+    for (size_t i = m->priv->rest.n; i-- > 0;) {
+        const struct transcript *t = model_transcript(m, m->priv->rest.v[i]);
+        bytes += t ? t->bytes + t->n * sizeof(*t->v) : 0;
+        if (t && bytes <= MAX_REST_BYTES)
+            continue;
+        drop_transcript(m, m->priv->rest.v[i]);
+        ARR_REMOVE(&m->priv->rest, i);
+    }
+}
+
 static void apply_items(struct model *m, struct ev_items *ev)
 {
     struct transcript *t = map_get_id(m->priv->transcripts, ev->sandbox);
+    if (ev->unshown) {
+        rest(m, ev->sandbox);
+        return;
+    }
+    if (ev->reset)
+        wake(m, ev->sandbox);
     if (!t) {
         t = xcalloc(1, sizeof(*t));
         transcript_init(t);
+        t->rev = m->priv->gone_rev;
+        t->item_rev = m->priv->gone_item_rev;
         map_put_id(m->priv->transcripts, ev->sandbox, t);
     }
     transcript_apply(t, ev);

@@ -3,6 +3,7 @@
 #define CCT_MODEL_PRIV_H
 
 #include <cct/model/model.h>
+#include <cct/util/arr.h>
 #include <cct/util/map.h>
 
 /* What model_counts() and its kin tell; of rows in view but for `elsewhere`. */
@@ -14,6 +15,9 @@ struct tally {
 struct model_priv {
     struct map *index;       /* sandbox id -> position + 1 in sandboxes */
     struct map *transcripts; /* sandbox id -> struct transcript */
+    ARR(uint64_t) rest;      /* of those the ones that nobody looks at, longest ago first */
+    uint64_t gone_rev;       /* the highest ones of those that are gone: a new one of the same */
+    uint32_t gone_item_rev;  /* sandbox must not look like what it was */
     struct map *procs;       /* sandbox id -> struct procs */
     struct map *asks;        /* sandbox ids whose questions are known */
     size_t cap_sandboxes;

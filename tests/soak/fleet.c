@@ -147,7 +147,7 @@ static const char *a_play(struct soak *s)
 static char *words_for(struct soak *s, const struct box *b)
 {
     bool itself = !str_starts(b->tool, "d-") && !str_eq(b->tool, "demo");
-    int n = soak_chance(s, 4) ? 3000 : soak_chance(s, 20) ? 300 : 20;
+    int n = itself ? 100 : soak_chance(s, 4) ? 3000 : soak_chance(s, 20) ? 300 : 20;
     if (itself && soak_chance(s, 30))
         return xasprintf("ask: #words %d", 10 + (int)soak_random(s, 100));
     if (itself && soak_chance(s, 50))
@@ -173,7 +173,7 @@ static void tell(struct soak *s, const struct box *b)
 static void one(struct soak *s, const struct box *b)
 {
     if (str_eq(b->state, "paused")) {
-        if (soak_chance(s, 25))
+        if (soak_chance(s, 60))
             soak_begin(s, "resume", "resume %s", b->id);
     } else if (str_eq(b->state, "error") || str_eq(b->agent, "exited")) {
         soak_begin(s, "restart", soak_chance(s, 70) ? "restart %s" : "kill -y %s", b->id);

@@ -59,13 +59,14 @@ static bool help_shows(struct ptyrig *r, void *arg)
     return yes;
 }
 
-/* By its hints, with and without marks. */
+/* By its hints, with and without marks, and where these have no room by its title. */
 static bool is_list(struct ptyrig *r, void *arg)
 {
-    char *row = rig_row(r, r->h - 2);
-    bool yes = strstr(row, "Enter open") || strstr(row, "Space mark");
+    char *row = rig_row(r, r->h - 2), *title = rig_row(r, 1);
+    bool yes = strstr(row, "Enter open") || strstr(row, "Space mark") || str_starts(title, "= 1 ");
     (void)arg;
     free(row);
+    free(title);
     return yes;
 }
 

@@ -191,7 +191,6 @@ static void begin(struct soak *s)
         fputs(screen, stderr);
         die("the screen does not come");
     }
-    s->provider = pid_of_provider(s);
     fleet_list(s);
     fleet_fill(s);
 }
@@ -237,6 +236,7 @@ static void run(struct soak *s)
         if (due(&sample, now, SAMPLE_S))
             meter_sample(s);
         if (due(&list, now, LIST_S)) {
+            s->provider = s->provider ? s->provider : pid_of_provider(s);
             fleet_list(s);
             fleet_fill(s);
         }

@@ -70,6 +70,10 @@ cd "$T/home" || exit 1
 "$B/tests/soak/soak" "$B/cc-tui" "$T" "$OUT"
 rc=$?
 cp "$T/cc-tui.log" "$T/local/local.log" "$OUT" 2>/dev/null
+if [ $rc -ne 0 ]; then # for whoever looks for the reason
+    cp "$T"/cc-tui.db* "$OUT" 2>/dev/null
+    (cd "$T/local/boxes" && tar czf "$OUT/sessions.tgz" ./*/home/.cc-tui) 2>/dev/null
+fi
 for f in "$OUT"/sanitizer.*; do
     [ -e "$f" ] || continue
     echo "FAIL sanitizer: $f"

@@ -493,6 +493,56 @@ static void test_order(void **state)
     check_shown("4|||1|0;4|||2|0;4|||3|0;4|||4|0;4|||5|0;");
 }
 
+static void unshow(uint64_t sandbox)
+{
+    struct ev_items *ev = ev_new(EV_ITEMS);
+    ev->sandbox = sandbox;
+    ev->unshown = true;
+    model_apply(m, &ev->m);
+    msg_free(&ev->m);
+}
+
+static void put_large(uint64_t sandbox, bool reset)
+{
+    struct ev_items *ev = ev_new(EV_ITEMS);
+    struct item *it = ev_items_add(ev, ITEM_PUT);
+    ev->sandbox = sandbox;
+    ev->reset = reset;
+    it->kind = ITEM_TEXT;
+    it->id = xstrdup("large");
+    it->text = xcalloc(1, (1 << 20) + 1);
+    memset(it->text, 'x', it->text_len = 1 << 20);
+    it->exit_code = -1;
+    model_apply(m, &ev->m);
+    msg_free(&ev->m);
+}
+
+/* Transcripts that nobody looks at stay for who comes back soon, but do not pile up. */
+static void test_unshown(void **state)
+{
+    (void)state;
+    for (uint64_t id = 1; id <= 40; id++)
+        put_large(id, true);
+    for (uint64_t id = 1; id <= 40; id++)
+        if (id != 7)
+            unshow(id);
+    assert_non_null(model_transcript(m, 40));
+    assert_non_null(model_transcript(m, 38));
+    assert_null(model_transcript(m, 30));
+    assert_non_null(model_transcript(m, 7)); /* is looked at */
+    put_large(38, true);                     /* again */
+    for (uint64_t id = 41; id <= 50; id++) {
+        put_large(id, true);
+        unshow(id);
+    }
+    assert_non_null(model_transcript(m, 38));
+    assert_null(model_transcript(m, 40));
+    unshow(99); /* there is none */
+    assert_null(model_transcript(m, 99));
+    put_large(40, false);
+    assert_true(model_transcript(m, 40)->rev > 1); /* what was drawn of it once is not taken for it */
+}
+
 static void put_user(const char *key, uint64_t offset, enum msg_state st)
 {
     struct ev_items *ev = ev_new(EV_ITEMS);
@@ -871,7 +921,7 @@ int main(void)
         M(test_waiting_messages),
         M(test_late_echo),
         M(test_answer_of_sent),
-        cmocka_unit_test(test_build_words),
+        cmocka_unit_test(test_build_words), M(test_unshown),
     };
     return cmocka_run_group_tests_name("model", tests, NULL, NULL);
 }

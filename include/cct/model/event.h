@@ -58,6 +58,7 @@ struct ev_items {
     uint64_t sandbox;
     bool reset;       /* forget what is held, then apply (load, new epoch) */
     bool prepend;     /* older items, to go in front */
+    bool unshown;     /* nobody looks at it any more; nothing else is in it */
     bool more_before; /* the store has still older ones */
     struct item *v;
     uint8_t *op;      /* enum item_op per item */
