@@ -19,11 +19,10 @@
 #define STEADY_TAIL_MS 5000
 #define UNKNOWN_MS 15000
 #define LOOK_AGAIN_MS 5000
-#define LOOK_ENDED_POLLS 10 /* another cc-tui may start the agent again, and tells nobody */
+#define LOOK_ENDED_MS 30000
 #define BACK_OFF_MS 5000 /* current again soon after the network is well */
 
 static void go(struct session *s);
-static void retry(void *ctx);
 static void on_get(void *ctx, const struct e2b_result *r);
 
 static void ignore(void *ctx, const struct envd_result *r)
@@ -64,11 +63,32 @@ void session_follow_stop(struct session *s, enum follow_state st)
         session_probe_release(&s->fo.p);
 }
 
+static void look_at_ended(void *ctx);
+
+/* Another cc-tui may start the agent again, and tells nobody. */
+static void look_later(struct session *s)
+{
+    int poll_ms = s->j->o.poll_ms;
+
+    session_timer(s, &s->fo.timer, poll_ms > 0 ? 10 * poll_ms : LOOK_ENDED_MS, look_at_ended);
+}
+
+static void look_at_ended(void *ctx)
+{
+    struct session *s = ctx;
+
+    s->fo.timer = 0;
+    if (s->prov) /* we start it ourselves, and look when that is done */
+        look_later(s);
+    else
+        go(s);
+}
+
 void session_follow_ended(struct session *s)
 {
     session_follow_stop(s, FO_ENDED);
     s->fo.ended_at = clock_mono_ms();
-    session_timer(s, &s->fo.timer, LOOK_ENDED_POLLS * s->j->o.poll_ms, retry);
+    look_later(s);
 }
 
 /* --- loss ------------------------------------------------------------------------ */
