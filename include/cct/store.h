@@ -244,9 +244,9 @@ void store_put_sandbox(struct store *s, const struct sandbox *sb, struct st_to t
  * ordinary update leaves them as stored (another instance may have said so) and its answer
  * tells. Answers like an update. */
 void store_own_sandbox(struct store *s, const struct sandbox *sb, struct st_to to);
-/* Rows that are foreign or adopted, when another connection has changed the database since
- * they were asked for; else none. */
-void store_owned(struct store *s, struct st_to to);
+/* Rows that are foreign or adopted, with `all` those that live, too, when another connection has
+ * changed the database since they were asked for; else none. */
+void store_owned(struct store *s, bool all, struct st_to to);
 /* Remove a row with its runs, events and messages. */
 void store_del_sandbox(struct store *s, uint64_t id, struct st_to to);
 /* Find or create the run (sandbox, session, epoch). epoch -1: the newest there is,

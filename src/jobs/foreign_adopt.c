@@ -204,20 +204,38 @@ static void take_word(struct jobs *j, const struct sandbox *said)
     settled(j, row);
 }
 
+/* A command that leaves writes what it saw of the agent last, which may be older than what we
+ * wrote: who is at the live end says it again. */
+static void insist(struct jobs *j, const struct sandbox *stored)
+{
+    struct sandbox *row = jobs_row(j, stored->id);
+    struct session *s = row ? map_get_id(j->sessions, row->id) : NULL;
+
+    if (s && session_current(s) && row->state == stored->state && row->agent != stored->agent)
+        jobs_row_changed(j, row);
+}
+
 static void on_owned(void *ctx, struct st_reply *r)
 {
     struct jobs *j = ctx;
 
-    for (size_t i = 0; i < r->n_sandboxes; i++)
-        if (!j->priv->adoptions.n) /* ours is the newer word; the next list looks again */
-            take_word(j, &r->sandboxes[i]);
+    for (size_t i = 0; i < r->n_sandboxes; i++) {
+        const struct sandbox *b = &r->sandboxes[i];
+
+        if (!b->foreign && !b->adopted)
+            insist(j, b);
+        else if (!j->priv->adoptions.n) /* ours is the newer word; the next list looks again */
+            take_word(j, b);
+    }
 }
 
 void adopt_refresh(struct jobs *j)
 {
+    bool all = j->o.follow_all && !j->o.readonly;
+
     for (size_t i = 0; i < j->table.n; i++)
-        if (j->table.v[i].foreign || j->table.v[i].adopted) {
-            store_owned(j->o.store, jobs_store(j, on_owned, j, j));
+        if (all || j->table.v[i].foreign || j->table.v[i].adopted) {
+            store_owned(j->o.store, all, jobs_store(j, on_owned, j, j));
             return;
         }
 }

@@ -451,6 +451,11 @@ void session_follow(struct session *s)
         go(s);
 }
 
+bool session_current(const struct session *s)
+{
+    return s->fo.state == FO_TAIL && s->out.caught_up;
+}
+
 void session_follow_again(struct session *s)
 {
     switch (s->fo.state) {

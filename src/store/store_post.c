@@ -102,9 +102,11 @@ void store_own_sandbox(struct store *s, const struct sandbox *sb, struct st_to t
     post(s, q);
 }
 
-void store_owned(struct store *s, struct st_to to)
+void store_owned(struct store *s, bool all, struct st_to to)
 {
-    post(s, request(OP_OWNED, to, 0));
+    struct st_req *q = request(OP_OWNED, to, 0);
+    q->flag = all;
+    post(s, q);
 }
 
 void store_del_sandbox(struct store *s, uint64_t id, struct st_to to)

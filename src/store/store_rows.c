@@ -130,12 +130,12 @@ int st_op_owned(struct store *s, const struct st_req *q, struct st_reply *r)
 {
     int64_t version;
     int rc = st_number(s, &r->err, 0, &version, "PRAGMA data_version", "");
-    (void)q;
     if (rc != 0 || version == s->owned_version)
         return rc;
     s->owned_version = version;
-    sqlite3_stmt *p = st_query(
-        s, &r->err, "SELECT id, " COLUMNS " FROM sandboxes WHERE isForeign<>0 ORDER BY id", "");
+    sqlite3_stmt *p = st_query(s, &r->err,
+                               "SELECT id, " COLUMNS " FROM sandboxes WHERE isForeign<>0"
+                               " OR (?1 AND state<>'killed') ORDER BY id", "i", (int64_t)q->flag);
     return p ? collect(s, p, r) : r->err.code;
 }
 

@@ -2,6 +2,7 @@
  * process for all messages (claude), one per message (codex, opencode), commands with
  * responses (pi). They are the demo agent in the words of those CLIs. */
 #include "../lib/appbed.h"
+#include "../lib/storebox.h"
 
 #include <cct/model/agent_event.h>
 #include <cct/util/clock.h>
@@ -408,6 +409,31 @@ static void test_restarted_elsewhere(void **state)
     free(cmd);
 }
 
+static bool stored_idle(struct appbed *b, const void *cmd)
+{
+    (void)b;
+    return system(cmd) == 0;
+}
+
+/* What a command wrote of an agent when it left may be older than what we see: it does not stay. */
+static void test_older_word(void **state)
+{
+    struct appbed *b = *state;
+    char *db = appbed_path(b, "data/cc-tui.db");
+    char *cmd = xasprintf("env CC_TUI_CONFIG_DIR=%s/conf CC_TUI_DATA_DIR=%s/data "
+                          "CC_TUI_STATE_DIR=%s/state CC_TUI_RUNTIME_DIR=%s/run cc-tui %s ls |"
+                          "grep -q 'codex-0 .* idle '",
+                          b->root, b->root, b->root, b->root,
+                          appbed_isolated() ? "--local" : "--local-unsafe");
+
+    until(b, all_idle, &(size_t){MODES});
+    storebox_sql(db, "UPDATE sandboxes SET agent='working' WHERE name='codex-0'");
+    assert_int_not_equal(system(cmd), 0);
+    assert_true(appbed_wait(b, stored_idle, cmd));
+    free(db);
+    free(cmd);
+}
+
 static bool delivered(struct appbed *b, const void *req)
 {
     const struct broadcast *c = model_broadcast(app_model(b->app), *(const uint64_t *)req);
@@ -488,6 +514,7 @@ int main(void)
         cmocka_unit_test(test_interrupt),    cmocka_unit_test(test_killed_in_the_middle),
         cmocka_unit_test(test_crash),        cmocka_unit_test(test_counted_once),
         cmocka_unit_test(test_twenty),       cmocka_unit_test(test_restarted_elsewhere),
+        cmocka_unit_test(test_older_word),
     };
 
     appbed_main();

@@ -376,7 +376,7 @@ static size_t owned(struct storebox *b)
     struct st_reply *r;
     size_t n;
 
-    store_owned(b->s, storebox_to(b));
+    store_owned(b->s, false, storebox_to(b));
     r = storebox_wait(b);
     assert_int_equal(r->err.code, 0);
     n = r->n_sandboxes;

@@ -46,6 +46,7 @@ void session_provision(struct session *s, const struct session_start *q, session
 /* Keep the stream: backlog by ranged reads, then tail; on loss ask, back off, go on at
  * the exact byte. Idempotent. Posts EV_ITEMS, agent state and last line to the row. */
 void session_follow(struct session *s);
+bool session_current(const struct session *s); /* at the live end */
 /* Someone looks: send the transcript (stored items, EV_ITEMS reset) and go on live. */
 void session_show(struct session *s, bool on);
 /* What stands before that key goes in front of it (EV_ITEMS prepend). */
