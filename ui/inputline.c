@@ -43,6 +43,7 @@ void inputline_release(struct inputline *l)
     buf_release(&l->text);
     free(l->kill);
     free(l->draft);
+    free(l->sought);
     for (size_t i = 0; i < l->n_history; i++)
         free(l->history[i]);
     free(l->history);
@@ -457,4 +458,20 @@ bool inputline_history_next(struct inputline *l)
         return false;
     show_history(l, l->at_history + 1);
     return true;
+}
+
+bool inputline_history_find(struct inputline *l)
+{
+    bool found = l->sought && l->at_history < l->n_history &&
+                 str_eq(inputline_text(l), l->history[l->at_history]);
+    if (!found) {
+        free(l->sought);
+        l->sought = xstrdup(inputline_text(l));
+    }
+    for (size_t i = l->at_history; i-- > 0;)
+        if (strcasestr(l->history[i], l->sought)) {
+            show_history(l, i);
+            return true;
+        }
+    return false;
 }

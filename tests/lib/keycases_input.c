@@ -16,6 +16,7 @@ static const struct key_case cases[] = {
     KEY(EDIT_MESSAGE, TYPED("by hand"), "[in> edited]", "^C ![in> edited]"),
     KEY(HIST_PREV, "", "[in> help me out]", "^C ![in> help me out]"),
     KEY(HIST_NEXT, "Up [in> help me out]", "![in> help me out]", ""),
+    KEY(HIST_FIND, TYPED("me o"), "[in> help me out]", "^C ![in> help me out]"),
     KEY(INPUT_PGUP, "", "![follow ON]", "PgDn PgDn PgDn [follow ON]"),
     KEY(INPUT_PGDN, "PgUp ![follow ON]", "[follow ON]", ""),
     KEY(INPUT_BARE, "", "![AGENT    STATE]", "Alt-l [AGENT    STATE]"),

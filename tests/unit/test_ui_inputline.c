@@ -294,12 +294,40 @@ static void test_drawing(void **state)
     inputline_release(&l);
 }
 
+/* Backwards through what has the text in it; what is typed then begins anew. */
+static void test_history_find(void **state)
+{
+    (void)state;
+    struct inputline l;
+    inputline_init(&l, false, 100);
+    inputline_history_add(&l, "run make test");
+    inputline_history_add(&l, "look at this");
+    inputline_history_add(&l, "run make lint");
+    inputline_set(&l, "MAKE");
+    assert_true(inputline_history_find(&l));
+    assert_string_equal(inputline_text(&l), "run make lint");
+    assert_true(inputline_history_find(&l));
+    assert_string_equal(inputline_text(&l), "run make test");
+    assert_false(inputline_history_find(&l));
+    assert_string_equal(inputline_text(&l), "run make test");
+    assert_true(inputline_history_next(&l) && inputline_history_next(&l) && inputline_history_next(&l));
+    assert_string_equal(inputline_text(&l), "MAKE"); /* the draft */
+    inputline_set(&l, "look");
+    assert_true(inputline_history_find(&l));
+    assert_string_equal(inputline_text(&l), "look at this");
+    inputline_set(&l, "nothing such");
+    assert_false(inputline_history_find(&l));
+    assert_string_equal(inputline_text(&l), "nothing such");
+    inputline_release(&l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_editing), cmocka_unit_test(test_clusters),
         cmocka_unit_test(test_paste),   cmocka_unit_test(test_history),
         cmocka_unit_test(test_history_begins_anew),
+        cmocka_unit_test(test_history_find),
         cmocka_unit_test(test_drawing), cmocka_unit_test(test_folded_paste),
         cmocka_unit_test(test_files),   cmocka_unit_test(test_no_false_object),
     };

@@ -248,11 +248,14 @@ static void details_draw(struct ui *ui, void *state, struct canvas *c, struct re
     buf_release(&b);
 }
 
+/* What the list does with a row counts here, too: it is the row's. */
 static int details_action(struct ui *ui, void *state, enum action a)
 {
     struct details *d = state;
+    struct pane *list = &ui->panes[PANE_LIST];
     int64_t to = list_moved(a, (size_t)d->top, (size_t)d->rows, d->page);
-    (void)ui;
+    if (action_scope(a) == SCOPE_LIST || a == ACT_KILL)
+        return list->ops->action(ui, list->state, a);
     if (to < 0)
         return UI_IGNORED;
     d->top = (int)to; /* cut where it is drawn */
@@ -285,12 +288,12 @@ static const char *details_note(struct ui *ui, void *state)
     (void)state;
     bool more = s && lay_out(NULL, inside(r), 0, lines_of(ui, s, &b, ui->now)) > r.h;
     buf_release(&b);
-    return more ? "d all" : "";
+    return more ? ui_keys(ui, "{details} all") : "";
 }
 
 const struct pane_ops pane_details = {
     .name = "details",
-    .scope = SCOPE_NAV,
+    .scope = SCOPE_LIST,
     .open = details_open,
     .close = details_close,
     .update = details_update,

@@ -58,20 +58,29 @@ static void draw_event(const struct model *m, size_t i, struct canvas *c, struct
              text);
 }
 
+/* No further than that the oldest one is on top. */
+static void hold_back(const struct ui *ui, struct events *e, struct rect r)
+{
+    const struct model *m = ui->model;
+    size_t oldest = 0;
+    int rows = 0;
+    while (oldest < m->n_events && (rows += event_rows(m, oldest, r.w - TEXT_AT - 1)) <= r.h)
+        oldest++;
+    if (e->back > m->n_events - oldest)
+        e->back = m->n_events - oldest;
+}
+
 static void events_draw(struct ui *ui, void *state, struct canvas *c, struct rect r,
                         bool focused, int64_t now)
 {
     struct events *e = state;
     const struct model *m = ui->model;
-    int w = r.w - TEXT_AT - 1, rows = 0;
-    size_t oldest = 0, first;
+    int w = r.w - TEXT_AT - 1, rows;
+    size_t first;
     (void)focused;
     (void)now;
     e->page = r.h;
-    while (oldest < m->n_events && (rows += event_rows(m, oldest, w)) <= r.h)
-        oldest++; /* as many as fill the pane when the oldest one is on top */
-    if (e->back > m->n_events - oldest)
-        e->back = m->n_events - oldest;
+    hold_back(ui, e, r);
     first = m->n_events - e->back;
     for (rows = 0; first > 0 && (rows += event_rows(m, first - 1, w)) <= r.h;)
         first--;
@@ -118,7 +127,7 @@ static int events_action(struct ui *ui, void *state, enum action a)
 static const char *events_title(struct ui *ui, void *state)
 {
     struct events *e = state;
-    (void)ui;
+    hold_back(ui, e, ui->panes[PANE_EVENTS].r);
     snprintf(e->title, sizeof(e->title), "5 events%s", e->back ? " (scrolled back)" : "");
     return e->title;
 }

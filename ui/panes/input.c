@@ -279,6 +279,10 @@ static int input_action(struct ui *ui, void *state, enum action a)
     case ACT_HIST_NEXT:
         inputline_history_next(l);
         return UI_HANDLED | UI_REDRAW | UI_LAYOUT;
+    case ACT_HIST_FIND:
+        if (!inputline_history_find(l))
+            ui_status(ui, 0, "no earlier message has that in it");
+        return UI_HANDLED | UI_REDRAW | UI_LAYOUT;
     case ACT_INPUT_PGUP:
         return scroll_output(ui, ACT_PAGE_UP);
     case ACT_INPUT_PGDN:

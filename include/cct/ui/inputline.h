@@ -28,6 +28,7 @@ struct inputline {
     char **history;    /* oldest first */
     size_t n_history, at_history;
     char *draft;       /* what was typed before going into history */
+    char *sought;      /* text that history was searched for last, NULL = none */
 };
 void inputline_init(struct inputline *l, bool multiline, size_t max);
 void inputline_release(struct inputline *l);
@@ -51,6 +52,9 @@ bool inputline_key(struct inputline *l, enum action a, key_code k);
 void inputline_history_add(struct inputline *l, const char *text);
 bool inputline_history_prev(struct inputline *l); /* also moves a row up inside */
 bool inputline_history_next(struct inputline *l);
+/* The next earlier one that has the text in it; of what it found the one before that. False,
+ * and nothing changes: there is none. */
+bool inputline_history_find(struct inputline *l);
 /* Rows wanted at width w (wrapped), and drawing with the cursor placed. */
 int inputline_rows(struct inputline *l, int w);
 void inputline_draw(struct inputline *l, struct canvas *c, struct rect r, enum theme_role role,

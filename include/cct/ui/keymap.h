@@ -220,6 +220,8 @@ bool scope_counts(enum key_scope s, enum key_scope other);
     X(CLEAR, "clear", SCOPE_INPUT, "^C", "", "clear the input")                                \
     X(HIST_PREV, "history-prev", SCOPE_INPUT, "Up", "", "previous message or line up")         \
     X(HIST_NEXT, "history-next", SCOPE_INPUT, "Down", "", "next message or line down")         \
+    X(HIST_FIND, "history-find", SCOPE_INPUT, "^R", "",                                        \
+      "earlier message with what is written; once more: one before it")                        \
     X(INPUT_PGUP, "input-page-up", SCOPE_INPUT, "PgUp", "", "scroll the output up")            \
     X(INPUT_PGDN, "input-page-down", SCOPE_INPUT, "PgDn", "", "scroll the output down")        \
     X(EDIT_QUEUED, "edit-queued", SCOPE_INPUT, "Alt-q", "", "edit the queued message")         \
