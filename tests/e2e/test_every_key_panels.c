@@ -3,5 +3,5 @@
 
 int main(void)
 {
-    return keyrun_main("wall usage builds");
+    return keyrun_main("wall usage builds wide");
 }

@@ -87,3 +87,34 @@ const struct key_group keys_list = {
     .cases = cases,
     .n = N(cases),
 };
+
+/* The small panes beside the output of a wide screen. */
+#define DETAILS_PANE "Tab Tab [= details: one]"
+#define LIST_AGAIN "1 [= 1 sandboxes]"
+
+static const struct key_case wide[] = {
+    KEY(NEXT_PANE, "2 [= 2 output]", "[= details: one]", LIST_AGAIN),
+    KEY(PREV_PANE, "", "[= 5 events]", LIST_AGAIN),
+    KEY(PANE_EVENTS, "", "[= 5 events]", LIST_AGAIN),
+    KEY(DETAILS, DETAILS_PANE, "[+ details]", "Esc ![+ details] " LIST_AGAIN),
+    KEY(DOWN, DETAILS_PANE " [template  demo] [id        i]", "![id        i]", "Up [id        i] " LIST_AGAIN),
+    KEY(KILL, DETAILS_PANE, "[kill this sandbox?]", "Esc ![kill this] " LIST_AGAIN),
+    KEY(UP, "5 [= 5 events]", "[scrolled back]", "G ![scrolled back] " LIST_AGAIN),
+    KEY(BOTTOM, "5 [= 5 events] k [scrolled back]", "![scrolled back]", LIST_AGAIN),
+    KEY(ZOOM, "5 [= 5 events]", "![1 sandboxes]", "f [1 sandboxes] " LIST_AGAIN),
+    KEY(USAGE_LONGER, DETAILS_PANE " Tab Tab [= 4 usage]", "[month =]", "< [week =] " LIST_AGAIN),
+    KEY(BUILD_NEW, DETAILS_PANE " Tab [= 3 builds]", "[+ new build]", "Esc ![+ new build] " LIST_AGAIN),
+    KEY(BUILD_USE, DETAILS_PANE " Tab [= 3 builds] [>. base]", "[+ new sandbox]",
+        "Esc ![+ new sandbox] " LIST_AGAIN),
+};
+
+const struct key_group keys_wide = {
+    .name = "wide",
+    .h = 40,
+    .w = 120,
+    .setup = "$C new --tool demo --name one -q\n"
+             "$C new --tool demo --name box --copies 6 -q\n",
+    .begin = "[> . one] [= 1 sandboxes] [5 events]",
+    .cases = wide,
+    .n = N(wide),
+};
