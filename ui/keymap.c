@@ -88,6 +88,11 @@ const char *scope_head(enum key_scope s)
     return scopes[s].head;
 }
 
+enum key_scope scope_under(enum key_scope s)
+{
+    return scopes[s].under;
+}
+
 bool scope_counts(enum key_scope s, enum key_scope other)
 {
     while (s != other && s != SCOPE_NONE)

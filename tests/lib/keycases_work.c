@@ -12,14 +12,14 @@
 /* --- processes --------------------------------------------------------------------------- */
 
 #define ADOPT_BOX "A [adopt this sandbox?]"
-#define ALONE ADOPT_BOX " Tab \"[ ] with\" Enter ![adopt this] A [y  give it back]"
+#define ALONE ADOPT_BOX " Tab \"[ ] with\" Enter ![adopt this] ![not made by cc] A [y  give it back]"
 
 static const struct key_case procs[] = {
     KEY(PROC_END, "", "[end this process?]", "Esc ![end this]"),
     KEY(ADOPT, "", "[adopt this sandbox?]", "Esc ![adopt this]"),
     KEY(LINE_TAB, ADOPT_BOX " \"[x] with\"", "\"[ ] with\"", "Esc ![adopt this]"),
     KEY(TAKE_LINE, ADOPT_BOX " Tab \"[ ] with\"", "![adopt this]",
-        "A [y  give it back] ~ y ![give it back] [not made by cc] [= 2 processes:]"),
+        "![not made by cc] A [y  give it back] ~ y ![give it back] [not made by cc] [= 2 processes:]"),
     KEY(YES, ALONE, "![give it back] [not made by cc]", "[= 2 processes:]"),
     KEY(KEEP_PROCESS, ALONE " [p  keep this]", "[adopted at]", "A [y  give it back] ~ y ![give it back] [not made by cc] [= 2 processes:]"),
     KEY(PROC_WATCH, "", "[live only, nothing from before]", "Esc [= 2 processes:]"),

@@ -9,6 +9,7 @@
 #include <cct/util/utf8.h>
 #include <cct/util/xalloc.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -370,6 +371,20 @@ static void begin(const struct key_group *g)
     assert_int_equal(chdir(home), 0);
 }
 
+/* The status also tells what a sanitizer found in the program. */
+static void leave(void)
+{
+    at = NULL;
+    kill(rig.pid, SIGTERM);
+    if (!rig_wait_exit(&rig, SOON) || !WIFEXITED(rig.status) || WEXITSTATUS(rig.status) != 143) {
+        char *s = rig_screen(&rig);
+        fputs(s, stderr);
+        fail_msg("%s: ended with %x", group->name, (unsigned)rig.status);
+    }
+    if (rig_not_restored(&rig))
+        fail_msg("%s: %s", group->name, rig_not_restored(&rig));
+}
+
 static void run_group(void **state)
 {
     int pressed = 0, ways = 0;
@@ -403,6 +418,8 @@ static void run_group(void **state)
     for (size_t i = 0; i < group->n; i++)
         if (!only || str_eq(only, action_name(group->cases[i].act)))
             pressed += each_key(&group->cases[i], &ways);
+    if (!group->shell)
+        leave();
     if (rig.judge.bad[0])
         fail_msg("on the wire: %s", rig.judge.bad);
     print_message("# %zu cases, %d keys, sent in %d ways\n", group->n, pressed, ways);

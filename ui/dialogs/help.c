@@ -36,25 +36,30 @@ static bool wanted(const struct help *h, const char *keys, const char *help)
     return !*f || strcasestr(keys, f) || strcasestr(help, f);
 }
 
+static void add_scope(struct ui *ui, struct help *h, enum key_scope scope)
+{
+    bool head = false;
+    for (int a = ACT_NONE + 1; a < ACT_COUNT; a++) {
+        const char *keys = keymap_keys(ui->keys, (enum action)a);
+        if (action_scope((enum action)a) != scope || !*keys ||
+            !wanted(h, keys, action_help((enum action)a)))
+            continue;
+        if (!head)
+            add_row(h, true, scope_head(scope), "");
+        head = true;
+        add_row(h, false, keys, action_help((enum action)a));
+    }
+}
+
+/* Where you are comes first, then whose keys count there as well. */
 static void fill(struct ui *ui, struct help *h)
 {
     ARR_CLEAR(&h->rows);
-    for (int k = -1; k < SCOPE_COUNT; k++) {
-        int scope = k < 0 ? (int)h->here : k; /* where you are comes first */
-        bool head = false;
-        if (k == (int)h->here)
-            continue;
-        for (int a = ACT_NONE + 1; a < ACT_COUNT; a++) {
-            const char *keys = keymap_keys(ui->keys, (enum action)a);
-            if ((int)action_scope((enum action)a) != scope || !*keys ||
-                !wanted(h, keys, action_help((enum action)a)))
-                continue;
-            if (!head)
-                add_row(h, true, scope_head((enum key_scope)scope), "");
-            head = true;
-            add_row(h, false, keys, action_help((enum action)a));
-        }
-    }
+    for (enum key_scope s = h->here; s != SCOPE_NONE; s = scope_under(s))
+        add_scope(ui, h, s);
+    for (int s = 0; s < SCOPE_COUNT; s++)
+        if (!scope_counts(h->here, (enum key_scope)s))
+            add_scope(ui, h, (enum key_scope)s);
     bool changed = false;
     for (int a = ACT_NONE + 1; a < ACT_COUNT; a++) {
         const char *keys = keymap_keys(ui->keys, (enum action)a), *was = action_keys((enum action)a);
@@ -208,7 +213,7 @@ static const struct overlay_ops help_ops = {
 void overlay_help(struct ui *ui)
 {
     struct help *h = xcalloc(1, sizeof(*h));
-    h->here = ui->opts.replay ? SCOPE_REPLAY : ui->panes[ui->focus].ops->scope;
+    h->here = ui->opts.replay ? SCOPE_REPLAY : ui_scope(ui, ui->focus);
     inputline_init(&h->find, false, 64);
     ui_overlay_push(ui, &help_ops, h);
 }

@@ -48,6 +48,7 @@ enum key_scope {
 };
 const char *scope_word(enum key_scope s);
 const char *scope_head(enum key_scope s);
+enum key_scope scope_under(enum key_scope s); /* whose keys count there as well, or SCOPE_NONE */
 /* Do the keys of `other` count in s? */
 bool scope_counts(enum key_scope s, enum key_scope other);
 
