@@ -324,7 +324,10 @@ int ui_global(struct ui *ui, enum action a)
     case ACT_ADOPT:
         return with_selected(ui, a);
     default:
-        return UI_IGNORED;
+        if (!scope_counts(action_scope(a), SCOPE_NAV))
+            return UI_IGNORED; /* a line of text may take it */
+        ui_status(ui, 0, "%s does nothing here", action_name(a));
+        break;
     }
     return UI_HANDLED | UI_REDRAW;
 }

@@ -217,12 +217,25 @@ static void test_help_begins_here(void **state)
     run("keys Esc");
 }
 
+/* A key that counts everywhere and can do nothing in a pane says so. */
+static void test_nothing_is_silent(void **state)
+{
+    (void)state;
+    run("keys 4 /");
+    assert_true(shows("search does nothing here"));
+    run("keys 4 5 /");
+    assert_true(shows("search does nothing here"));
+    run("keys 1 Down");
+    assert_false(shows("does nothing here"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_every_action, setup, teardown),
         cmocka_unit_test_setup_teardown(test_every_action_in_help, setup, teardown),
         cmocka_unit_test_setup_teardown(test_help_begins_here, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_nothing_is_silent, setup, teardown),
         cmocka_unit_test_setup_teardown(test_runs_actions, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sandboxes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_commands, setup, teardown),
