@@ -3,5 +3,5 @@
 
 int main(void)
 {
-    return keyrun_main("output");
+    return keyrun_main("output replay");
 }

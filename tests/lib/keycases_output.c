@@ -53,3 +53,26 @@ const struct key_group keys_output = {
     .cases = cases,
     .n = N(cases),
 };
+
+/* --- a recorded run ------------------------------------------------------------------ */
+
+static const char *const replay_args[] = {"replay", "--tool", "codex", "run.jsonl", NULL};
+
+static const struct key_case replay[] = {
+    KEY(PLAY, "", "![paused]", "Space [paused]"),
+    KEY(FASTER, "", "[0.50x]", "- [0.25x]"),
+    KEY(SLOWER, "+ [0.50x]", "[0.25x]", ""),
+    KEY(SKIP_ON, "Home Left [0:00 of 0:03]", "[0:03 of 0:03]", "Left [0:00 of 0:03]"),
+    KEY(SKIP_BACK, "Right [0:03 of 0:03]", "[0:00 of 0:03]", ""),
+};
+
+const struct key_group keys_replay = {
+    .name = "replay",
+    .h = 24,
+    .w = 80,
+    .setup = "cp \"$SRC\"/tests/fixtures/recordings/codex-tool.jsonl run.jsonl\n",
+    .args = replay_args,
+    .begin = "[REPLAY of run.jsonl] Space [paused] - [0.50x] - [0.25x]",
+    .cases = replay,
+    .n = N(replay),
+};

@@ -474,6 +474,9 @@ int keyrun_main(const char *groups)
     char *names = xstrdup(groups), *save = NULL;
     size_t n = 0;
 
+    char *here = getcwd(NULL, 0);
+    setenv("SRC", here, 1);
+    free(here);
     find_binary();
     name_folder();
     for (char *w = strtok_r(names, " ", &save); w && n < 8; w = strtok_r(NULL, " ", &save)) {
