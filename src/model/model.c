@@ -13,7 +13,7 @@
 #include "model_priv.h"
 
 enum { MAX_EVENTS = 500, MAX_MESSAGES = 2000, MAX_BROADCASTS = 20,
-       MAX_REST_BYTES = 4 << 20 /* of transcripts that nobody looks at */ };
+       MAX_REST_BYTES = 1 << 20 /* of transcripts that nobody looks at */ };
 
 struct model *model_new(void)
 {

@@ -510,8 +510,8 @@ static void put_large(uint64_t sandbox, bool reset)
     ev->reset = reset;
     it->kind = ITEM_TEXT;
     it->id = xstrdup("large");
-    it->text = xcalloc(1, (1 << 20) + 1);
-    memset(it->text, 'x', it->text_len = 1 << 20);
+    it->text = xcalloc(1, (1 << 18) + 1);
+    memset(it->text, 'x', it->text_len = 1 << 18);
     it->exit_code = -1;
     model_apply(m, &ev->m);
     msg_free(&ev->m);
