@@ -230,7 +230,7 @@ void replay_change_speed(struct replay *r, int64_t now, bool faster)
     else if (faster)
         speed = speed * 2 > SPEED_MOST ? REPLAY_MAX : speed * 2;
     else
-        speed = speed / 2 < SPEED_LEAST ? SPEED_LEAST : speed / 2;
+        speed = speed / 2 >= SPEED_LEAST ? speed / 2 : speed < SPEED_LEAST ? speed : SPEED_LEAST;
     replay_set_speed(r, now, speed);
 }
 

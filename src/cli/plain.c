@@ -1,6 +1,7 @@
 /* The line mode: start, the loop, lines from stdin, questions, and the end. */
 #include "plain_priv.h"
 
+#include <cct/secrets/secret.h>
 #include <cct/text/clean.h>
 #include <cct/util/clock.h>
 #include <cct/util/limits.h>
@@ -81,10 +82,14 @@ int64_t plain_now(const struct plain *p)
 
 /* --- lines ---------------------------------------------------------------------- */
 
+/* A line may hold a key, which is refused where it stands, and is not left lying about here. */
 static void drop_front(struct buf *b, size_t n)
 {
-    memmove(b->p, b->p + n, b->len - n);
-    buf_truncate(b, b->len - n);
+    size_t left = b->len - n;
+
+    memmove(b->p, b->p + n, left);
+    secret_wipe(b->p + left, n);
+    buf_truncate(b, left);
 }
 
 /* The next whole line without its end; NULL: none yet. New string. */
@@ -281,7 +286,10 @@ bool plain_until(struct plain *p, bool (*ready)(struct plain *p))
     while (!ready(p)) {
         if (p->stop || p->interrupts != before)
             return false;
-        turn(p, plain_news(p));
+        int ms = plain_news(p);
+        if (p->asking) /* its prompt comes again behind what was told meanwhile */
+            show_prompt(p);
+        turn(p, ms);
     }
     return true;
 }
@@ -400,9 +408,12 @@ static void say_goodbye(struct plain *p)
 
 static void run_line(struct plain *p, char *line)
 {
+    size_t len = strlen(line);
+
     p->running = true;
     plain_line(p, line);
     p->running = false;
+    secret_wipe(line, len);
     cli_out_go_on();
 }
 

@@ -2,6 +2,7 @@
  * dumb terminal with a service that has many sandboxes. */
 #include "../lib/faultproc.h"
 #include "../lib/linerig.h"
+#include "../lib/ptyrig.h"
 #include "../lib/runcmd.h"
 
 #include <cct/util/fs.h>
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -201,6 +203,38 @@ static void test_replay(void **state)
     free(is);
 }
 
+/* On the screen by its keys, and all is given back at the end. */
+static void test_replay_screen(void **state)
+{
+    char *argv[] = {program, (char *)"replay", (char *)"--tool", (char *)"claude", (char *)"--speed",
+                    (char *)"0.01", (char *)"tests/fixtures/recordings/claude-tool.jsonl", NULL};
+    const char *vars[] = {"TERM=xterm-256color", "LC_ALL=C.UTF-8", "E2B_API_KEY", env[0], env[1],
+                          env[2], env[3], NULL};
+    struct ptyrig r;
+
+    (void)state;
+    rig_start(&r, 24, 80, argv, vars);
+    assert_true(rig_wait(&r, "REPLAY of claude-tool.jsonl, claude", SOON));
+    assert_true(rig_wait(&r, "playing  0:00 of", SOON));
+    rig_type(&r, " ");
+    assert_true(rig_wait(&r, "paused", SOON));
+    rig_type(&r, "\033[C");
+    assert_true(rig_wait(&r, "Done: hello.txt holds one line.", SOON));
+    rig_type(&r, "\033[D");
+    assert_true(rig_wait_gone(&r, "Done: hello.txt", SOON));
+    rig_type(&r, "++");
+    assert_true(rig_wait(&r, "0.04x", SOON));
+    rig_type(&r, "-K");
+    assert_true(rig_wait(&r, "this is a replay", SOON));
+    assert_true(rig_wait(&r, "0.04x", SOON)); /* slow enough: it is not made faster by that */
+    rig_type(&r, "q");
+    assert_true(rig_wait_exit(&r, SOON));
+    assert_int_equal(WEXITSTATUS(r.status), 0);
+    assert_null(rig_not_restored(&r));
+    assert_string_equal(r.judge.bad, "");
+    rig_stop(&r);
+}
+
 static void test_words_that_are_none(void **state)
 {
     static const char *const lines[][2] = {
@@ -346,6 +380,7 @@ int main(void)
         cmocka_unit_test(test_talk),
         cmocka_unit_test(test_hold),
         cmocka_unit_test(test_replay),
+        cmocka_unit_test(test_replay_screen),
         cmocka_unit_test(test_words_that_are_none),
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_terminal),
