@@ -19,10 +19,12 @@ static void look_at_end(struct plain *p, const struct sandbox *now)
 {
     const struct sandbox *before = model_sandbox(app_model(p->app), now->id);
 
-    if (!before || p->running || !cli_is_up(before))
-        return;
-    if (now->state == SB_KILLED)
+    if (!before || before->state == SB_KILLED || (before->state == SB_ERROR && !before->vm_up))
+        return; /* one that the list lacks may still turn out to be gone */
+    if (now->state == SB_KILLED && !(p->running && now->gone == GONE_HERE))
         plain_tell(p, "%s is gone: %s.", plain_name(now), sb_gone_text(now->gone));
+    else if (p->running)
+        return;
     else if (now->state == SB_PAUSED && before->state == SB_RUNNING)
         plain_tell(p, "%s is paused.", plain_name(now));
     else if (now->state == SB_RUNNING && before->state == SB_CREATING)

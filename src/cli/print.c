@@ -5,6 +5,7 @@
 
 #include <cct/text/clean.h>
 #include <cct/util/json.h>
+#include <cct/util/str.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,6 +79,8 @@ void cli_say(const struct cli *c, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
+    if (one_stream && str_starts(fmt, "cc-tui: "))
+        fmt += strlen("cc-tui: ");
     if (!cli_has(c, CLI_QUIET))
         put(talk(), "", "\n", fmt, ap);
     va_end(ap);

@@ -311,8 +311,10 @@ static void test_ends(void **state)
     end(0);
     start(false, "--local");
     says("Type help");
-    ask("kill all", " of project default, local provider (2 running");
-    ask("y", "2 killed");
+    ask("timeout box 1", "box set\n");
+    says("box is gone: timed out.\n");
+    ask("kill all", " of project default, local provider (1 running");
+    ask("y", "1 killed");
     ask("list", "No sandbox is up.");
     close(rig.out); /* nobody reads any more */
     rig.out = open("/dev/null", O_RDONLY);
