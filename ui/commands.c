@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { FILES_MOST = 300 };
+
 static const struct {
     const char *name, *args, *help;
     bool changes;
@@ -50,6 +52,20 @@ static bool option_choice(struct ui *ui, size_t i, char *dst, size_t size)
     return true;
 }
 
+/* Those of the sandbox that is shown, which were looked at: what was changed, then the folder. */
+static bool file_choice(struct ui *ui, size_t i, char *dst, size_t size)
+{
+    size_t changed = 0;
+    const char *path = changes_path(ui, ui->selected, i);
+    while (!path && changes_path(ui, ui->selected, changed))
+        changed++;
+    if (!path && i <= FILES_MOST)
+        path = files_path(ui, ui->selected, i - changed);
+    if (path && snprintf(dst, size, "file %s", path) >= (int)size)
+        snprintf(dst, size, "file "); /* goes on by hand */
+    return path != NULL;
+}
+
 bool command_choice(struct ui *ui, enum command c, size_t i, char *dst, size_t size)
 {
     const struct model *m = ui->model;
@@ -68,6 +84,8 @@ bool command_choice(struct ui *ui, enum command c, size_t i, char *dst, size_t s
         return i < SORT_COUNT;
     case COMMAND_SET:
         return option_choice(ui, i, dst, size);
+    case COMMAND_FILE:
+        return file_choice(ui, i, dst, size);
     case COMMAND_SAY: /* names are offered by themselves */
         return false;
     default:
@@ -160,6 +178,15 @@ static void say(struct ui *ui, const char *args)
     free(name);
 }
 
+static void show_file(struct ui *ui, const char *path)
+{
+    const struct sandbox *s = model_sandbox(ui->model, ui->selected);
+    if (s)
+        files_show_path(ui, s, path);
+    else
+        ui_status(ui, 1, "no sandbox is shown: there is no file to look at");
+}
+
 static void run(struct ui *ui, enum command c, const char *args)
 {
     switch (c) {
@@ -196,6 +223,13 @@ static void run(struct ui *ui, enum command c, const char *args)
     case COMMAND_SAY:
         say(ui, args);
         break;
+    case COMMAND_FILE:
+        show_file(ui, args);
+        break;
+    case COMMAND_SHELL:
+        if (ui_key_meant(ui)) /* what was pasted runs nothing */
+            ui_run_command(ui, args);
+        break;
     case COMMAND_COUNT:
         break;
     }
@@ -207,7 +241,7 @@ static const char *args_of(const char *line, enum command c)
     const char *name = commands[c].name, *rest = line + strlen(name);
     if (!str_starts(line, name))
         return NULL;
-    if (c != COMMAND_SAY && *rest && *rest != ' ')
+    if (c != COMMAND_SAY && c != COMMAND_SHELL && *rest && *rest != ' ')
         return NULL;
     rest += strspn(rest, " ");
     if ((c == COMMAND_SAY || c == COMMAND_SET) && !rest[strcspn(rest, " ")])

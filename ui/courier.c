@@ -1,5 +1,5 @@
 /* What goes out of the screen: copies by the first channel that works, which is said in full;
- * notifications; texts to an editor. */
+ * notifications; texts to an editor; commands of the user. */
 #include <cct/ui/courier.h>
 
 #include <cct/text/clean.h>
@@ -34,7 +34,7 @@ struct courier {
     uint64_t titled_rev; /* of the model, when the title was looked at */
     char title[200];
     ARR(struct copy) copies;
-    uint64_t last_id, edit_id; /* edit_id 0 = no editor is open */
+    uint64_t last_id, edit_id, show_id; /* 0 = no editor is open, no command runs */
 };
 
 struct courier *courier_new(const struct ui_opts *o, const struct around *a)
@@ -193,7 +193,7 @@ static void copy_answer(struct courier *c, struct ui *ui, size_t i, const struct
 
 bool courier_edits(const struct courier *c)
 {
-    return c->edit_id != 0;
+    return c->edit_id != 0 || c->show_id != 0;
 }
 
 static const char *editor(void)
@@ -235,6 +235,36 @@ static void edit_answer(struct courier *c, struct ui *ui, const struct errand_do
     char *why = d->err.code ? xasprintf("nothing is changed: %s", d->err.text) : NULL;
     ui_edited(ui, why ? NULL : d->output.p ? d->output.p : "", d->output.len, why);
     free(why);
+}
+
+/* --- a command of the user -------------------------------------------------------------------- */
+
+/* It ends, and what it said can be read; ^C is for the command alone. */
+static const char shown[] = "trap : INT QUIT; printf '\\n$ %s\\n' \"$1\"; sh -c \"$1\"; "
+                            "printf '\\n[status %s] press Enter ' \"$?\"; read -r x </dev/tty";
+
+static void begin_show(struct courier *c, struct ui *ui, const struct ui_out *out)
+{
+    if (courier_edits(c)) {
+        ui_status(ui, 1, "not run: the terminal is in use");
+        return;
+    }
+    struct errand *e = errand_new(ERRAND_SHOW, ++c->last_id);
+    errand_argv(e, (const char *const[]){"/bin/sh", "-c", shown, "sh", out->text.p, NULL});
+    errand_setenv(e, "CC_TUI_SANDBOX", out->label);
+    c->show_id = e->id;
+    term_lend();
+    errands_post(c->errands, e);
+}
+
+static void show_answer(struct courier *c, struct ui *ui, const struct errand_done *d)
+{
+    c->show_id = 0;
+    c->title[0] = 0; /* it may be another one by now */
+    term_take();
+    if (d->err.code && d->status < 0)
+        ui_status(ui, 2, "not run: %s", d->err.text);
+    ui->said = true;
 }
 
 /* --- notifications ---------------------------------------------------------------------------- */
@@ -315,6 +345,9 @@ void courier_turn(struct courier *c, struct ui *ui)
         } else if (out.kind == UI_OUT_EDIT) {
             begin_edit(c, ui, &out);
             ui_out_release(&out);
+        } else if (out.kind == UI_OUT_RUN) {
+            begin_show(c, ui, &out);
+            ui_out_release(&out);
         } else {
             begin_copy(c, ui, &out);
             ui->said = true;
@@ -325,6 +358,8 @@ void courier_turn(struct courier *c, struct ui *ui)
             hook_answer(d);
         else if (d->id == c->edit_id)
             edit_answer(c, ui, d);
+        else if (d->id == c->show_id)
+            show_answer(c, ui, d);
         for (size_t i = 0; i < c->copies.n; i++)
             if (c->copies.v[i].id == d->id) {
                 copy_answer(c, ui, i, d);

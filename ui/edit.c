@@ -1,4 +1,4 @@
-/* A field's text on its way to an editor and back. */
+/* What gets the terminal for a while: an editor with a field's text, a command of the user. */
 #include <cct/ui/ui.h>
 
 #include <cct/util/xalloc.h>
@@ -19,6 +19,16 @@ int ui_edit(struct ui *ui, struct inputline *l, const void *overlay)
     ui->edit.line = l;
     ui->edit.overlay = overlay;
     return UI_HANDLED | UI_REDRAW;
+}
+
+void ui_run_command(struct ui *ui, const char *command)
+{
+    const struct sandbox *s = model_sandbox(ui->model, ui->selected);
+    struct ui_out *out = ARR_PUSH(&ui->outbox);
+    *out = (struct ui_out){.kind = UI_OUT_RUN,
+                           .label = xstrdup(s && s->sandbox_id ? s->sandbox_id : "")};
+    buf_init(&out->text, 0);
+    buf_adds(&out->text, command);
 }
 
 static bool still_there(const struct ui *ui)

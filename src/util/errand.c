@@ -90,16 +90,21 @@ static char **environment(const struct errand *e)
     return v;
 }
 
+static bool has_terminal(const struct errand *e)
+{
+    return e->kind == ERRAND_EDIT || e->kind == ERRAND_SHOW;
+}
+
 static int spawn(struct run *r, int in, int out, struct err *err)
 {
-    bool edits = r->e->kind == ERRAND_EDIT;
+    bool ours = has_terminal(r->e);
     posix_spawn_file_actions_t fa;
     posix_spawnattr_t at;
     sigset_t none, all;
     sigemptyset(&none);
     sigfillset(&all);
     posix_spawn_file_actions_init(&fa);
-    if (!edits) {
+    if (!ours) {
         posix_spawn_file_actions_adddup2(&fa, in, 0);
         posix_spawn_file_actions_adddup2(&fa, out, 1);
         posix_spawn_file_actions_adddup2(&fa, out, 2);
@@ -108,7 +113,7 @@ static int spawn(struct run *r, int in, int out, struct err *err)
     posix_spawnattr_setsigdefault(&at, &all);
     posix_spawnattr_setsigmask(&at, &none);
     posix_spawnattr_setflags(&at, (short)(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK |
-                                          (edits ? 0 : POSIX_SPAWN_SETSID)));
+                                          (ours ? 0 : POSIX_SPAWN_SETSID)));
     char **env = environment(r->e);
     int rc = posix_spawnp(&r->pid, r->e->argv[0], &fa, &at, r->e->argv, env);
     free(env);
@@ -132,7 +137,7 @@ static int start_run(struct run *r, struct err *err)
     int in[2] = {-1, -1}, out[2] = {-1, -1}, rc = ERR_IO;
     if (!r->e->argv)
         return err_set(err, ERR_INVALID, "there is no program to run");
-    if (r->e->kind == ERRAND_EDIT)
+    if (has_terminal(r->e))
         rc = spawn(r, -1, -1, err);
     else if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0)
         err_sys(err, ERR_IO, "cannot run '%.100s'", r->e->argv[0]);
@@ -183,7 +188,7 @@ static int make_folder(const char *path, struct err *err)
 static void begin(struct errands *x, struct errand *e)
 {
     struct errand_done *d = answer_to(e);
-    bool file = e->kind != ERRAND_RUN, write = e->kind == ERRAND_WRITE;
+    bool file = e->kind == ERRAND_WRITE || e->kind == ERRAND_EDIT, write = e->kind == ERRAND_WRITE;
     if (file && (make_folder(e->path, &d->err) ||
                  (write ? fs_write_private(e->path, e->input.p ? e->input.p : "", e->input.len,
                                            &d->err)
@@ -250,7 +255,7 @@ static void drain(struct run *r)
 
 static void end_group(struct run *r, int sig)
 {
-    if (r->e->kind == ERRAND_EDIT)
+    if (has_terminal(r->e))
         kill(r->pid, sig);
     else
         kill(-r->pid, sig);

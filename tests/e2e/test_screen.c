@@ -736,6 +736,49 @@ static void test_editor(void **state)
     free(run);
 }
 
+/* A command of the user has the terminal until it ends and Enter is pressed; what is pasted with
+ * its line's end runs nothing. */
+static void test_command_here(void **state)
+{
+    (void)state;
+    struct ptyrig r;
+    start(&r, 24, 80);
+    must_show(&r, "ASKS YOU");
+    rig_type(&r, ":");
+    must_show(&r, "> ");
+    rig_type(&r, "!echo never-$((1 + 1))\r");
+    must_show(&r, "this key counts only");
+    rig_type(&r, ":");
+    must_show(&r, "> ");
+    rig_type(&r, "!echo here-$((40 + 2)); stty -a | grep ' icanon'; false");
+    must_show(&r, "icanon'; false");
+    rig_wait_quiet(&r, 50, SOON);
+    rig_type(&r, "\r");
+    must_show(&r, "here-42");
+    must_show(&r, "[status 1] press Enter");
+    assert_false(r.judge.alt || r.judge.paste || r.judge.focus);
+    rig_type(&r, "\r");
+    must_show(&r, "ASKS YOU");
+    assert_true(r.judge.alt && r.judge.paste && r.judge.focus);
+    char *screen = rig_screen(&r);
+    assert_null(strstr(screen, "never-2"));
+    free(screen);
+    rig_type(&r, ":");
+    must_show(&r, "> ");
+    rig_type(&r, "!echo up-$((1 + 1)); sleep 1000");
+    must_show(&r, "; sleep 1000");
+    rig_wait_quiet(&r, 50, SOON);
+    rig_type(&r, "\r");
+    must_show(&r, "up-2");
+    rig_type(&r, "\003"); /* for the command, not for us */
+    must_show(&r, "[status 130] press Enter");
+    rig_type(&r, "\r");
+    must_show(&r, "ASKS YOU");
+    rig_type(&r, "q");
+    must_end(&r, AT_ONCE);
+    rig_stop(&r);
+}
+
 /* On request alone; after an absence it is on again, at the end it is off. */
 static void test_mouse(void **state)
 {
@@ -807,6 +850,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_copy),
         cmocka_unit_test(test_mouse),
         cmocka_unit_test(test_editor),
+        cmocka_unit_test(test_command_here),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -781,6 +781,8 @@ static void take_out(struct script *s)
         buf_add_json(&b, out.text.p, out.text.len);
         if (out.kind == UI_OUT_EDIT)
             buf_addf(&s->app->calls, "edit %s\n", buf_str(&b));
+        else if (out.kind == UI_OUT_RUN)
+            buf_addf(&s->app->calls, "run %s\n", buf_str(&b));
         else if (out.kind == UI_OUT_NOTE)
             buf_addf(&s->app->calls, "note %d %s: %s\n", out.channels, out.note->title,
                      out.note->body);

@@ -55,6 +55,28 @@ static bool shows(const char *text)
     return is;
 }
 
+/* Files that were looked at are offered, of the sandbox that is shown alone. */
+static void test_files(void **state)
+{
+    (void)state;
+    run("keys v\nchanges main | .M 4 1 src/pause.ts | A. 1 0 b\\e.ts | .D 0 9 gone.ts");
+    run("keys q : \"file pau\"");
+    assert_true(shows("file src/pause.ts"));
+    run("keys Esc : \"file gone\"");
+    assert_false(shows("file gone.ts"));
+    run("keys Esc : \"file src/pause.ts\" Enter");
+    assert_int_equal(s.ui.body, BODY_FILES);
+    assert_true(called("/home/user/web/src/pause.ts"));
+    run("keys q");
+    run("keys j : \"file src/pau\"");
+    assert_false(shows("file src/pause.ts"));
+    run("keys Esc : \"file etc/passwd\" Enter");
+    assert_true(shows("write its whole path"));
+    run("keys : \"file /etc/passwd\" Enter");
+    assert_true(called("/etc/passwd"));
+    run("keys q k");
+}
+
 /* Every action that has a meaning without its key is found by its name, and run. */
 static void test_every_action(void **state)
 {
@@ -175,7 +197,8 @@ static void test_readonly(void **state)
     s.ui.opts.readonly = true;
     static const char *const lines[] = {"keys : \"pause\" Enter", "keys : \"kill-all\" Enter",
                                         "keys : \"pause all idle\" Enter", "keys : \"new\" Enter",
-                                        "keys : \"@fix-login go\" Enter", "keys : \"bulk\" Enter"};
+                                        "keys : \"@fix-login go\" Enter", "keys : \"bulk\" Enter",
+                                        "keys : \"!true\" Enter"};
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
         run(lines[i]);
         assert_int_equal(s.app->calls.len, 0);
@@ -238,6 +261,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_nothing_is_silent, setup, teardown),
         cmocka_unit_test_setup_teardown(test_runs_actions, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sandboxes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_files, setup, teardown),
         cmocka_unit_test_setup_teardown(test_commands, setup, teardown),
         cmocka_unit_test_setup_teardown(test_says, setup, teardown),
         cmocka_unit_test_setup_teardown(test_history, setup, teardown),

@@ -121,6 +121,8 @@ static void fill(struct ui *ui, struct palette *p)
     ARR_CLEAR(&p->v);
     if (*typed == '@') {
         offer_listeners(ui, p, typed);
+    } else if (*typed == '!') {
+        offer(p, typed, IS_COMMAND, COMMAND_SHELL, typed, command_help(COMMAND_SHELL));
     } else {
         offer_actions(ui, p, typed, true);
         offer_actions(ui, p, typed, false);
@@ -186,7 +188,7 @@ static void palette_draw(struct ui *ui, void *state, struct canvas *c, struct re
         draw_entry(ui, &p->v.v[p->top + i], c, (struct rect){in.y + 1 + (int)i, in.x, 1, in.w},
                    p->top + i == p->at);
     canvas_text(c, in.y + in.h - 1, in.x, -1, ROLE_HINT,
-                p->v.n ? "letters of an action, a command or a name; @name sends to a sandbox"
+                p->v.n ? "letters of an action, command, name or file; @name sends, ! runs a command"
                        : "nothing is called like that");
     int x = in.x + canvas_text(c, in.y, in.x, -1, ROLE_PROMPT, "> ");
     inputline_draw(&ui->command, c, (struct rect){in.y, x, 1, in.x + in.w - x}, ROLE_FIELD, true);
@@ -228,7 +230,7 @@ static void go_down(struct ui *ui, struct palette *p)
 
 static void complete(struct ui *ui, struct palette *p)
 {
-    if (p->at < p->v.n)
+    if (p->at < p->v.n && *p->typed != '!') /* that is whole as it stands */
         inputline_set(&ui->command, p->v.v[p->at].text);
     edited(p);
 }

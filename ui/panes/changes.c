@@ -55,6 +55,25 @@ bool changes_known(struct ui *ui, uint64_t sandbox, struct changes_sum *c)
     return false;
 }
 
+const char *changes_path(struct ui *ui, uint64_t sandbox, size_t i)
+{
+    const struct changes_pane *p = pane_of(ui);
+    for (size_t k = 0; p->have && p->sandbox == sandbox && k < p->c.n; k++)
+        if (p->c.v[k].status[0] != 'D' && p->c.v[k].status[1] != 'D' &&
+            str_eq(p->c.v[k].shown, p->c.v[k].path) && i-- == 0)
+            return p->c.v[k].path;
+    return NULL;
+}
+
+char *changes_whole_path(struct ui *ui, uint64_t sandbox, const char *path)
+{
+    const char *is;
+    for (size_t i = 0; (is = changes_path(ui, sandbox, i)) != NULL; i++)
+        if (str_eq(is, path))
+            return file_path_join(pane_of(ui)->c.folder, path);
+    return NULL;
+}
+
 static void know(struct changes_pane *p)
 {
     for (size_t i = 0; i < p->known.n; i++)

@@ -80,8 +80,12 @@ static void on_end(void *ctx, const struct ev_done *d)
 
 void file_view_open(struct files_pane *p, const struct file_entry *f)
 {
+    file_view_path(p, file_path_join(p->path, f->name));
+}
+
+void file_view_path(struct files_pane *p, char *path)
+{
     struct app_file_cb cb = {.on_data = on_data, .on_end = on_end, .ctx = p};
-    char *path = file_path_join(p->path, f->name);
     struct app_file q = {.op = FILE_OP_READ, .path = path, .max = VIEW_BYTES};
     file_view_drop(p);
     p->shown = path;

@@ -145,6 +145,40 @@ void files_show(struct ui *ui, const struct sandbox *s)
     ui_show(ui, BODY_FILES);
 }
 
+const char *files_path(struct ui *ui, uint64_t sandbox, size_t i)
+{
+    const struct files_pane *p = files_pane_of(ui);
+    for (size_t k = 0; p->have && p->sandbox == sandbox && k < p->list.n; k++)
+        if (p->list.v[k].kind == FILE_PLAIN && is_shown(p, k) &&
+            str_eq(p->list.v[k].shown, p->list.v[k].name) && i-- == 0)
+            return p->list.v[k].name;
+    return NULL;
+}
+
+void files_show_path(struct ui *ui, const struct sandbox *s, const char *path)
+{
+    struct files_pane *p = files_pane_of(ui);
+    char *whole = changes_whole_path(ui, s->id, path);
+    if (!whole && *path == '/')
+        whole = xstrdup(path);
+    else if (!whole && p->have && p->sandbox == s->id)
+        whole = file_path_join(p->path, path);
+    if (!whole) {
+        ui_status(ui, 1, "where '%.60s' is, is not known: write its whole path", path);
+        return;
+    }
+    if (p->sandbox != s->id)
+        drop_folder(p);
+    p->sandbox = s->id;
+    char *folder = file_path_parent(whole);
+    free(p->back);
+    p->back = xstrdup(file_path_name(whole));
+    ui_show(ui, BODY_FILES);
+    files_go(p, folder);
+    file_view_path(p, whole);
+    free(folder);
+}
+
 /* --- the pane ----------------------------------------------------------------------------- */
 
 static void *files_open(struct ui *ui)

@@ -46,6 +46,7 @@ void files_do(struct files_pane *p, enum action a);
 void files_work_drop(struct files_pane *p);
 /* file_view.c */
 void file_view_open(struct files_pane *p, const struct file_entry *f);
+void file_view_path(struct files_pane *p, char *path); /* takes it */
 void file_view_drop(struct files_pane *p);
 
 #endif

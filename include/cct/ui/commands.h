@@ -16,7 +16,9 @@
     X(RELOAD, "reload", "", false, "read the configuration again")                             \
     X(ALL_PROJECTS, "all projects", "", false, "show the sandboxes of all projects")           \
     X(THEME, "theme", "NAME", false, "colours: one of the themes, or a file of yours")         \
-    X(SAY, "@", "NAME TEXT", true, "send TEXT to the sandbox NAME")
+    X(FILE, "file", "PATH", false, "show a file of the sandbox that is shown")                 \
+    X(SAY, "@", "NAME TEXT", true, "send TEXT to the sandbox NAME")                            \
+    X(SHELL, "!", "COMMAND", true, "run COMMAND in a shell here, not in a sandbox")
 
 enum command {
 #define COMMAND_ENUM(id, name, args, changes, help) COMMAND_##id,

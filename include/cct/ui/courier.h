@@ -11,7 +11,7 @@ struct courier;
 struct courier *courier_new(const struct ui_opts *o, const struct around *a);
 void courier_free(struct courier *c);
 int courier_fd(const struct courier *c); /* readable when an answer waits */
-/* An editor has the terminal: no key is read, nothing is drawn. */
+/* An editor, or a command of the user, has the terminal: no key is read, nothing is drawn. */
 bool courier_edits(const struct courier *c);
 /* The window's title as it should be now. */
 void courier_title(struct courier *c, const struct ui *ui);

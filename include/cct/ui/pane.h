@@ -84,6 +84,13 @@ extern const struct pane_ops pane_list, pane_output, pane_input, pane_details, p
  * the diff (panes/changes.c). */
 extern const struct pane_ops pane_files, pane_file, pane_changes, pane_diff;
 void files_show(struct ui *ui, const struct sandbox *s);
+/* A file of it, by a whole path, or by one of those below. */
+void files_show_path(struct ui *ui, const struct sandbox *s, const char *path);
+/* The i-th file that is known of it: in the folder that was looked at last, among the changed
+ * ones; NULL behind the last. None whose name cannot be shown. Borrowed until the next event. */
+const char *files_path(struct ui *ui, uint64_t sandbox, size_t i);
+const char *changes_path(struct ui *ui, uint64_t sandbox, size_t i);
+char *changes_whole_path(struct ui *ui, uint64_t sandbox, const char *path); /* NULL: none such */
 void changes_show(struct ui *ui, const struct sandbox *s);
 /* What was changed when that was looked at last; false: it never was. */
 struct changes_sum {

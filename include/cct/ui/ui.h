@@ -47,11 +47,11 @@ struct ui_opts {
     struct replay *replay;        /* this is played, by an application that only shows; or NULL */
 };
 /* What is to be done outside of the screen, by whoever runs it (ui/courier.c). */
-enum ui_out_kind { UI_OUT_COPY, UI_OUT_NOTE, UI_OUT_EDIT };
+enum ui_out_kind { UI_OUT_COPY, UI_OUT_NOTE, UI_OUT_EDIT, UI_OUT_RUN };
 struct ui_out {
     enum ui_out_kind kind;
-    char *label;       /* COPY: what it is, "3 lines"; NOTE: E2B's id, or "" */
-    struct buf text;   /* COPY; EDIT: to begin with */
+    char *label;       /* COPY: what it is, "3 lines"; NOTE, RUN: E2B's id, or "" */
+    struct buf text;   /* COPY; EDIT: to begin with; RUN: the command line */
     struct note *note; /* NOTE */
     int channels;      /* of it but the mark */
 };
@@ -239,7 +239,10 @@ int ui_mouse(struct ui *ui);
 int ui_toggle_mouse(struct ui *ui);
 /* Its text into an editor that gets the terminal; overlay: state of the dialog whose it is. */
 int ui_edit(struct ui *ui, struct inputline *l, const void *overlay);
-/* What came of it: the text, or NULL and why. */
+/* A command line for the shell of this machine, which gets the terminal until it ends and a key
+ * is pressed. */
+void ui_run_command(struct ui *ui, const char *command);
+/* What came of ui_edit(): the text, or NULL and why. */
 void ui_edited(struct ui *ui, const char *text, size_t len, const char *why);
 /* Notifications (notes.c). What the outbox gets is told by whoever takes it; true: the picture
  * changed. now: steady ms. */

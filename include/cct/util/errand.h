@@ -14,6 +14,7 @@
 enum errand_kind {
     ERRAND_RUN,   /* a program in a session of its own, without our terminal */
     ERRAND_WRITE, /* `input` becomes the private file `path` */
+    ERRAND_SHOW,  /* a program that has our terminal */
     ERRAND_EDIT   /* `input` to the new private file `path`, then a program that has our terminal and
                      the path as its last argument; what it left there is the answer's output,
                      and the file goes */
