@@ -2,6 +2,7 @@
 #include <cct/ui/commands.h>
 
 #include <cct/config/options.h>
+#include <cct/model/filter.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <stdio.h>
@@ -84,6 +85,11 @@ bool command_choice(struct ui *ui, enum command c, size_t i, char *dst, size_t s
         return i < SORT_COUNT;
     case COMMAND_SET:
         return option_choice(ui, i, dst, size);
+    case COMMAND_FILTER_USE:
+    case COMMAND_FILTER_DROP:
+        if (i < m->n_filters)
+            snprintf(dst, size, "%s %s", commands[c].name, m->filters[i].name);
+        return i < m->n_filters;
     case COMMAND_FILE:
         return file_choice(ui, i, dst, size);
     case COMMAND_SAY: /* names are offered by themselves */
@@ -102,6 +108,8 @@ const char *command_choice_help(struct ui *ui, enum command c, size_t i)
     if (c == COMMAND_SET && ui->opts.config &&
         config_at(ui->opts.config, i, &section, &name, value, sizeof(value), &src, &help))
         return help;
+    if (c == COMMAND_FILTER_USE && i < ui->model->n_filters)
+        return ui->model->filters[i].words;
     return c == COMMAND_SORT ? sort_help((enum sort)i) : commands[c].help;
 }
 
@@ -178,6 +186,45 @@ static void say(struct ui *ui, const char *args)
     free(name);
 }
 
+static const struct saved_filter *saved(const struct model *m, const char *name)
+{
+    for (size_t i = 0; i < m->n_filters; i++)
+        if (str_eq(m->filters[i].name, name))
+            return &m->filters[i];
+    return NULL;
+}
+
+static void keep_filter(struct ui *ui, const char *args)
+{
+    size_t n = strcspn(args, " ");
+    const char *words = args + n + strspn(args + n, " ");
+    char *name = xstrndup(args, n);
+    words = *words ? words : list_filter_words(ui);
+    if (!*words)
+        ui_status(ui, 1, "nothing to keep: the list is not narrowed");
+    else if (strlen(words) >= FILTER_BYTES)
+        ui_status(ui, 1, "too long to be a filter: at most %d bytes", FILTER_BYTES - 1);
+    else {
+        app_filter(ui->app, name, words);
+        ui_status(ui, 0, "kept as %s: %s", name, words);
+    }
+    free(name);
+}
+
+/* `use`: else it is dropped. */
+static void with_filter(struct ui *ui, const char *name, bool use)
+{
+    const struct saved_filter *f = saved(ui->model, name);
+    if (!f) {
+        ui_status(ui, 1, "no filter is kept as '%.60s'", name);
+    } else if (use) {
+        list_filter(ui, f->words);
+    } else {
+        ui_status(ui, 0, "the filter %s is forgotten", name);
+        app_filter(ui->app, name, NULL);
+    }
+}
+
 static void show_file(struct ui *ui, const char *path)
 {
     const struct sandbox *s = model_sandbox(ui->model, ui->selected);
@@ -201,6 +248,13 @@ static void run(struct ui *ui, enum command c, const char *args)
         break;
     case COMMAND_FILTER:
         list_filter(ui, args);
+        break;
+    case COMMAND_FILTER_USE:
+    case COMMAND_FILTER_DROP:
+        with_filter(ui, args, c == COMMAND_FILTER_USE);
+        break;
+    case COMMAND_FILTER_KEEP:
+        keep_filter(ui, args);
         break;
     case COMMAND_SET:
         set_option(ui, args);

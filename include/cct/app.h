@@ -403,6 +403,8 @@ uint64_t app_project_var(struct app *a, const char *name, const char *value);
 uint64_t app_project_secret(struct app *a, const char *name, struct secret *take);
 /* Choices under a name, for the current project or for all (of_user); NULL: away. */
 uint64_t app_preset(struct app *a, const char *name, bool of_user, const struct project_choice *p);
+/* A filter of the list under a name, for every project; words NULL: away. */
+uint64_t app_filter(struct app *a, const char *name, const char *words);
 
 /* --- before a sandbox is made: what a form shows, nothing is spent ------------------ */
 

@@ -170,6 +170,8 @@ struct st_projects {
     int64_t revision;   /* grows with each change */
     struct project *v;  /* the user's presets are in each */
     size_t n, current;  /* current: the one asked for, always one of them */
+    struct saved_filter *filters; /* by name; of no project */
+    size_t n_filters;
 };
 void st_projects_free(struct st_projects *p);
 void st_key_release(struct st_key *k);
@@ -416,6 +418,9 @@ void store_project_var_del(struct store *s, const char *id, const char *name, st
  * none. */
 void store_preset(struct store *s, const char *project, const char *name,
                   const struct project_choice *c, struct st_to to);
+/* A filter of the list under a name: insert or replace; words NULL: remove, ERR_NOTFOUND when
+ * there is none. It comes with the projects. */
+void store_filter(struct store *s, const char *name, const char *words, struct st_to to);
 /* The .cc-tui of this folder may choose the keys of the project. */
 void store_project_folder(struct store *s, const char *id, const char *folder, struct st_to to);
 /* Begin the vault (revision 0), or seal it anew: head and all rows are replaced in one

@@ -306,8 +306,11 @@ static void projects_loaded(struct app *a, struct st_reply *r)
         ev->v = p->v;
         ev->n = p->n;
         ev->current = p->current;
+        ev->filters = p->filters;
+        ev->n_filters = p->n_filters;
         p->v = NULL;
-        p->n = 0;
+        p->filters = NULL;
+        p->n = p->n_filters = 0;
     } else { /* it cannot be read: no more than a name is known */
         ev->v = xcalloc(1, sizeof(*ev->v));
         ev->v[ev->n++].name = xstrdup(a->asked ? a->asked : "default");

@@ -76,3 +76,12 @@ uint64_t app_preset(struct app *a, const char *name, bool of_user, const struct 
         project_choice_copy(&c->project->defaults, p);
     return app_post(a, c);
 }
+
+uint64_t app_filter(struct app *a, const char *name, const char *words)
+{
+    struct cmd *c = app_cmd(a, CMD_FILTER);
+
+    c->text = xstrdup(name);
+    c->text2 = words ? xstrdup(words) : NULL;
+    return app_post(a, c);
+}

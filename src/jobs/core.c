@@ -236,6 +236,7 @@ static bool must_wait(const struct jobs *j, const struct cmd *c)
     case CMD_PROJECT_VAR:
     case CMD_PROJECT_SECRET:
     case CMD_PRESET:
+    case CMD_FILTER:
     case CMD_KEY_LOOK:
         return !core_keys_settled(j) || !core_projects_known(j);
     case CMD_CREATE: /* the agents' keys, too */

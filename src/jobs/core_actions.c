@@ -617,6 +617,7 @@ void core_action(struct jobs *j, struct cmd *c)
     case CMD_PROJECT_SET:
     case CMD_PROJECT_VAR:
     case CMD_PRESET:
+    case CMD_FILTER:
         core_projects_cmd(j, c);
         break;
     case CMD_TEMPLATES:

@@ -4,6 +4,7 @@
 #include "core_keys.h"
 
 #include <cct/keys.h>
+#include <cct/model/filter.h>
 #include <cct/util/limits.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -108,6 +109,8 @@ static void tell(struct jobs *j)
     for (size_t i = 0; i < p->list->n; i++)
         project_copy(&ev->v[ev->n++], &p->list->v[i]);
     ev->current = p->list->current;
+    ev->filters = saved_filters_copy(p->list->filters, p->list->n_filters);
+    ev->n_filters = p->list->n_filters;
     ev->by_folder = p->by_folder;
     jobs_post(j, ev);
 }
@@ -307,6 +310,9 @@ static void go(struct projop *op)
         store_preset(j->o.store, op->of_user ? NULL : op->id, op->text,
                      op->p ? &op->p->defaults : NULL, to);
         break;
+    case CMD_FILTER:
+        store_filter(j->o.store, op->text, op->value, to);
+        break;
     default: /* CMD_PROJECT_ADD: it has its row */
         store_projects(j->o.store, NULL, -1, to);
         break;
@@ -369,7 +375,9 @@ static int refuse(struct jobs *j, const struct cmd *c, struct err *e)
     const struct project *p = find(j, c->text ? c->text : "");
 
     if (j->o.readonly && c->m.type != CMD_PROJECT)
-        return err_set(e, ERR_PERM, "no project is changed: this cc-tui only reads");
+        return err_set(e, ERR_PERM, c->m.type == CMD_FILTER
+                                        ? "no filter is kept: this cc-tui only reads"
+                                        : "no project is changed: this cc-tui only reads");
     switch ((enum cmd_type)c->m.type) {
     case CMD_PROJECT:
         if (core_killall_busy(j))
@@ -398,6 +406,11 @@ static int refuse(struct jobs *j, const struct cmd *c, struct err *e)
         return sandbox_name_ok(c->text)
                    ? 0
                    : err_set(e, ERR_INVALID, "'%.70s' cannot be the name of a preset: 1 to 64 of "
+                             "A-Z a-z 0-9 - _", c->text ? c->text : "");
+    case CMD_FILTER:
+        return sandbox_name_ok(c->text)
+                   ? 0
+                   : err_set(e, ERR_INVALID, "'%.70s' cannot be the name of a filter: 1 to 64 of "
                              "A-Z a-z 0-9 - _", c->text ? c->text : "");
     default:
         return 0;
@@ -433,7 +446,8 @@ void core_projects_cmd(struct jobs *j, struct cmd *c)
     op->of_user = c->on;
     op->p = c->project;
     c->project = NULL;
-    if (op->id || j->o.readonly || (op->type == CMD_PRESET && op->of_user))
+    if (op->id || j->o.readonly || (op->type == CMD_PRESET && op->of_user) ||
+        op->type == CMD_FILTER)
         go(op);
     else
         store_project(j->o.store, op->name, jobs_store(j, on_id, op, j->priv->projects));

@@ -1,6 +1,7 @@
 /* Messages that change the model: making and freeing them. */
 #include <cct/model/event.h>
 
+#include <cct/model/filter.h>
 #include <cct/model/ledger.h>
 #include <cct/util/xalloc.h>
 #include <stdlib.h>
@@ -138,6 +139,7 @@ static void free_projects(struct msg *m)
     for (size_t i = 0; i < ev->n; i++)
         project_release(&ev->v[i]);
     free(ev->v);
+    saved_filters_free(ev->filters, ev->n_filters);
     free(ev);
 }
 

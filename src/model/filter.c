@@ -2,6 +2,8 @@
 #include <cct/model/filter.h>
 
 #include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum key { KEY_STATE, KEY_AGENT, KEY_DOING, KEY_PROJECT, KEY_NAME, KEY_ID, KEY_TEMPLATE, KEY_TAG,
@@ -124,4 +126,21 @@ bool filter_match(const struct filter *f, const struct sandbox *s)
         if (fits(&f->terms[i], s) == f->terms[i].not)
             return false;
     return true;
+}
+
+void saved_filters_free(struct saved_filter *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        free(v[i].name);
+        free(v[i].words);
+    }
+    free(v);
+}
+
+struct saved_filter *saved_filters_copy(const struct saved_filter *v, size_t n)
+{
+    struct saved_filter *to = n ? xcalloc(n, sizeof(*to)) : NULL;
+    for (size_t i = 0; i < n; i++)
+        to[i] = (struct saved_filter){xstrdup(v[i].name), xstrdup(v[i].words)};
+    return to;
 }

@@ -1,6 +1,7 @@
 /* The model: applying events on the main thread. */
 #include <cct/model/model.h>
 
+#include <cct/model/filter.h>
 #include <cct/model/ledger.h>
 #include <cct/util/arr.h>
 #include <cct/util/map.h>
@@ -85,6 +86,7 @@ void model_free(struct model *m)
     free(m->project);
     free(m->vault_locked);
     free_projects(m->projects, m->n_projects);
+    saved_filters_free(m->filters, m->n_filters);
     if (m->kill)
         msg_free(&m->kill->m);
     ledger_report_free(m->usage);
@@ -322,6 +324,11 @@ static void apply_usage(struct model *m, struct ev_usage *ev)
 static void apply_projects(struct model *m, struct ev_projects *ev)
 {
     free_projects(m->projects, m->n_projects);
+    saved_filters_free(m->filters, m->n_filters);
+    m->filters = ev->filters;
+    m->n_filters = ev->n_filters;
+    ev->filters = NULL;
+    ev->n_filters = 0;
     m->projects = ev->v;
     m->n_projects = ev->n;
     m->project_at = ev->current;

@@ -76,6 +76,7 @@ static const struct {
     [OP_PROJECT_VAR] = {HOW_FULL, ST_OK, st_op_project_var},
     [OP_PROJECT_VAR_DEL] = {HOW_FULL, ST_OK, st_op_project_var_del},
     [OP_PRESET] = {HOW_FULL, ST_OK, st_op_preset},
+    [OP_FILTER] = {HOW_FULL, ST_OK, st_op_filter},
     [OP_VAULT_PUT] = {HOW_FULL, ST_OK, st_op_vault_put},
     [OP_KEY_PUT] = {HOW_FULL, ST_OK, st_op_key_put},
     [OP_KEY_DEL] = {HOW_FULL, ST_OK, st_op_key_del},

@@ -424,6 +424,14 @@ void store_preset(struct store *s, const char *project, const char *name,
     post(s, q);
 }
 
+void store_filter(struct store *s, const char *name, const char *words, struct st_to to)
+{
+    struct st_req *q = request(OP_FILTER, to, 0);
+    q->s1 = xstrdup(name);
+    q->s2 = words ? xstrdup(words) : NULL;
+    post(s, q);
+}
+
 void store_vault_put(struct store *s, struct st_keys *take, struct st_to to)
 {
     struct st_req *q = request(OP_VAULT_PUT, to, 0);

@@ -54,6 +54,7 @@ enum st_op {
     OP_PROJECT_VAR,
     OP_PROJECT_VAR_DEL,
     OP_PRESET,
+    OP_FILTER,
     OP_VAULT_PUT,
     OP_KEY_PUT,
     OP_KEY_DEL,
@@ -235,6 +236,9 @@ st_op_fn st_op_keys, st_op_project, st_op_project_folder, st_op_vault_put, st_op
 /* store_projects.c */
 st_op_fn st_op_projects, st_op_project_rename, st_op_project_put, st_op_project_del,
     st_op_project_used, st_op_project_var, st_op_project_var_del, st_op_preset;
+/* store_filters.c */
+st_op_fn st_op_filter;
+int st_filters(struct store *s, struct st_projects *p, struct err *e);
 /* Id of the project of that id or name (NULL: used last), left NULL when there is none. */
 int st_project_of(struct store *s, const char *name, char **uid, struct err *e);
 int st_projects_changed(struct store *s, struct err *e); /* the number that tells grows */

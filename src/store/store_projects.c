@@ -2,6 +2,7 @@
  * JSON: forms grow, and older programs leave alone what they do not know. */
 #include "store_priv.h"
 
+#include <cct/model/filter.h>
 #include <cct/util/arr.h>
 #include <cct/util/clock.h>
 #include <cct/util/json.h>
@@ -19,6 +20,7 @@ void st_projects_free(struct st_projects *p)
     for (size_t i = 0; i < p->n; i++)
         project_release(&p->v[i]);
     free(p->v);
+    saved_filters_free(p->filters, p->n_filters);
     free(p);
 }
 
@@ -275,7 +277,9 @@ int st_op_projects(struct store *s, const struct st_req *q, struct st_reply *r)
     if (rc == 0)
         rc = read_presets(s, &l, &r->err);
     p = xcalloc(1, sizeof(*p));
-    *p = (struct st_projects){revision, l.v.v, l.v.n, current};
+    *p = (struct st_projects){revision, l.v.v, l.v.n, current, NULL, 0};
+    if (rc == 0)
+        rc = st_filters(s, p, &r->err);
     if (rc != 0) {
         st_projects_free(p);
         return rc;

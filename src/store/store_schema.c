@@ -283,11 +283,16 @@ static const char arguments[] =
     " WHERE options IS NOT NULL AND"
     " (NOT json_valid(options) OR json_type(options, '$.args')='object');";
 
+/* What the list is narrowed to, under a name. */
+static const char filters[] =
+    "CREATE TABLE filters("
+    " name TEXT PRIMARY KEY, words TEXT NOT NULL, createdAt INTEGER NOT NULL) WITHOUT ROWID;";
+
 /* A step has a part for each topic. */
 static const char *const steps[STORE_SCHEMA][STORE_STEP_PARTS + 1] = {
     {first}, {keys}, {urgent, branch, search, projects, answers, pairs, ledger},
     {budgets, starts, builds, tags, summed},
-    {span, span_line, places, sums, open_spans, arguments}};
+    {span, span_line, places, sums, open_spans, arguments, filters}};
 
 const char *const *store_step(int64_t version)
 {
@@ -301,4 +306,5 @@ const char *const store_tables[] = {
     "projectFolders", "searchDocs",      "searchQueue", "projectVariables",
     "presets",        "counters",        "answers",     "pairs",
     "pairSides",      "usageSpans",  "usageTurns",  "budgetNotes",
-    "starts",         "templateBuilds", "usagePlaces", "usageSums", NULL};
+    "starts",         "templateBuilds", "usagePlaces", "usageSums",
+    "filters",        NULL};

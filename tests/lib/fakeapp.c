@@ -229,6 +229,11 @@ uint64_t app_preset(struct app *a, const char *name, bool of_user, const struct 
                        p->timeout_s, p->copies);
 }
 
+uint64_t app_filter(struct app *a, const char *name, const char *words)
+{
+    return fake_called(a, "filter %s = %s", name, words ? words : "(away)");
+}
+
 uint64_t app_send(struct app *a, uint64_t sandbox, const char *text, bool wait)
 {
     (void)wait;

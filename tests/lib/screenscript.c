@@ -5,6 +5,7 @@
 #include <cct/agent/decode.h>
 #include <cct/app/replay.h>
 #include <cct/model/files.h>
+#include <cct/model/filter.h>
 #include <cct/model/pair.h>
 #include <cct/model/transcribe.h>
 #include <cct/util/clock.h>
@@ -685,6 +686,23 @@ static void var_line(struct script *s, char *line)
     script_post(s, ev);
 }
 
+/* kept NAME WORDS: the filters, one of them more */
+static void kept_line(struct script *s, char *line)
+{
+    struct ev_projects *ev = ev_new(EV_PROJECTS);
+    const struct model *m = s->app->model;
+    const char *name = word(&line);
+    ev->v = xcalloc(m->n_projects + 1, sizeof(*ev->v));
+    for (; ev->n < m->n_projects; ev->n++)
+        project_copy(&ev->v[ev->n], &m->projects[ev->n]);
+    ev->current = m->project_at;
+    ev->filters = saved_filters_copy(m->filters, m->n_filters);
+    ev->filters = xrealloc(ev->filters, (m->n_filters + 1) * sizeof(*ev->filters));
+    ev->filters[m->n_filters] = (struct saved_filter){xstrdup(name), xstrdup(line)};
+    ev->n_filters = m->n_filters + 1;
+    script_post(s, ev);
+}
+
 /* preset NAME TOOL MODEL REPO PROMPT: of the current project, which is there then */
 static void preset_line(struct script *s, char *line)
 {
@@ -1071,7 +1089,9 @@ static bool feed_line(struct script *s, const char *w, char *rest, const char *w
     else if (!strcmp(w, "files")) { /* slow | read: those that a form names */
         s->app->slow_files = !strcmp(rest, "slow");
         s->app->reading &= s->app->slow_files;
-    } else if (!strcmp(w, "preset"))
+    } else if (!strcmp(w, "kept"))
+        kept_line(s, rest);
+    else if (!strcmp(w, "preset"))
         preset_line(s, rest);
     else if (!strcmp(w, "tool"))
         tool_line(s, rest);

@@ -60,6 +60,7 @@ void script_release(struct script *s);
  *   receipts SANDBOX MESSAGE|! NAME [WHY] | ... (of the broadcast asked for last)
  *   mouse press|drag|release|up|down Y X ... (left button, wheel; drawn after each)
  *   edited [TEXT with \n for LF] (by an editor; none: it failed)
+ *   kept NAME WORDS (a filter that was kept)
  *   budget TEXT (one is used up)    build NAME STATE (the only one)
  *   notes MS (steady time: what is to be told by then)
  *   replay TOOL FILE (a recorded stream, played from here on)   play MS (steady time goes on)

@@ -306,7 +306,7 @@ static void test_grown_schema(void **state)
     storebox_sql(at("cc-tui.db"), "ALTER TABLE agentEvents DROP COLUMN span;"
                                   "ALTER TABLE agentEvents DROP COLUMN line;"
                                   "DROP TABLE usagePlaces; DROP INDEX usageSpansOpen;"
-                                  "DROP INDEX templateBuildsByName");
+                                  "DROP INDEX templateBuildsByName; DROP TABLE filters");
     for (int i = 0; i < 3; i++) {
         storebox_start(&b, dir);
         assert_int_equal(b.opened->err.code, 0);
@@ -320,7 +320,8 @@ static void test_grown_schema(void **state)
     }
     storebox_sql(at("cc-tui.db"),
                  "SELECT span, line FROM agentEvents; SELECT id FROM usagePlaces;"
-                 "SELECT at FROM usageSums; REINDEX usageSpansOpen; REINDEX templateBuildsByName");
+                 "SELECT at FROM usageSums; REINDEX usageSpansOpen; REINDEX templateBuildsByName;"
+                 "SELECT 1 FROM filters");
     assert_null(find("cc-tui.db.damaged-"));
     storebox_sql(at("cc-tui.db"), "DROP TABLE answers"); /* of a step that is over */
     storebox_start(&b, dir);

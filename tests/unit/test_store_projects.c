@@ -3,6 +3,7 @@
 #include "../lib/storebox.h"
 
 #include <cct/util/fs.h>
+#include <cct/model/filter.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <setjmp.h>
@@ -290,6 +291,34 @@ static void test_presets(void **state)
     free(acme);
 }
 
+/* They come with the projects, whose revision grows with them. */
+static void test_filters(void **state)
+{
+    (void)state;
+    store_filter(b.s, "mine", "agent:claude -is:foreign", storebox_to(&b));
+    check(0);
+    store_filter(b.s, "bad", "state:error", storebox_to(&b));
+    check(0);
+    struct st_projects *p = projects(NULL, -1);
+    assert_true(p->n_filters == 2 && str_eq(p->filters[0].name, "bad") &&
+                str_eq(p->filters[1].words, "agent:claude -is:foreign"));
+    int64_t known = p->revision;
+    st_projects_free(p);
+    assert_null(projects(NULL, known));
+    store_filter(b.s, "bad", "state:error,killed", storebox_to(&b));
+    check(0);
+    p = projects(NULL, known);
+    assert_true(p && p->n_filters == 2 && str_eq(p->filters[0].words, "state:error,killed"));
+    st_projects_free(p);
+    store_filter(b.s, "bad", NULL, storebox_to(&b));
+    check(0);
+    store_filter(b.s, "bad", NULL, storebox_to(&b));
+    check(ERR_NOTFOUND);
+    p = projects(NULL, -1);
+    assert_true(p->n_filters == 1);
+    st_projects_free(p);
+}
+
 /* Rows follow the name, whatever an instance writes that has not heard of it. */
 static void test_rename(void **state)
 {
@@ -368,6 +397,8 @@ static void test_migration(void **state)
     assert_int_equal(p->n, 1);
     assert_int_equal(strlen(p->v[0].id), 32);
     st_projects_free(p);
+    store_filter(b.s, "mine", "agent:claude", storebox_to(&b)); /* of a later step */
+    check(0);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -376,6 +407,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {TEST(test_names),     TEST(test_settings),
                                        TEST(test_variables), TEST(test_presets),
+                                       TEST(test_filters),
                                        TEST(test_rename),    TEST(test_remove),
                                        TEST(test_migration), TEST(test_strange_settings)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -55,6 +55,32 @@ static bool shows(const char *text)
     return is;
 }
 
+/* What the list is narrowed to gets a name, is offered by it, used and forgotten. */
+static void test_filters(void **state)
+{
+    (void)state;
+    run("keys : \"keep filter mine\" Enter");
+    assert_true(shows("nothing to keep"));
+    run("keys / \"agent:claude\" Enter : \"keep filter mine\" Enter");
+    assert_true(called("filter mine = agent:claude"));
+    run("keys : \"keep filter bad state:error,killed\" Enter");
+    assert_true(called("filter bad = state:error,killed"));
+    run("kept mine agent:claude\nkept idle doing:idle\nkeys : \"filter \" Enter : \"mine\"");
+    assert_true(shows("use filter mine") && shows("drop filter mine") && shows("agent:claude"));
+    run("keys Enter");
+    assert_true(shows("3 of 5 fit"));
+    run("keys : \"use filter none\" Enter");
+    assert_true(shows("no filter is kept as 'none'"));
+    run("keys : \"drop filter idle\" Enter");
+    assert_true(called("filter idle = (away)"));
+    s.ui.opts.readonly = true;
+    run("keys : \"drop filter idle\" Enter");
+    assert_true(shows("read-only") && s.app->calls.len == 0);
+    run("keys : \"use filter idle\" Enter");
+    assert_true(shows("3 of 5 fit"));
+    s.ui.opts.readonly = false;
+}
+
 /* Files that were looked at are offered, of the sandbox that is shown alone. */
 static void test_files(void **state)
 {
@@ -262,6 +288,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_runs_actions, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sandboxes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_files, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_filters, setup, teardown),
         cmocka_unit_test_setup_teardown(test_commands, setup, teardown),
         cmocka_unit_test_setup_teardown(test_says, setup, teardown),
         cmocka_unit_test_setup_teardown(test_history, setup, teardown),

@@ -74,6 +74,12 @@ void list_filter(struct ui *ui, const char *text)
               ui->model->n_sandboxes);
 }
 
+const char *list_filter_words(struct ui *ui)
+{
+    struct list *l = ui->panes[PANE_LIST].state;
+    return inputline_text(&l->filter);
+}
+
 static size_t cursor_at(struct ui *ui, struct list *l)
 {
     size_t at = shown_at(&l->rows, ui->selected, l->at);

@@ -56,7 +56,7 @@ void usage_draw_idle(struct ui *ui, const struct sandbox *s, bool first, size_t 
         snprintf(keys, sizeof(keys), "   %.*s pause it   %.*s hide 1 h", (int)strcspn(p, " "), p,
                  (int)strcspn(x, " "), x);
     if (others)
-        snprintf(more, sizeof(more), " and %zu more", others);
+        snprintf(more, sizeof(more), r.w < 60 ? " +%zu" : " and %zu more", others);
     snprintf(usd, sizeof(usd), isnan(s->usd_per_s) ? "unpriced" : "$%.2f/h", sandbox_usd_per_hour(s));
     canvas_textf(c, y, r.x + 1, r.w - 1, ROLE_STATUS_WARN, "idle but running: %s %s (%s)%s%s",
                  s->name ? s->name : "-", span, usd, more, keys);

@@ -79,6 +79,7 @@ enum cmd_type {
     CMD_PROJECT_VAR,    /* text: name, text2: value, or NULL: away */
     CMD_PROJECT_SECRET, /* text2: name, key: its value */
     CMD_PRESET,         /* text: name, on: the user's, project: its defaults; NULL: away */
+    CMD_FILTER,         /* text: name, text2: words; NULL: away */
     CMD_KEY_LOOK,       /* n: providers as bits of tool.needs: can the key in force be used? */
     /* a terminal or a command in a sandbox; CMD_SHELL's req_id names it to the others, in id */
     CMD_SHELL,          /* sandbox, shell */

@@ -171,6 +171,8 @@ struct ev_projects {
     struct project *v;
     size_t n, current;
     bool by_folder; /* a .cc-tui file chose it */
+    struct saved_filter *filters;
+    size_t n_filters;
 };
 struct ev_view {
     struct msg m;

@@ -12,6 +12,13 @@
 
 #include <cct/model/sandbox.h>
 
+/* One that was kept under a name. */
+struct saved_filter {
+    char *name, *words;
+};
+void saved_filters_free(struct saved_filter *v, size_t n);
+struct saved_filter *saved_filters_copy(const struct saved_filter *v, size_t n);
+
 enum { FILTER_TERMS = 16, FILTER_BYTES = 256 };
 struct filter {
     char text[FILTER_BYTES]; /* cut into the terms' values */

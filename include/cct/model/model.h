@@ -31,6 +31,8 @@ struct model {
     struct server_clock clock;
     int64_t listed_at, total_running;
     char *project;             /* current project's name; NULL until it is known */
+    struct saved_filter *filters; /* by name */
+    size_t n_filters;
     struct project *projects;
     size_t n_projects, project_at; /* place of the current one */
     bool project_by_folder;    /* a .cc-tui file chose it */

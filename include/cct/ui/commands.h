@@ -12,6 +12,10 @@
     X(SORT, "sort by", "COLUMN", false, "sort the list by the column")                         \
     X(FILTER, "filter", "[WORDS]", false,                                                      \
       "narrow the list: words, state:running, agent:claude, -is:foreign; none: all")           \
+    X(FILTER_USE, "use filter", "NAME", false, "narrow the list to what was kept as NAME")      \
+    X(FILTER_KEEP, "keep filter", "NAME [WORDS]", true,                                        \
+      "keep WORDS, or what the list is narrowed to, as NAME")                                  \
+    X(FILTER_DROP, "drop filter", "NAME", true, "forget the filter NAME")                      \
     X(SET, "set", "OPTION VALUE", false, "change an option until cc-tui ends")                 \
     X(RELOAD, "reload", "", false, "read the configuration again")                             \
     X(ALL_PROJECTS, "all projects", "", false, "show the sandboxes of all projects")           \

@@ -108,6 +108,7 @@ void wall_settle(struct ui *ui);
 /* The list by a column; narrowed to what fits (model/filter.h). Both say so. */
 void list_sort(struct ui *ui, enum sort by, bool inverted);
 void list_filter(struct ui *ui, const char *text);
+const char *list_filter_words(struct ui *ui); /* what it is narrowed to; borrowed */
 
 /* The builds' body comes into sight, and goes. */
 void builds_shown(struct ui *ui);
