@@ -241,7 +241,7 @@ static void edit_answer(struct courier *c, struct ui *ui, const struct errand_do
 
 /* It ends, and what it said can be read; ^C is for the command alone. */
 static const char shown[] = "trap : INT QUIT; printf '\\n$ %s\\n' \"$1\"; sh -c \"$1\"; "
-                            "printf '\\n[status %s] press Enter ' \"$?\"; read -r x </dev/tty";
+                            "printf '\\n[status %s] back by Enter: ' \"$?\"; read -r x </dev/tty";
 
 static void begin_show(struct courier *c, struct ui *ui, const struct ui_out *out)
 {

@@ -755,7 +755,7 @@ static void test_command_here(void **state)
     rig_wait_quiet(&r, 50, SOON);
     rig_type(&r, "\r");
     must_show(&r, "here-42");
-    must_show(&r, "[status 1] press Enter");
+    must_show(&r, "[status 1] back by Enter");
     assert_false(r.judge.alt || r.judge.paste || r.judge.focus);
     rig_type(&r, "\r");
     must_show(&r, "ASKS YOU");
@@ -771,7 +771,7 @@ static void test_command_here(void **state)
     rig_type(&r, "\r");
     must_show(&r, "up-2");
     rig_type(&r, "\003"); /* for the command, not for us */
-    must_show(&r, "[status 130] press Enter");
+    must_show(&r, "[status 130] back by Enter");
     rig_type(&r, "\r");
     must_show(&r, "ASKS YOU");
     rig_type(&r, "q");

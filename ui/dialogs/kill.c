@@ -7,6 +7,7 @@
 #include <cct/text/width.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,24 +49,44 @@ void kill_shows(struct ui *ui, char **shown, char *question)
     *shown = question;
 }
 
-void kill_add_unsaved(struct ui *ui, struct buf *b, const uint64_t *ids, size_t n)
+/* Up to three names, and how many there are. */
+struct named {
+    struct buf names;
+    size_t n;
+};
+
+static void name_one(struct named *v, const char *name)
 {
     enum { NAMED = 3 };
-    struct buf names = BUF_INIT;
-    size_t have = 0;
+    if (v->n++ < NAMED)
+        buf_addf(&v->names, "%s%s", v->n > 1 ? ", " : "", name);
+    else if (v->n == NAMED + 1)
+        buf_adds(&v->names, " ...");
+}
+
+void kill_add_losses(struct ui *ui, struct buf *b, const char *indent, const uint64_t *ids, size_t n)
+{
+    struct named asks = {BUF_INIT, 0}, work = {BUF_INIT, 0};
     struct changes_sum c;
+    char text[160];
     for (size_t i = 0; i < n; i++) {
         const struct sandbox *s = model_sandbox(ui->model, ids[i]);
+        if (s && s->state == SB_RUNNING && s->agent == AG_ASKS)
+            name_one(&asks, name_of(s));
         if (!s || !changes_known(ui, ids[i], &c) || !c.files)
             continue;
-        if (have++ < NAMED)
-            buf_addf(&names, "%s%s (%zu changed file%s)", have > 1 ? ", " : "", name_of(s), c.files,
-                     c.files == 1 ? "" : "s");
+        snprintf(text, sizeof(text), "%s (%zu changed file%s)", name_of(s), c.files,
+                 c.files == 1 ? "" : "s");
+        name_one(&work, text);
     }
-    if (have)
-        buf_addf(b, "%zu ha%s unsaved work: %s%s\n", have, have == 1 ? "s" : "ve", buf_str(&names),
-                 have > NAMED ? " ..." : "");
-    buf_release(&names);
+    if (asks.n)
+        buf_addf(b, "%s%zu %s asking you something: %s\n", indent, asks.n, asks.n == 1 ? "is" : "are",
+                 buf_str(&asks.names));
+    if (work.n)
+        buf_addf(b, "%s%zu ha%s unsaved work: %s\n", indent, work.n, work.n == 1 ? "s" : "ve",
+                 buf_str(&work.names));
+    buf_release(&asks.names);
+    buf_release(&work.names);
 }
 
 /* Whom a yes would end; it counts only while this is what the picture says. */

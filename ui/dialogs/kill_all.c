@@ -79,8 +79,8 @@ static void add_whose(struct ui *ui, const struct kill_all *a, const struct ev_k
              ui_keys(ui, "{other-scope}"));
 }
 
-static void add_unsaved(struct ui *ui, const struct kill_all *a, const struct ev_kill *k,
-                        struct buf *b)
+static void add_losses(struct ui *ui, const struct kill_all *a, const struct ev_kill *k,
+                       struct buf *b)
 {
     const struct model *m = ui->model;
     ARR(uint64_t) ids = ARR_INIT;
@@ -90,11 +90,7 @@ static void add_unsaved(struct ui *ui, const struct kill_all *a, const struct ev
         if (up && !s->protect && (a->account || (!s->foreign && str_eq(s->project, k->project))))
             *ARR_PUSH(&ids) = s->id;
     }
-    struct buf line = BUF_INIT;
-    kill_add_unsaved(ui, &line, ids.v, ids.n);
-    if (line.len)
-        buf_addf(b, "   %s", buf_str(&line));
-    buf_release(&line);
+    kill_add_losses(ui, b, "   ", ids.v, ids.n);
     ARR_RELEASE(&ids);
 }
 
@@ -119,7 +115,7 @@ static void question_text(struct ui *ui, const struct kill_all *a, const struct 
         buf_addf(b, "   %zu protected %s left\n", k->n_protected,
                  k->n_protected == 1 ? "is" : "are");
     if (n)
-        add_unsaved(ui, a, k, b);
+        add_losses(ui, a, k, b);
     if (!ui->model->local && n)
         buf_addf(b, "stops $%.2f per hour.  ", k->usd_per_hour);
     buf_adds(b, n ? "Transcripts stay on this machine.\n\n" : "\n");

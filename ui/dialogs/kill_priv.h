@@ -16,8 +16,8 @@ void kill_add_cells(struct buf *b, const char *s, size_t cells);
  * before does not count. */
 void kill_shows(struct ui *ui, char **shown, char *question);
 
-/* A line about those of them whose changes were looked at and are not committed, or nothing:
- * nobody waits for it. */
-void kill_add_unsaved(struct ui *ui, struct buf *b, const uint64_t *ids, size_t n);
+/* Lines about those of them that ask something, and whose changes were looked at and are not
+ * committed, as far as that is known: nobody waits for it. */
+void kill_add_losses(struct ui *ui, struct buf *b, const char *indent, const uint64_t *ids, size_t n);
 
 #endif

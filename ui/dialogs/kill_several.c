@@ -108,7 +108,7 @@ static void add_unsaved(struct ui *ui, const struct several *k, struct buf *b)
         if (is_up(s))
             *ARR_PUSH(&ids) = s->id;
     }
-    kill_add_unsaved(ui, &line, ids.v, ids.n);
+    kill_add_losses(ui, &line, "", ids.v, ids.n);
     if (line.len) {
         buf_addc(b, '\n');
         buf_add(b, line.p, line.len - 1);

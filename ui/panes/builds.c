@@ -408,10 +408,8 @@ static void delete(struct ui *ui, struct builds_row r)
 /* It is read where it is shown. */
 static void log_first(struct ui *ui)
 {
-    const char *keys = keymap_keys(ui->keys, ACT_BUILD_EXPORT);
-
     ui_show(ui, BODY_BUILDS);
-    ui_status(ui, 0, "its log is read now; %.*s writes it to a file", (int)strcspn(keys, " "), keys);
+    ui_status(ui, 0, "its log is read now; {build-export} writes it to a file");
 }
 
 int builds_do(struct ui *ui, enum action a)

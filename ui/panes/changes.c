@@ -317,10 +317,10 @@ static void draw_row(struct canvas *c, struct rect r, const struct change *f)
 }
 
 /* In the place of files; NULL: there are some. */
-static const char *instead(const struct ui *ui, const struct changes_pane *p)
+static const char *instead(struct ui *ui, const struct changes_pane *p)
 {
     if (!is_of_cursor(ui, p))
-        return ui->selected ? "v asks the sandbox what was changed" : "";
+        return ui->selected ? ui_keys(ui, "{changes} asks the sandbox what was changed") : "";
     return p->c.n                     ? NULL
            : p->error                 ? p->error
            : p->have && p->c.branch   ? "nothing was changed since the last commit"

@@ -14,6 +14,11 @@ static double dearest(const struct ledger_report *r)
     return most;
 }
 
+bool usage_any(const struct ledger_report *r)
+{
+    return dearest(r) > 0;
+}
+
 /* What of a bar `eighths` high stands in row `row` from the bottom; something is always seen
  * of what is not nothing. */
 static const char *part(int eighths, int row, bool ascii)

@@ -37,6 +37,7 @@ void usage_tables(struct usage_pane *u, const struct ledger_report *r, struct ca
 void usage_line(const struct ledger_report *r, enum ledger_by b, struct canvas *c, struct rect at);
 /* The same hours as one line. */
 void usage_spark(const struct ledger_report *r, struct canvas *c, struct rect at);
+bool usage_any(const struct ledger_report *r); /* something was paid in them */
 /* The pane beside others: sums, where it went, the hours, what runs for nothing. */
 void usage_small(struct ui *ui, struct usage_pane *u, struct canvas *c, struct rect r);
 /* Bars of the last 24 hours with axis and hours, at least 5 rows. */

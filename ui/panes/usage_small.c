@@ -64,7 +64,7 @@ void usage_small(struct ui *ui, struct usage_pane *u, struct canvas *c, struct r
     size_t n = usage_idle_ones(ui, u, idle, server);
     int y = r.y + 1, foot = n && r.h > 3, rest = r.h - 1 - foot, chart = 0;
     draw_sums(ui->model, c, r);
-    if (rep && rest >= CHART_LEAST + 1)
+    if (rep && rest >= CHART_LEAST + 1 && usage_any(rep))
         chart = rest - 2 < CHART_LEAST ? rest - 1 : rest - 2 > CHART_MOST ? CHART_MOST : rest - 2;
     if (rep)
         y = draw_lines(u, rep, c, y, chart ? rest - chart : rest - 1, r);
