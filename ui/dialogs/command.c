@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CELLS = 100, ROWS = 14, TEXT_CELLS = 24, KEY_CELLS = 9, HELP_LEAST = 3, NAMES_MOST = 50 };
+enum { CELLS = 100, ROWS = 14, TEXT_CELLS = 24, KEY_CELLS = 9, GAP = 2, HELP_LEAST = 3, NAMES_MOST = 50 };
 enum kind { IS_ACTION, IS_COMMAND, IS_SANDBOX };
 struct entry {
     enum kind kind;
@@ -158,9 +158,10 @@ static void draw_entry(struct ui *ui, const struct entry *e, struct canvas *c, s
         canvas_text(c, r.y, x + KEY_CELLS, -1, role, action_help(act));
     } else if (e->kind == IS_COMMAND) {
         bool bare = str_eq(e->text, command_name(cmd));
-        canvas_textf(c, r.y, r.x + 1, text - 1, role, "%s%s%s", e->text, bare ? " " : "",
-                     bare ? command_args(cmd) : "");
-        canvas_text(c, r.y, x + KEY_CELLS, -1, role, e->help);
+        int end = r.x + 1 + GAP + canvas_textf(c, r.y, r.x + 1, r.w - 2, role, "%s%s%s", e->text,
+                                               bare ? " " : "", bare ? command_args(cmd) : "");
+        x += KEY_CELLS; /* a long line goes on where no key stands, and beyond */
+        canvas_text(c, r.y, end > x ? end : x, -1, role, e->help);
     } else if (s) {
         canvas_text(c, r.y, r.x + 1, text - 1, role, e->text);
         canvas_text(c, r.y, x, KEY_CELLS - 1, role, "sandbox");

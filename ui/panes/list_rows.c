@@ -172,9 +172,20 @@ static void cost_text(const struct sandbox *s, char *dst, size_t size)
         snprintf(dst, size, "%.2f", s->cost_usd);
 }
 
+/* USD an hour, as it runs now. */
+static void rate_text(const struct ui *ui, const struct sandbox *s, char *dst, size_t size)
+{
+    if (ui->model->local || s->state == SB_KILLED)
+        str_copy(dst, size, "-");
+    else if (sandbox_is_unpriced(s))
+        str_copy(dst, size, "?");
+    else
+        snprintf(dst, size, "%.2f", sandbox_usd_per_hour(s));
+}
+
 /* Column widths at the width at hand; 0 = left out. */
 struct columns {
-    int name, tool, state, doing, left, age, cost, last;
+    int name, tool, state, doing, left, age, rate, cost, last;
 };
 enum { LEAST_LAST = 12, BEFORE_NAME = 5 };
 
@@ -191,8 +202,8 @@ static struct columns columns_for(int w)
         c.cost = 6;
     }
     if (w >= 150)
-        c.name = 20, c.doing = 14, c.tool = 11;
-    c.last = w - BEFORE_NAME - c.name - c.tool - c.state - c.doing - c.left - c.age - c.cost;
+        c.name = 20, c.doing = 14, c.tool = 11, c.rate = 6;
+    c.last = w - BEFORE_NAME - c.name - c.tool - c.state - c.doing - c.left - c.age - c.rate - c.cost;
     if (c.last < LEAST_LAST) { /* too narrow to say anything: the name takes it */
         c.name += c.last > 0 ? c.last : 0;
         c.last = 0;
@@ -266,6 +277,11 @@ void list_draw_row(struct ui *ui, struct canvas *c, int y, struct rect r,
         canvas_right(c, y, x, col.age - 1, ROLE_TEXT, text);
         x += col.age;
     }
+    if (col.rate) {
+        rate_text(ui, s, text, sizeof(text));
+        canvas_right(c, y, x, col.rate - 1, ROLE_TEXT, text);
+        x += col.rate;
+    }
     if (col.cost) {
         cost_text(s, text, sizeof(text));
         canvas_right(c, y, x, col.cost - 1, ROLE_TEXT, text);
@@ -318,6 +334,9 @@ void list_draw_head(struct canvas *c, struct rect r, const struct order *o)
     if (col.age)
         head(c, y, x, col.age - 1, "AGE", SORT_AGE, o);
     x += col.age;
+    if (col.rate)
+        canvas_right(c, y, x, col.rate - 1, ROLE_HINT, "$/H");
+    x += col.rate;
     if (col.cost)
         head(c, y, x, col.cost - 1, "$", SORT_COST, o);
     x += col.cost;

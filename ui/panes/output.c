@@ -1,5 +1,6 @@
 /* The output of the selected sandbox's agent: follow mode, an anchor that stays put while
  * new output comes, folding, search, raw view. Each sandbox keeps its own view. */
+#include "list_priv.h"
 #include "output_priv.h"
 
 #include <cct/ui/box.h>
@@ -15,7 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { PAN_STEP = 8 };
+enum { PAN_STEP = 8, ROW_LEAST = 60 };
 
 static void *output_open(struct ui *ui)
 {
@@ -500,6 +501,19 @@ static const char *output_typing(struct ui *ui, void *state)
     return ui_keys(ui, " {take-line} find  {line-up} earlier ones  {leave-line} leave");
 }
 
+/* "  running  41m left", where no row of the list says it. */
+static void add_row(struct ui *ui, const struct sandbox *s, char *dst, size_t size)
+{
+    char left[16];
+    size_t n = strlen(dst);
+    bool warn;
+    if (ui->panes[PANE_LIST].visible || ui->panes[PANE_OUTPUT].r.w < ROW_LEAST)
+        return;
+    list_left(ui, s, ui_server_now(ui, ui->now), left, sizeof(left), &warn);
+    snprintf(dst + n, size - n, "  %s%s%s%s", sb_state_name(s->state), *left == '-' ? "" : "  ",
+             *left == '-' ? "" : left, *left == '-' ? "" : " left");
+}
+
 static const char *output_title(struct ui *ui, void *state)
 {
     struct output *o = state;
@@ -516,6 +530,7 @@ static const char *output_title(struct ui *ui, void *state)
     else
         snprintf(o->title, sizeof(o->title), "2 output%s: %.60s  %.16s",
                  v && v->raw ? " (raw)" : "", s->name, s->tool ? s->tool : "");
+    add_row(ui, s, o->title, sizeof(o->title));
     return o->title;
 }
 

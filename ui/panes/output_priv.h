@@ -80,7 +80,7 @@ struct output {
     struct rows scratch;
     int y, h, w;              /* of the text in the pane, as drawn last */
     uint64_t seen;
-    char title[128], note[256];
+    char title[160], note[256];
 };
 
 /* output_steps.c: how far a sandbox is that is being made, or which step failed; rows used. */
