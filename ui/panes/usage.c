@@ -250,6 +250,7 @@ static void hide(struct ui *ui, struct usage_pane *u)
         if (usage_is_hidden(u, u->hidden.v[i].sandbox, ui->now))
             u->hidden.v[keep++] = u->hidden.v[i];
     u->hidden.n = keep;
+    u->idle_at = 0;
     if (!s) {
         ui_status(ui, 0, "nothing runs idle here that costs something");
         return;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { IDLE_MS = 60000 };
+enum { IDLE_MS = 60000, LOOK_MOST = 500, LOOK_MS = 1000 };
 
 bool usage_is_hidden(const struct usage_pane *u, uint64_t sandbox, int64_t now)
 {
@@ -23,10 +23,18 @@ static double wasted(const struct sandbox *s, int64_t now)
     return sandbox_usd_per_hour(s) * (double)(now - s->agent_since);
 }
 
-size_t usage_idle_ones(struct ui *ui, const struct usage_pane *u, const struct sandbox **out,
-                       int64_t server)
+/* All rows are looked at: of many not for each picture. */
+static bool looked_lately(const struct ui *ui, const struct usage_pane *u)
+{
+    int64_t since = ui->now - u->idle_at;
+    return ui->model->n_sandboxes > LOOK_MOST && u->idle_at && since >= 0 && since < LOOK_MS &&
+           u->idle_shape == ui->model->shape_rev;
+}
+
+static void look(struct ui *ui, struct usage_pane *u, int64_t server)
 {
     const struct model *m = ui->model;
+    const struct sandbox *out[USAGE_MANY_IDLE];
     size_t n = 0;
     for (size_t i = 0; i < m->n_sandboxes; i++) {
         const struct sandbox *s = &m->sandboxes[i];
@@ -43,7 +51,26 @@ size_t usage_idle_ones(struct ui *ui, const struct usage_pane *u, const struct s
             out[at] = s;
         n++;
     }
-    return n;
+    u->n_idle = n;
+    u->idle_at = ui->now;
+    u->idle_shape = m->shape_rev;
+    for (size_t i = 0; i < n && i < USAGE_MANY_IDLE; i++)
+        u->idle_ids[i] = out[i]->id;
+}
+
+size_t usage_idle_ones(struct ui *ui, struct usage_pane *u, const struct sandbox **out,
+                       int64_t server)
+{
+    size_t shown = 0, kept;
+    if (!looked_lately(ui, u))
+        look(ui, u, server);
+    kept = u->n_idle < USAGE_MANY_IDLE ? u->n_idle : USAGE_MANY_IDLE;
+    for (size_t i = 0; i < kept; i++) {
+        const struct sandbox *s = model_sandbox(ui->model, u->idle_ids[i]);
+        if (s && sandbox_idles(s))
+            out[shown++] = s;
+    }
+    return shown == kept ? u->n_idle : shown;
 }
 
 void usage_draw_idle(struct ui *ui, const struct sandbox *s, bool first, size_t others,

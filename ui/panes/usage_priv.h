@@ -20,12 +20,16 @@ struct usage_pane {
     int rows;
     uint64_t idle;    /* sandbox that the line of idle ones names first, 0 = none */
     uint64_t seen;
+    uint64_t idle_ids[USAGE_MANY_IDLE]; /* as found at idle_at, n_idle of them */
+    size_t n_idle;
+    int64_t idle_at; /* wall ms, 0: not looked yet */
+    uint64_t idle_shape;
     ARR(struct usage_hidden) hidden;
     char note[80];
 };
 /* Idle but running, those first that have cost most so far: at most USAGE_MANY_IDLE of them into
  * `out`; returns how many there are. `others` are named in the line of the last one. */
-size_t usage_idle_ones(struct ui *ui, const struct usage_pane *u, const struct sandbox **out,
+size_t usage_idle_ones(struct ui *ui, struct usage_pane *u, const struct sandbox **out,
                        int64_t server);
 void usage_draw_idle(struct ui *ui, const struct sandbox *s, bool first, size_t others,
                      struct canvas *c, int y, struct rect r, int64_t server);
