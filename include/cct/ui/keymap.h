@@ -83,7 +83,7 @@ bool scope_counts(enum key_scope s, enum key_scope other);
     X(PROJECTS, "projects", SCOPE_NAV, "gp", "", "projects: switch, see all, make, rename")    \
     X(KEYS, "keys", SCOPE_NAV, "gk", "", "keys of the services: add, try, remove; the vault")  \
     X(COMMAND, "command", SCOPE_NAV, ": ^P", ": cmd",                                          \
-      "command palette: every action, sandboxes, projects by name")                            \
+      "command palette: every action, sandboxes, projects, files, filters")                    \
     X(HELP, "help", SCOPE_NAV, "? F1", "help", "help, drawn from this table")                  \
     X(BACK, "back", SCOPE_NAV, "Esc", "", "close, clear the filter, back; never quits")        \
     X(BACK_TWICE, "back-twice", SCOPE_NAV, "^C", "", "back; twice within a second quits")      \
