@@ -16,7 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { PAN_STEP = 8, ROW_LEAST = 60 };
+enum { PAN_STEP = 8, ROW_CELLS = 22, NOTE_CELLS = 26 };
 
 static void *output_open(struct ui *ui)
 {
@@ -507,9 +507,12 @@ static void add_row(struct ui *ui, const struct sandbox *s, char *dst, size_t si
     char left[16];
     size_t n = strlen(dst);
     bool warn;
-    if (ui->panes[PANE_LIST].visible || ui->panes[PANE_OUTPUT].r.w < ROW_LEAST)
+    if (ui->panes[PANE_LIST].visible ||
+        (int)text_width(dst, n) + ROW_CELLS + NOTE_CELLS > ui->panes[PANE_OUTPUT].r.w)
         return;
     list_left(ui, s, ui_server_now(ui, ui->now), left, sizeof(left), &warn);
+    if (*left == '-' && s->state == SB_RUNNING) /* nothing that is not known */
+        return;
     snprintf(dst + n, size - n, "  %s%s%s%s", sb_state_name(s->state), *left == '-' ? "" : "  ",
              *left == '-' ? "" : left, *left == '-' ? "" : " left");
 }
