@@ -1,7 +1,9 @@
 /* Canvas, themes and layout: the parts below the panes. */
 #include "../lib/screenscript.h"
 
+#include <cct/util/buf.h>
 #include <cct/util/fs.h>
+#include <cct/util/utf8.h>
 #include <cct/util/xalloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -100,6 +102,29 @@ static void test_runs(void **state)
     assert_int_equal(c.cells[9].flags, 0);
     assert_string_equal(c.cells[10].ch, " ");
     canvas_release(&c);
+}
+
+/* What a server says without end costs the details of it no more than its begin. */
+static void test_long_values(void **state)
+{
+    (void)state;
+    struct buf b = BUF_INIT;
+    struct script s;
+    script_init(&s);
+    script_run(&s, "loaded\nlink ok cloud\nrow 1 box claude running idle\n");
+    script_draw(&s);
+    struct sandbox x = *model_sandbox(s.ui.model, s.ui.selected);
+    x.template_id = xmalloc(300001);
+    for (size_t i = 0; i < 300000; i += 3)
+        memcpy(x.template_id + i, WIDE, 3);
+    x.template_id[300000] = 0;
+    details_text(&s.ui, &x, &b, s.ui.now);
+    free(x.template_id);
+    assert_true(b.len < 4096);
+    assert_true(utf8_valid(buf_str(&b), b.len));
+    assert_non_null(strstr(buf_str(&b), " ... (300000 bytes in all)"));
+    buf_release(&b);
+    script_release(&s);
 }
 
 /* --- themes --------------------------------------------------------------------------- */
@@ -324,7 +349,7 @@ int main(void)
         cmocka_unit_test(test_shipped_themes), cmocka_unit_test(test_theme_manners),
         cmocka_unit_test(test_theme_errors),  cmocka_unit_test(test_layout),
         cmocka_unit_test(test_columns),       cmocka_unit_test(test_focus_through_sizes),
-        cmocka_unit_test(test_dialogs_at_sizes),
+        cmocka_unit_test(test_dialogs_at_sizes), cmocka_unit_test(test_long_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,13 +17,25 @@
 static void add(struct buf *b, const char *label, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* A value that goes on for longer is told by its begin: the pane is laid out with each picture. */
+enum { VALUE_MOST = 1024 };
+
 static void add(struct buf *b, const char *label, const char *fmt, ...)
 {
     va_list ap;
     buf_addf(b, "%-9s ", label);
+    size_t at = b->len;
     va_start(ap, fmt);
     buf_addv(b, fmt, ap);
     va_end(ap);
+    size_t n = b->len - at;
+    if (n > VALUE_MOST) {
+        size_t keep = VALUE_MOST;
+        while (((unsigned char)b->p[at + keep] & 0xC0) == 0x80) /* never within a character */
+            keep--;
+        buf_truncate(b, at + keep);
+        buf_addf(b, " ... (%zu bytes in all)", n);
+    }
     buf_addc(b, '\n');
 }
 
