@@ -63,6 +63,7 @@ void filejob_end(struct filejob *w, const struct err *e)
 {
     struct ev_done *d = ev_new(EV_DONE);
 
+    here_release(&w->here); /* who is told finds nothing half */
     d->m.req_id = w->req_id;
     d->sandbox = w->row;
     d->text = xstrdup(w->name);

@@ -32,7 +32,7 @@ static void on_synced(struct filejob *w, const struct err *why)
                 w->unread, w->items.n, name, w->why_unread);
     } else if (w->skipped) {
         free(w->name);
-        w->name = xasprintf("%s; %zu links and odd names were left out", name, w->skipped);
+        w->name = xasprintf("%s; %zu left out: links, or odd names", name, w->skipped);
     }
     free(name);
     filejob_end(w, e.code ? &e : NULL);

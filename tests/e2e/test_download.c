@@ -10,6 +10,7 @@
 #include <cct/util/fs.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
+#include <dirent.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -131,7 +132,7 @@ static void test_hostile_names(void **state)
          ",{\"name\":\"link\",\"type\":\"FILE_TYPE_DIRECTORY\",\"symlinkTarget\":\"/\"}]}", "data");
     if (get(b, "/w", to, false) != 0)
         fail_msg("%s", b->err.text);
-    assert_non_null(strstr(b->text, "8 links and odd names"));
+    assert_non_null(strstr(b->text, "8 left out"));
     is_file(to, "ok", "data");
     assert_false(is_there(b->root, "evil"));
     assert_false(is_there(to, "evil") || is_there(to, "link") || is_there(to, "pipe"));
@@ -158,6 +159,40 @@ static void test_without_end(void **state)
     to = appbed_path(b, "again");
     assert_int_equal(get(b, "/w", to, false), ERR_LIMIT);
     assert_non_null(strstr(b->err.text, "64 deep"));
+    free(to);
+}
+
+static bool has_part(struct appbed *b, const void *to)
+{
+    DIR *d = opendir(to);
+    bool yes = false;
+
+    (void)b;
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;)
+        yes |= str_starts(e->d_name, ".ok.part-");
+    if (d)
+        closedir(d);
+    return yes;
+}
+
+static void test_called_off(void **state)
+{
+    struct appbed *b = *state;
+    char *to = appbed_path(b, "to");
+    struct app_file f = {.op = FILE_OP_GET, .path = "/w", .local = to};
+    uint64_t req;
+
+    assert_true(faultd_config(fake, "{\"rules\":[{\"path\":\"*Stat\",\"status\":200,\"body\":\"{\\\"entry\\\":"
+                                    "{\\\"name\\\":\\\"w\\\",\\\"type\\\":\\\"FILE_TYPE_DIRECTORY\\\"}}\"},"
+                                    "{\"path\":\"*ListDir\",\"status\":200,\"body\":\"{\\\"entries\\\":"
+                                    "[{\\\"name\\\":\\\"ok\\\",\\\"type\\\":\\\"FILE_TYPE_FILE\\\"}]}\"},"
+                                    "{\"path\":\"/files*\",\"stall\":true}]}"));
+    req = app_file(b->app, app_model(b->app)->sandboxes[0].id, &f, &(struct app_file_cb){0});
+    assert_true(appbed_wait(b, has_part, to));
+    app_file_cancel(b->app, req);
+    assert_int_equal(appbed_finish(b, req), ERR_CANCELLED);
+    assert_false(has_part(b, to)); /* nothing half is left */
+    assert_false(is_there(to, "ok"));
     free(to);
 }
 
@@ -212,7 +247,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(test_hostile_names), T(test_without_end), T(test_what_is_there_stays),
-        T(test_no_links_here),
+        T(test_no_links_here), T(test_called_off),
     };
 
     appbed_main();

@@ -187,7 +187,7 @@ static void about_entry(struct files_pane *p, enum action a, const struct file_e
     else
         overlay_ask_text(p->ui, "download", f->shown,
                          f->kind == FILE_FOLDER
-                             ? "to this folder here, with all but links; what is there is asked about"
+                             ? "to this folder here, links left out; what is there is asked about"
                              : "to this file or folder here; what is there already is asked about",
                          name,
                          get_done, 0);
