@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { UPLOAD_MS = 3600000, UPLOAD_HEADERS_MAX = 12 };
+enum { UPLOAD_MS = 6 * 3600000, UPLOAD_HEADERS_MAX = 12 };
 
 static struct e2b_call *get(struct e2b *c, enum call_kind kind, const char *subject,
                             char *take_path, const struct e2b_call_opts *o, e2b_fn fn, void *ctx)

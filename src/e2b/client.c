@@ -8,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TOTAL_MS = 60000, UPLOAD_IDLE_MS = 120000, RETRY_BASE_MS = 500, RETRY_MAX_MS = 15000, WARM_MAX = 64,
+enum { TOTAL_MS = 60000, UPLOAD_IDLE_MS = 600000 /* what is on its way may take minutes */,
+       RETRY_BASE_MS = 500, RETRY_MAX_MS = 15000, WARM_MAX = 64,
        WARM_TLS_MAX = 12, WARM_MS = 30000,
        STREAMS = 100 /* at once on an HTTP/2 connection, with most services */ };
 
