@@ -40,7 +40,7 @@ struct cJSON *agent_line_json(struct agent_dec *d, const char *s, size_t len)
         s++, len--;
     if (!len)
         return NULL;
-    j = *s == '{' ? json_parse(s, len, &e) : NULL;
+    j = *s == '{' ? json_parse_once(s, len, &e) : NULL;
     if (!j)
         agent_line_plain(d, s, len);
     return j;

@@ -16,7 +16,7 @@
 
 enum {
     GATHER_MS = 50, /* bulk writes wait at most this long after a commit */
-    GATHER_ROWS = 100,
+    GATHER_ROWS = 500,
     GATHER_BYTES = 4 << 20,
     PRUNE_DELAY_MS = 5000, /* after opening */
     SEARCH_DELAY_MS = 2000,

@@ -4,13 +4,16 @@
 #include <cct/util/limits.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
+
+#include "json_scratch.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 void json_free(struct cJSON *j)
 {
-    cJSON_Delete(j);
+    if (!json_scratch_free(j))
+        cJSON_Delete(j);
 }
 
 /* The last of several members with one name wins, as in JavaScript. */
@@ -21,7 +24,8 @@ static const cJSON *member(const cJSON *j, const char *name, size_t len)
     if (!cJSON_IsObject(j))
         return NULL;
     for (const cJSON *c = j->child; c; c = c->next)
-        if (c->string && strncmp(c->string, name, len) == 0 && c->string[len] == '\0')
+        if (c->string && *c->string == *name && strncmp(c->string, name, len) == 0 &&
+            c->string[len] == '\0')
             found = c;
     return found;
 }

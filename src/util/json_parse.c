@@ -10,6 +10,8 @@
 #include <cct/util/utf8.h>
 #include <string.h>
 
+#include "json_scratch.h"
+
 struct pass {
     const char *text;
     size_t len;
@@ -208,5 +210,15 @@ struct cJSON *json_parse(const char *text, size_t len, struct err *e)
         }
     }
     buf_release(&p.out);
+    return j;
+}
+
+struct cJSON *json_parse_once(const char *text, size_t len, struct err *e)
+{
+    bool scratch = json_scratch_begin();
+    struct cJSON *j = json_parse(text, len, e);
+
+    if (scratch)
+        json_scratch_end(j);
     return j;
 }

@@ -4,19 +4,18 @@
  * and with a program that only keeps the lines. */
 #include "../lib/bench.h"
 #include "../lib/flood.h"
+#include "../lib/flood_run.h"
 #include "../lib/rawpty.h"
 #include "../lib/storebox.h"
 
 #include <cct/util/buf.h>
 #include <cct/util/xalloc.h>
-#include <poll.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { LINES = 1000000, H = 60, W = 200, SOON = 20000, LONG = 120000, TAIL = 256 };
+enum { LINES = 1000000, LONG = 120000 };
 
 static const char section[] = "flood";
 static const char tmux_path[] = "/usr/bin/tmux";
@@ -40,54 +39,6 @@ static void make_text(struct buf *b)
     buf_truncate(b, b->len - 110);
     buf_adds(b, mark);
     buf_addc(b, '\n');
-}
-
-/* --- the terminal's other end -------------------------------------------------------- */
-
-struct flow {
-    char tail[TAIL + 65536];
-    size_t have;
-    uint64_t bytes;
-};
-
-/* Read until the text came by; false after ms. */
-static bool flow_until(struct flow *w, int fd, const char *text, int ms)
-{
-    int64_t end = bench_now_us() + ms * 1000LL;
-
-    while (bench_now_us() < end) {
-        struct pollfd p = {.fd = fd, .events = POLLIN};
-
-        if (poll(&p, 1, 100) <= 0)
-            continue;
-        if (w->have > TAIL) {
-            memmove(w->tail, w->tail + w->have - TAIL, TAIL);
-            w->have = TAIL;
-        }
-        ssize_t n = read(fd, w->tail + w->have, 65536);
-        if (n <= 0)
-            return false;
-        w->have += (size_t)n;
-        w->bytes += (size_t)n;
-        if (memmem(w->tail, w->have, text, strlen(text)))
-            return true;
-    }
-    return false;
-}
-
-static double kb_of(pid_t pid, const char *field)
-{
-    char path[64], line[200];
-    double v = 0;
-
-    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-    FILE *f = fopen(path, "r");
-    while (f && fgets(line, sizeof(line), f))
-        if (strncmp(line, field, strlen(field)) == 0)
-            v = strtod(line + strlen(field) + 1, NULL);
-    if (f)
-        fclose(f);
-    return v;
 }
 
 /* --- the three ------------------------------------------------------------------------ */
@@ -132,7 +83,7 @@ static void run_tmux(const struct buf *text, struct side *s)
     struct rawpty p;
     int64_t t = bench_now_us();
 
-    rawpty_start(&p, argv, bench_env(dir, 0), H, W);
+    rawpty_start(&p, argv, bench_env(dir, 0), FLOOD_H, FLOOD_W);
     if (flow_until(&w, p.fd, mark, LONG)) {
         bench_add(&s->rate, rate(text, bench_now_us() - t));
         bench_add(&s->bytes, (double)w.bytes);
@@ -149,77 +100,16 @@ static void run_tmux(const struct buf *text, struct side *s)
     free(dir);
 }
 
-/* Wait until the store has all; false after ms. */
-static bool stored(const char *dir, uint64_t all, int ms)
+static void run_ours(const struct buf *text, struct side *s)
 {
-    char *path = xasprintf("%s/cc-tui.db", dir);
-    int64_t end = bench_now_us() + ms * 1000LL;
-    sqlite3_stmt *q = NULL;
-    sqlite3 *db = NULL;
-    bool ok = false;
+    struct flood_run r;
 
-    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK ||
-        sqlite3_prepare_v2(db, "SELECT max(stored) FROM runs", -1, &q, NULL) != SQLITE_OK)
-        die("no '%s'", path);
-    while (!ok && bench_now_us() < end) {
-        ok = sqlite3_step(q) == SQLITE_ROW && (uint64_t)sqlite3_column_int64(q, 0) >= all;
-        sqlite3_reset(q);
-        if (!ok)
-            poll(NULL, 0, 2);
-    }
-    sqlite3_finalize(q);
-    sqlite3_close(db);
-    free(path);
-    return ok;
-}
-
-static double counter(const char *path, const char *name)
-{
-    char line[100];
-    double v = 0;
-    FILE *f = fopen(path, "r");
-
-    while (f && fgets(line, sizeof(line), f))
-        if (strncmp(line, name, strlen(name)) == 0)
-            v = strtod(line + strlen(name), NULL);
-    if (f)
-        fclose(f);
-    return v;
-}
-
-static void run_ours(const struct buf *text, const char *tool, struct side *s)
-{
-    struct flood *f = flood_start(text->p, text->len);
-    char *dir = storebox_dir(), *frames = xasprintf("%s/frames", dir);
-    char **env = flood_env(f, dir);
-    const char *argv[] = {bench_program("cc-tui"), "--bench-frames", frames, NULL};
-    struct flow w = {.have = 0};
-    struct rawpty p;
-    int64_t t;
-
-    flood_store(dir, tool);
-    rawpty_start(&p, argv, env, H, W);
-    if (!flow_until(&w, p.fd, "NAV", SOON) || !flood_followed(f, SOON))
-        die("the screen does not follow its agent");
-    rawpty_settle(&p, 300, 2000);
-    w.bytes = 0;
-    t = bench_now_us();
-    flood_grow(f, text->len);
-    if (flow_until(&w, p.fd, mark, LONG) && stored(dir, text->len, LONG)) {
-        int64_t us = bench_now_us() - t;
-        bench_add(&s->rate, rate(text, us));
-        bench_add(&s->bytes, (double)w.bytes);
-        bench_add(&s->kb, kb_of(p.pid, "VmRSS"));
-        rawpty_send(&p, "q");
-        rawpty_end(&p, 5000);
-        bench_add(&s->frames, counter(frames, "frames ") / ((double)us / 1e6));
-    } else {
-        rawpty_end(&p, 0);
-    }
-    flood_stop(f);
-    storebox_remove(dir);
-    free(frames);
-    free(dir);
+    if (!flood_run(&r, text->p, text->len, "shell", mark))
+        return;
+    bench_add(&s->rate, r.mb_s);
+    bench_add(&s->bytes, r.bytes);
+    bench_add(&s->kb, r.kb);
+    bench_add(&s->frames, r.frames_s);
 }
 
 static void row(const char *what, const char *unit, const struct bench_set *floor,
@@ -271,7 +161,7 @@ int main(void)
         run_sink(&text, &sink);
         if (have_tmux())
             run_tmux(&text, &tmux);
-        run_ours(&text, "shell", &ours);
+        run_ours(&text, &ours);
     }
     report(&sink, &tmux, &ours, (double)text.len);
     buf_release(&text);

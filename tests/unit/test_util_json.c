@@ -110,6 +110,46 @@ static void test_refused(void **state)
     assert_null(json_parse("{", 1, NULL));
 }
 
+/* The quick way gives the same, whatever was asked for before and however large. */
+static struct cJSON *once(const char *text)
+{
+    struct err e = {0};
+
+    return json_parse_once(text, strlen(text), &e);
+}
+
+static void test_once(void **state)
+{
+    struct buf big = BUF_INIT;
+
+    (void)state;
+    buf_adds(&big, "[");
+    for (int i = 0; i < 40000; i++) /* more than there is quick memory for */
+        buf_addf(&big, "%s{\"n\":%d,\"s\":\"text %d\"}", i ? "," : "", i, i);
+    buf_adds(&big, "]");
+    for (int round = 0; round < 3; round++) {
+        struct cJSON *first = once("{\"a\":\"one\"}");
+        struct cJSON *second = once("{\"a\":[1,2,{\"b\":\"two\"}]}");
+
+        assert_null(once("{\"a\":"));
+        assert_null(once("{} {}"));
+        json_free(first);
+        struct cJSON *third = once(big.p);
+        char *text = json_text(third);
+        assert_string_equal(text, big.p);
+        free(text);
+        json_free(third);
+        struct cJSON *fourth = once("{\"c\":\"four\"}");
+        char *copy = json_text(second);
+        assert_string_equal(copy, "{\"a\":[1,2,{\"b\":\"two\"}]}");
+        assert_string_equal(json_str(fourth, "c", ""), "four");
+        free(copy);
+        json_free(second);
+        json_free(fourth);
+    }
+    buf_release(&big);
+}
+
 static void test_depth(void **state)
 {
     (void)state;
@@ -288,6 +328,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_for_terminal),
         cmocka_unit_test(test_repair), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_once),
         cmocka_unit_test(test_depth),  cmocka_unit_test(test_getters),
         cmocka_unit_test(test_writer), cmocka_unit_test(test_mutations),
     };
