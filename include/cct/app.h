@@ -183,6 +183,10 @@ void app_follow(struct app *a, uint64_t sandbox);
 void app_unfollow(struct app *a, uint64_t sandbox);
 /* Older items from the store (EV_ITEMS with prepend). */
 void app_load_older(struct app *a, uint64_t sandbox);
+/* Where the transcript's more_after says so: newer ones (EV_ITEMS with newer). */
+void app_load_newer(struct app *a, uint64_t sandbox);
+/* The begin of all, in the place of what is held; app_follow() brings the end back. */
+void app_load_begin(struct app *a, uint64_t sandbox);
 /* A fresh list now. EV_DONE when it arrived. */
 uint64_t app_refresh(struct app *a);
 /* Screen visible and recently used: sets the poll interval. */

@@ -246,20 +246,38 @@ void app_unfollow(struct app *a, uint64_t sandbox)
     tell(a, CMD_FOLLOW, sandbox, false);
 }
 
-/* Before the oldest item that is held and has a place in the stream. */
-void app_load_older(struct app *a, uint64_t sandbox)
+static void load(struct app *a, enum cmd_type t, uint64_t sandbox, bool whole)
 {
-    const struct transcript *t = model_transcript(a->model, sandbox);
-    struct cmd *c = cmd_new(CMD_LOAD_OLDER, 0);
-    size_t i = 0;
+    const struct transcript *held = model_transcript(a->model, sandbox);
+    struct cmd *c = cmd_new(t, 0);
+    uint64_t offset = 0;
+    uint32_t index = 0;
 
     THREAD_ASSERT(THREAD_MAIN);
-    while (t && i < t->n && !t->v[i].offset && !t->v[i].index)
-        i++;
+    if (t == CMD_LOAD_OLDER)
+        transcript_first_key(held, &offset, &index);
+    else if (!whole)
+        transcript_last_key(held, &offset, &index);
     c->sandbox = sandbox;
-    c->id = t && i < t->n ? t->v[i].offset : INT64_MAX;
-    c->n = t && i < t->n ? t->v[i].index : UINT32_MAX;
+    c->id = offset;
+    c->n = index;
+    c->on = whole;
     app_post(a, c);
+}
+
+void app_load_older(struct app *a, uint64_t sandbox)
+{
+    load(a, CMD_LOAD_OLDER, sandbox, false);
+}
+
+void app_load_newer(struct app *a, uint64_t sandbox)
+{
+    load(a, CMD_LOAD_NEWER, sandbox, false);
+}
+
+void app_load_begin(struct app *a, uint64_t sandbox)
+{
+    load(a, CMD_LOAD_NEWER, sandbox, true);
 }
 
 uint64_t app_refresh(struct app *a)

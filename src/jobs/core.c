@@ -246,6 +246,7 @@ static bool must_wait(const struct jobs *j, const struct cmd *c)
                !core_projects_known(j);
     case CMD_FOLLOW:
     case CMD_LOAD_OLDER:
+    case CMD_LOAD_NEWER:
     case CMD_RENAME:
     case CMD_TAG:
     case CMD_PROTECT:

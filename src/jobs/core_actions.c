@@ -463,6 +463,9 @@ static void do_view(struct jobs *j, struct cmd *c, struct sandbox *row)
     case CMD_LOAD_OLDER:
         session_load_older(s, c->id, (uint32_t)c->n);
         break;
+    case CMD_LOAD_NEWER:
+        session_load_newer(s, c->id, (uint32_t)c->n, c->on);
+        break;
     case CMD_RAW:
         session_raw(s, c->m.req_id, (uint64_t)c->n, c->on);
         break;
@@ -476,7 +479,7 @@ static void do_view(struct jobs *j, struct cmd *c, struct sandbox *row)
 
 static bool reads_only(enum cmd_type t)
 {
-    return t == CMD_FOLLOW || t == CMD_LOAD_OLDER || t == CMD_RAW || t == CMD_EVENTS ||
+    return t == CMD_FOLLOW || t == CMD_LOAD_OLDER || t == CMD_LOAD_NEWER || t == CMD_RAW || t == CMD_EVENTS ||
            t == CMD_EXPORT;
 }
 

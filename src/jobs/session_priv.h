@@ -280,7 +280,9 @@ struct show {
     bool on, loading;
     unsigned barrier;          /* n_sent that must be acked before the load */
     struct session_key loaded; /* newest key that the load has brought */
-    bool older_busy;
+    bool busy, whole;          /* a part elsewhere is being loaded; in the place of all */
+    uint64_t at_offset;        /* the key that it was asked for */
+    uint32_t at_index;
     struct map *keys; /* messages on the screen, and delivered ones */
 };
 struct reader { /* logs */

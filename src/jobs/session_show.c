@@ -188,6 +188,7 @@ void session_show(struct session *s, bool on)
 
     s->sh.on = on;
     jobs_store_forget(s->j, &s->sh); /* an earlier load would be too early */
+    s->sh.busy = false;
     session_out_unshown(s);
     s->sh.barrier = 0;
     s->sh.loading = on;
@@ -214,26 +215,69 @@ void session_show_acked(struct session *s)
     session_logs_go(s);
 }
 
+/* --- elsewhere ---------------------------------------------------------------------- */
+
 static void on_older(void *ctx, struct st_reply *r)
 {
     struct session *s = ctx;
     struct ev_items *ev;
 
-    s->sh.older_busy = false;
+    s->sh.busy = false;
     if (!s->sh.on || s->sh.loading || r->err.code)
         return;
     ev = items_of(s, r);
-    ev->prepend = true;
+    ev->prepend = ev->placed = true;
+    ev->at_offset = s->sh.at_offset;
+    ev->at_index = s->sh.at_index;
     jobs_post(s->j, ev);
+}
+
+static void on_newer(void *ctx, struct st_reply *r)
+{
+    struct session *s = ctx;
+    struct ev_items *ev;
+
+    s->sh.busy = false;
+    if (!s->sh.on || s->sh.loading || r->err.code)
+        return;
+    if (r->n_events < OLDER_EVENTS) { /* and what comes live goes on from there */
+        session_show(s, true);
+        return;
+    }
+    ev = items_of(s, r);
+    ev->reset = s->sh.whole;
+    ev->newer = ev->placed = !s->sh.whole;
+    ev->more_after = true;
+    ev->at_offset = s->sh.at_offset;
+    ev->at_index = s->sh.at_index;
+    jobs_post(s->j, ev);
+}
+
+static bool elsewhere(struct session *s, uint64_t offset, uint32_t index)
+{
+    struct show *h = &s->sh;
+
+    if (!h->on || h->loading || h->busy)
+        return false;
+    h->busy = true;
+    h->at_offset = offset;
+    h->at_index = index;
+    session_out_flush(s); /* it may be among what was left out on the screen */
+    return true;
 }
 
 void session_load_older(struct session *s, uint64_t offset, uint32_t index)
 {
-    struct show *h = &s->sh;
+    if (elsewhere(s, offset, index))
+        store_events(s->j->o.store, s->out.run.id, offset, index, true, OLDER_EVENTS,
+                     jobs_store(s->j, on_older, s, &s->sh));
+}
 
-    if (!h->on || h->loading || h->older_busy)
+void session_load_newer(struct session *s, uint64_t offset, uint32_t index, bool whole)
+{
+    if (!elsewhere(s, offset, index))
         return;
-    h->older_busy = true;
-    session_out_flush(s); /* it may be among what was left out on the screen */
-    store_events(s->j->o.store, s->out.run.id, offset, index, true, OLDER_EVENTS, jobs_store(s->j, on_older, s, s));
+    s->sh.whole = whole;
+    store_events(s->j->o.store, s->out.run.id, offset, whole ? index : index + 1, false,
+                 OLDER_EVENTS, jobs_store(s->j, on_newer, s, &s->sh));
 }

@@ -219,6 +219,7 @@ static void apply_items(struct model *m, struct ev_items *ev)
         transcript_init(t);
         t->rev = m->priv->gone_rev;
         t->item_rev = m->priv->gone_item_rev;
+        t->resets = (uint32_t)t->rev; /* a view of the one before does not take it for that */
         map_put_id(m->priv->transcripts, ev->sandbox, t);
     }
     transcript_apply(t, ev);

@@ -343,6 +343,57 @@ static void trim(struct transcript *t)
     drop_front(t, drop);
 }
 
+static bool has_place(const struct item *it)
+{
+    return it->offset || it->index || !is_local(it);
+}
+
+void transcript_first_key(const struct transcript *t, uint64_t *offset, uint32_t *index)
+{
+    size_t i = 0;
+    while (t && i < t->n && !has_place(&t->v[i]))
+        i++;
+    *offset = t && i < t->n ? t->v[i].offset : INT64_MAX;
+    *index = t && i < t->n ? t->v[i].index : UINT32_MAX;
+}
+
+void transcript_last_key(const struct transcript *t, uint64_t *offset, uint32_t *index)
+{
+    *offset = *index = 0;
+    for (size_t i = 0; t && i < t->n; i++) {
+        const struct item *it = &t->v[i];
+        bool grown = it->last_offset || it->last_index;
+        uint64_t at = grown ? it->last_offset : it->offset;
+        uint32_t idx = grown ? it->last_index : it->index;
+        if (cmp_key(at, idx, *offset, *index) > 0)
+            *offset = at, *index = idx;
+    }
+}
+
+/* Newest ones make room for older ones: the store has them. */
+static void drop_end(struct transcript *t)
+{
+    size_t end = end_of_stream(t), keep = end;
+    while (keep > 1 && t->bytes > TRANSCRIPT_MAX_BYTES)
+        t->bytes -= item_bytes(&t->v[--keep]);
+    if (keep == end)
+        return;
+    for (size_t i = keep; i < end; i++)
+        item_release(&t->v[i]);
+    memmove(t->v + keep, t->v + end, (t->n - end) * sizeof(*t->v));
+    t->n -= end - keep;
+    forget_index(t);
+    t->more_after = true;
+}
+
+/* Its place is behind the newest one that is held; a message that waited for it is here. */
+static void pass_by(struct transcript *t, const struct item *it)
+{
+    struct item *o = it->kind == ITEM_USER ? find_by_id(t, it->kind, it->id) : NULL;
+    if (o && is_waiting(o))
+        take_out(t, o);
+}
+
 /* What stands before this item goes; what is not a part of the stream yet stays. */
 static void skip_to(struct transcript *t, const struct item *it)
 {
@@ -401,7 +452,7 @@ static bool prepend(struct transcript *t, struct ev_items *ev)
         }
         older.v[n++] = *it;
     }
-    while (skip < n && t->bytes + older.bytes > TRANSCRIPT_MAX_BYTES) {
+    while (skip < n && older.bytes > TRANSCRIPT_MAX_BYTES / 2) {
         older.bytes -= item_bytes(&older.v[skip]);
         item_release(&older.v[skip++]);
     }
@@ -417,32 +468,57 @@ static bool prepend(struct transcript *t, struct ev_items *ev)
         t->cap = t->n += n;
         t->bytes += older.bytes;
         t->base = t->base >= n ? t->base - n : 0;
+        drop_end(t);
     }
     free(older.v);
     forget_index(&older);
     return skip > 0;
 }
 
+/* Somebody went elsewhere while it was on its way. */
+static bool is_late(const struct transcript *t, const struct ev_items *ev)
+{
+    uint64_t offset;
+    uint32_t index;
+    if (!ev->placed)
+        return false;
+    if (ev->newer && !t->more_after)
+        return true;
+    (ev->newer ? transcript_last_key : transcript_first_key)(t, &offset, &index);
+    return cmp_key(offset, index, ev->at_offset, ev->at_index) != 0;
+}
+
+static void reset(struct transcript *t)
+{
+    struct transcript was = *t;
+    transcript_release(t);
+    t->rev = was.rev;
+    t->item_rev = was.item_rev;
+    t->resets = was.resets + 1;
+}
+
 void transcript_apply(struct transcript *t, struct ev_items *ev)
 {
-    if (ev->reset) {
-        uint64_t rev = t->rev;
-        uint32_t item_rev = t->item_rev;
-        transcript_release(t);
-        t->rev = rev;
-        t->item_rev = item_rev;
-    }
-    bool cut = false;
+    if (is_late(t, ev))
+        return;
+    if (ev->reset)
+        reset(t);
+    bool cut = false, live = !ev->reset && !ev->newer;
     if (ev->prepend) {
         cut = prepend(t, ev);
     } else {
         for (size_t i = 0; i < ev->n; i++) {
             if (ev->v[i].offset > t->last_offset)
                 t->last_offset = ev->v[i].offset;
-            apply_one(t, &ev->v[i], ev->op ? ev->op[i] : ITEM_PUT);
+            if (live && t->more_after && !is_waiting(&ev->v[i]))
+                pass_by(t, &ev->v[i]);
+            else
+                apply_one(t, &ev->v[i], ev->op ? ev->op[i] : ITEM_PUT);
         }
         trim(t);
     }
+    if (ev->reset || ev->newer)
+        t->more_after = ev->more_after;
     if (ev->reset || ev->prepend)
         t->more_before = ev->more_before || cut;
     else

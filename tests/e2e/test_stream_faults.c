@@ -515,6 +515,58 @@ static void go_up(void)
     }
 }
 
+static void ask_begin(void *ctx)
+{
+    (void)ctx;
+    session_load_newer(session_of(&bed->j, row), 0, 0, true);
+}
+
+static void ask_newer(void *ctx)
+{
+    const struct older *o = ctx;
+
+    session_load_newer(session_of(&bed->j, row), o->offset, o->index, false);
+}
+
+static bool at_begin(void *ctx)
+{
+    const struct transcript *t = model_transcript(bed->model, row);
+
+    (void)ctx;
+    return t->n && number_of(&t->v[0]) == 1 && t->more_after;
+}
+
+static bool further(void *ctx)
+{
+    const struct older *o = ctx;
+    const struct transcript *t = model_transcript(bed->model, row);
+
+    return t->n > o->n || !t->more_after;
+}
+
+/* Like somebody who goes to the begin at once, and down from there; the lines that are held
+ * follow each other at each step. */
+static void go_down(void)
+{
+    const struct transcript *t = model_transcript(bed->model, row);
+
+    jobsbed_run(bed, ask_begin, NULL);
+    if (!jobsbed_wait(bed, at_begin, NULL, WAIT_MS))
+        fail_msg("the begin does not come");
+    while (t->more_after) {
+        struct older o = {.n = t->n};
+
+        transcript_last_key(t, &o.offset, &o.index);
+        int last = number_of(&t->v[t->n - 1]);
+        jobsbed_run(bed, ask_newer, &o);
+        if (!jobsbed_wait(bed, further, &o, WAIT_MS))
+            fail_msg("what stands behind line %d does not come", last);
+        for (size_t i = 1; i < t->n; i++)
+            assert_int_equal(number_of(&t->v[i]), number_of(&t->v[i - 1]) + 1);
+        assert_true(number_of(&t->v[0]) <= last);
+    }
+}
+
 static void ask_events(void *ctx)
 {
     session_events(session_of(&bed->j, row), *(uint64_t *)ctx, false);
@@ -546,6 +598,8 @@ static void test_a_flood_loses_nothing(void **state)
     assert_true(lines_held() > 1 && t->more_before); /* not all went by the screen */
     go_up();
     assert_int_equal(lines_held(), 1);
+    go_down();
+    assert_true(lines_held() > 1);
     jobsbed_run(bed, ask_events, &req);
     assert_true(jobsbed_wait(bed, is_done, &req, WAIT_MS));
     for (at = (char *)buf_str(&bed->chunks); (at = strstr(at, "\"text\":\"<")); n++) {

@@ -353,6 +353,16 @@ void app_load_older(struct app *a, uint64_t sandbox)
     fake_called(a, "load_older %d", (int)sandbox);
 }
 
+void app_load_newer(struct app *a, uint64_t sandbox)
+{
+    fake_called(a, "load_newer %d", (int)sandbox);
+}
+
+void app_load_begin(struct app *a, uint64_t sandbox)
+{
+    fake_called(a, "load_begin %d", (int)sandbox);
+}
+
 uint64_t app_refresh(struct app *a)
 {
     return fake_called(a, "refresh");

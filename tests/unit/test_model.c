@@ -458,6 +458,64 @@ static void test_skip(void **state)
     check_shown("7|||one|0;7|||two|0;7|||many later|0;0|||queued|0;");
 }
 
+static void send_part(bool reset, bool newer, bool more, uint64_t at, const struct agent_event *v,
+                      size_t n)
+{
+    struct ev_items *ev = ev_new(EV_ITEMS);
+    ev->sandbox = 1;
+    ev->reset = reset;
+    ev->newer = newer;
+    ev->prepend = !reset && !newer;
+    ev->placed = !reset;
+    ev->at_offset = at;
+    ev->more_after = more;
+    ev->more_before = ev->prepend && more;
+    for (size_t i = 0; i < n; i++)
+        transcribe(&v[i], "claude", ev);
+    model_apply(m, &ev->m);
+    msg_free(&ev->m);
+}
+
+/* A part of the past: what comes live is not mixed into it, what is loaded fits its ends. */
+static void test_window(void **state)
+{
+    (void)state;
+    static const struct agent_event parts[] = {
+        EVENT(AGENT_RAW, 10, .text = LIT("a"), .final = true),
+        EVENT(AGENT_RAW, 20, .text = LIT("b"), .final = true),
+        EVENT(AGENT_RAW, 30, .text = LIT("c"), .final = true),
+        EVENT(AGENT_RAW, 40, .text = LIT("d"), .final = true),
+    };
+    static const struct agent_event live = EVENT(AGENT_RAW, 90, .text = LIT("z"), .final = true);
+    uint64_t offset;
+    uint32_t index;
+
+    send(&live, 1, false, false);
+    const struct transcript *t = model_transcript(m, 1);
+    uint32_t resets = t->resets;
+    send_part(true, false, true, 0, parts + 1, 1);
+    check_shown("7|||b|0;");
+    assert_true(t->more_after && t->resets == resets + 1);
+    send(&live, 1, false, false);
+    check_shown("7|||b|0;");
+    send_part(false, true, true, 10, parts + 2, 1); /* asked for another end */
+    send_part(false, false, false, 10, parts, 1);
+    check_shown("7|||b|0;");
+    send_part(false, true, true, 20, parts + 2, 1);
+    send_part(false, false, false, 20, parts, 1);
+    check_shown("7|||a|0;7|||b|0;7|||c|0;");
+    assert_true(t->more_after && !t->more_before);
+    transcript_first_key(t, &offset, &index);
+    assert_true(offset == 10 && index == 0);
+    transcript_last_key(t, &offset, &index);
+    assert_true(offset == 30 && index == 0);
+    send_part(true, false, false, 0, parts + 3, 1); /* back at the end */
+    send(&live, 1, false, false);
+    check_shown("7|||d|0;7|||z|0;");
+    send_part(false, true, true, 90, parts, 1); /* came too late */
+    check_shown("7|||d|0;7|||z|0;");
+}
+
 static void test_prepend(void **state)
 {
     (void)state;
@@ -683,13 +741,16 @@ static void test_bounded(void **state)
     const struct transcript *t = model_transcript(m, 1);
     assert_true(t->base > 20 && t->more_before && t->base + t->n == 40);
     assert_int_equal(t->v[t->n - 1].offset, 1039);
-    for (uint64_t i = 0; i < 5; i++) { /* older ones do not push it over the limit */
+    size_t held = t->n;
+    for (uint64_t i = 0; i < 5; i++) { /* older ones push the newest out, not over the limit */
         struct agent_event e = EVENT(AGENT_RAW, 500 - i, .text = text, .final = true);
         send(&e, 1, true, false);
         assert_true(t->bytes <= MAX);
     }
-    assert_true(t->more_before);
-    assert_int_equal(t->v[t->n - 1].offset, 1039);
+    assert_true(t->more_after && t->n <= held + 1);
+    assert_int_equal(t->v[0].offset, 496);
+    for (size_t i = 6; i < t->n; i++)
+        assert_int_equal(t->v[i].offset, t->v[i - 1].offset + 1);
     size_t sum = 0;
     for (size_t i = 0; i < t->n; i++)
         sum += t->v[i].text_len;
@@ -908,6 +969,7 @@ int main(void)
         M(test_turn),
         M(test_raw_lines),
         M(test_skip),
+        M(test_window),
         M(test_prepend),
         M(test_order),
         M(test_bounded),

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { PAN_STEP = 8, ROW_CELLS = 22, NOTE_CELLS = 26 };
+enum { PAN_STEP = 8, PAGES_AHEAD = 4, ROW_CELLS = 22, NOTE_CELLS = 26 };
 
 static void *output_open(struct ui *ui)
 {
@@ -218,17 +218,35 @@ static int raw_action(struct output *o, struct view *v, enum action a)
     return UI_HANDLED | UI_REDRAW;
 }
 
-static int scroll(struct ui *ui, struct view *v, const struct transcript *t, long by)
+/* What comes next in that direction is there before it is wanted. */
+static void load_ahead(struct ui *ui, struct output *o, struct view *v,
+                       const struct transcript *t, long by)
+{
+    uint64_t near = (uint64_t)(o->h > 0 ? o->h : 1) * PAGES_AHEAD, at = v->cur.item - t->base;
+    if (by < 0 && t->more_before && at <= near)
+        app_load_older(ui->app, ui->selected);
+    if (by > 0 && t->more_after && t->n - at <= near + 1)
+        app_load_newer(ui->app, ui->selected);
+}
+
+static int scroll(struct ui *ui, struct output *o, struct view *v, const struct transcript *t,
+                  long by)
 {
     view_end_follow(v, t);
-    struct pos before = view_clamp(v, t, v->cur);
     v->cur = view_move(v, t, v->cur, by);
     struct pos last = view_last(v, t);
-    if (by > 0 && v->cur.item == last.item && v->cur.row == last.row && !v->selecting)
-        v->follow = true; /* at the end again */
-    if (by < 0 && before.item == v->cur.item && before.row == v->cur.row && t->more_before)
-        app_load_older(ui->app, ui->selected);
+    bool at_end = v->cur.item == last.item && v->cur.row == last.row && !t->more_after;
+    if (by > 0 && at_end && !v->selecting)
+        v->follow = true;
+    load_ahead(ui, o, v, t, by);
     return UI_HANDLED | UI_REDRAW;
+}
+
+/* The newest lines, where another part is held. */
+static void to_end(struct ui *ui, const struct transcript *t)
+{
+    if (t->more_after)
+        app_follow(ui->app, ui->selected);
 }
 
 static void fold_all(struct view *v, const struct transcript *t, int fold)
@@ -282,33 +300,37 @@ static int view_action(struct ui *ui, struct output *o, struct view *v,
 {
     switch (a) {
     case ACT_DOWN:
-        return scroll(ui, v, t, 1);
+        return scroll(ui, o, v, t, 1);
     case ACT_UP:
-        return scroll(ui, v, t, -1);
+        return scroll(ui, o, v, t, -1);
     case ACT_HALF_DOWN:
-        return scroll(ui, v, t, (o->h + 1) / 2);
+        return scroll(ui, o, v, t, (o->h + 1) / 2);
     case ACT_HALF_UP:
-        return scroll(ui, v, t, -(o->h + 1) / 2);
+        return scroll(ui, o, v, t, -(o->h + 1) / 2);
     case ACT_PAGE_DOWN:
-        return scroll(ui, v, t, o->h);
+        return scroll(ui, o, v, t, o->h);
     case ACT_PAGE_UP:
-        return scroll(ui, v, t, -o->h);
+        return scroll(ui, o, v, t, -o->h);
     case ACT_TOP:
         view_end_follow(v, t);
         v->cur = v->top = (struct pos){t->base, 0};
+        v->to_begin = t->more_before;
         if (t->more_before)
-            app_load_older(ui->app, ui->selected);
+            app_load_begin(ui->app, ui->selected);
         break;
     case ACT_BOTTOM:
         v->follow = !v->selecting;
         v->cur = view_last(v, t);
+        to_end(ui, t);
         break;
     case ACT_FOLLOW:
         v->selecting = false;
-        if (v->follow)
+        if (v->follow) {
             view_end_follow(v, t);
-        else
+        } else {
             v->follow = true;
+            to_end(ui, t);
+        }
         break;
     case ACT_FOLD:
         fold_here(v, t);
@@ -461,8 +483,10 @@ static bool output_update(struct ui *ui, void *state)
                    ui->model->sandboxes_rev;
     bool changed = rev != o->seen;
     o->seen = rev;
-    if (changed)
+    if (changed) {
+        output_replaced(output_view(ui, o), t);
         output_going(ui, output_view(ui, o), t);
+    }
     return changed;
 }
 
@@ -579,6 +603,8 @@ static const char *output_note(struct ui *ui, void *state)
         snprintf(where, sizeof(where), "SELECT  %zu line%s", selected, selected == 1 ? "" : "s");
     else if (v->follow)
         follow_words(where, sizeof(where), all);
+    else if (t->more_after)
+        snprintf(where, sizeof(where), "PAUSED  newer below");
     else if (fresh)
         snprintf(where, sizeof(where), "PAUSED  %llu new v", fresh);
     else

@@ -116,6 +116,20 @@ static size_t item_of(const struct transcript *t, uint64_t offset, uint32_t inde
     return found;
 }
 
+void output_replaced(struct view *v, const struct transcript *t)
+{
+    if (!v || !t || v->resets == t->resets)
+        return;
+    bool first = !v->resets;
+    v->resets = t->resets;
+    if (v->follow || first)
+        return;
+    size_t i = v->to_begin ? 0 : item_of(t, v->top_offset, v->top_index);
+    v->to_begin = v->selecting = false;
+    v->cur = v->top = (struct pos){t->base + (i == SIZE_MAX ? 0 : i), 0};
+    v->seen = view_last(v, t);
+}
+
 void output_going(struct ui *ui, struct view *v, const struct transcript *t)
 {
     if (!v || !v->going || !t || !t->n)

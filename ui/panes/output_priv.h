@@ -60,6 +60,10 @@ struct view {
     uint64_t go_offset;
     uint32_t go_index;
     int go_tries;
+    bool to_begin;            /* as soon as it is loaded */
+    uint32_t resets;          /* the transcript's, for which positions hold */
+    uint64_t top_offset;      /* key of the item at the top, to find it again after that */
+    uint32_t top_index;
     int pan;
     bool raw;
     struct ui *ui;            /* told when raw bytes came */
@@ -129,6 +133,8 @@ void output_mark_matches(struct output *o, struct canvas *c, int y, int x,
                          const struct item *it, const struct row *r);
 /* A view on its way to an event: there now, or older items are asked for. */
 void output_going(struct ui *ui, struct view *v, const struct transcript *t);
+/* All was replaced, perhaps by another part: the view stays at its place in the stream. */
+void output_replaced(struct view *v, const struct transcript *t);
 /* Next match from the cursor on in direction `step`, around the ends. */
 int output_find_next(struct ui *ui, struct output *o, struct view *v,
                      const struct transcript *t, int step);

@@ -145,6 +145,8 @@ void view_settle(struct output *o, struct view *v, const struct transcript *t)
     struct pos end = view_move(v, t, v->top, h - 1);
     if (pos_before(end, v->cur))
         v->top = view_move(v, t, v->cur, -(h - 1));
+    v->top_offset = t->v[v->top.item - t->base].offset;
+    v->top_index = t->v[v->top.item - t->base].index;
 }
 
 void view_end_follow(struct view *v, const struct transcript *t)

@@ -27,6 +27,7 @@ enum cmd_type {
     CMD_KILL_RETRY,
     CMD_FOLLOW,         /* sandbox, on */
     CMD_LOAD_OLDER,     /* sandbox; before the event at offset id, index n */
+    CMD_LOAD_NEWER,     /* sandbox; behind it; on: from there on, in the place of all */
     CMD_REFRESH,
     CMD_ACTIVE,         /* on */
     CMD_RAW,            /* sandbox, n: offset, on: follow */

@@ -51,6 +51,9 @@ bool session_current(const struct session *s); /* at the live end */
 void session_show(struct session *s, bool on);
 /* What stands before that key goes in front of it (EV_ITEMS prepend). */
 void session_load_older(struct session *s, uint64_t offset, uint32_t index);
+/* What stands behind it goes behind it (EV_ITEMS newer); whole: what begins there takes the
+ * place of all (reset). Where it reaches the newest, those are shown as by session_show(). */
+void session_load_newer(struct session *s, uint64_t offset, uint32_t index, bool whole);
 /* A stored event, as the store answers it; 0, or ERR_INVALID. Released by the caller. */
 int session_stored_event(struct agent_event *ev, const struct st_event *e);
 /* The VM changed state (reconcile): paused or gone stops streams within 2 s; running

@@ -59,7 +59,12 @@ struct ev_items {
     bool reset;       /* forget what is held, then apply (load, new epoch) */
     bool prepend;     /* older items, to go in front */
     bool unshown;     /* nobody looks at it any more; nothing else is in it */
+    bool newer;       /* items behind those that are held, while there are newer ones still */
     bool more_before; /* the store has still older ones */
+    bool more_after;  /* reset, newer: and still newer ones */
+    bool placed;      /* prepend, newer: they fit this key at that end, or it moved meanwhile */
+    uint64_t at_offset;
+    uint32_t at_index;
     struct item *v;
     uint8_t *op;      /* enum item_op per item */
     size_t n;

@@ -186,9 +186,15 @@ struct transcript {
     uint32_t item_rev;    /* last one given to an item: no two items have the same */
     uint64_t last_offset; /* newest event key applied */
     bool more_before;     /* the store has older items */
+    bool more_after;      /* ... and newer ones: what comes live is not here, but there */
+    uint32_t resets;      /* how often all was replaced */
     struct map *by_id;    /* places by kind and id; NULL: to be made anew */
 };
 void transcript_init(struct transcript *t);
 void transcript_release(struct transcript *t);
+/* Keys of the oldest and of the newest event that is held; without any, what stands behind,
+ * and before, them all. */
+void transcript_first_key(const struct transcript *t, uint64_t *offset, uint32_t *index);
+void transcript_last_key(const struct transcript *t, uint64_t *offset, uint32_t *index);
 
 #endif
