@@ -14,6 +14,7 @@
 #include "model_priv.h"
 
 enum { TRANSCRIPT_MAX_BYTES = 16 << 20, TRANSCRIPT_SLACK = 1 << 20 };
+#define FAR_FROM_BEGIN ((uint64_t)1 << 40)
 
 void item_release(struct item *it)
 {
@@ -331,6 +332,7 @@ static void drop_front(struct transcript *t, size_t n)
     memmove(t->v, t->v + n, (t->n - n) * sizeof(*t->v));
     t->n -= n;
     t->base += n;
+    t->more_before = true;
 }
 
 static void trim(struct transcript *t)
@@ -429,23 +431,37 @@ static void fill_in(struct transcript *t, struct item *held, struct item *old)
     t->bytes += item_bytes(held) - before;
 }
 
+static void oldest_key(const struct transcript *t, uint64_t *offset, uint32_t *index)
+{
+    *offset = UINT64_MAX;
+    *index = UINT32_MAX;
+    for (size_t i = 0; i < t->n; i++)
+        if (has_place(&t->v[i]) &&
+            cmp_key(t->v[i].offset, t->v[i].index, *offset, *index) < 0)
+            *offset = t->v[i].offset, *index = t->v[i].index;
+}
+
 /* Older items in front; those that are held already are skipped. What would exceed the
  * limit is left out, oldest first: it can be loaded again. True: something was. */
 static bool prepend(struct transcript *t, struct ev_items *ev)
 {
     struct transcript older;
     size_t n = 0, skip = 0;
+    uint64_t offset;
+    uint32_t index;
     transcript_init(&older);
     older.item_rev = t->item_rev;
     for (size_t i = 0; i < ev->n; i++)
         apply_one(&older, &ev->v[i], ev->op ? ev->op[i] : ITEM_PUT);
     t->item_rev = older.item_rev;
+    oldest_key(t, &offset, &index);
     for (size_t i = 0; i < older.n; i++) {
         struct item *it = &older.v[i];
         struct item *held = it->kind == ITEM_NOTICE ? NULL : find_by_id(t, it->kind, it->id);
         if (held)
             fill_in(t, held, it);
-        if (held || find_by_key(t, it)) {
+        bool older_than_all = cmp_key(it->offset, it->index, offset, index) < 0;
+        if (held || (!older_than_all && find_by_key(t, it))) {
             older.bytes -= item_bytes(it);
             item_release(it);
             continue;
@@ -488,13 +504,15 @@ static bool is_late(const struct transcript *t, const struct ev_items *ev)
     return cmp_key(offset, index, ev->at_offset, ev->at_index) != 0;
 }
 
-static void reset(struct transcript *t)
+static void reset(struct transcript *t, const struct ev_items *ev)
 {
     struct transcript was = *t;
     transcript_release(t);
     t->rev = was.rev;
     t->item_rev = was.item_rev;
     t->resets = was.resets + 1;
+    if (ev->more_before)
+        t->base = FAR_FROM_BEGIN; /* older ones have numbers below it */
 }
 
 void transcript_apply(struct transcript *t, struct ev_items *ev)
@@ -502,7 +520,7 @@ void transcript_apply(struct transcript *t, struct ev_items *ev)
     if (is_late(t, ev))
         return;
     if (ev->reset)
-        reset(t);
+        reset(t, ev);
     bool cut = false, live = !ev->reset && !ev->newer;
     if (ev->prepend) {
         cut = prepend(t, ev);
@@ -521,7 +539,5 @@ void transcript_apply(struct transcript *t, struct ev_items *ev)
         t->more_after = ev->more_after;
     if (ev->reset || ev->prepend)
         t->more_before = ev->more_before || cut;
-    else
-        t->more_before |= t->base > 0;
     t->rev++;
 }

@@ -8,7 +8,7 @@ set -u
 cd "$(dirname "$0")/../.."
 export B="${B:-build/release}"
 [ -n "${RUNS:-}" ] || unset RUNS
-[ $# -gt 0 ] || set -- start idle bytes rows stream flood parse load list kill keys net local search decode text
+[ $# -gt 0 ] || set -- start idle bytes rows stream flood scroll parse load list kill keys net local search decode text
 rows=$B/bench.rows
 : > "$rows"
 [ "${MODE:-release}" = release ] || echo "bench: this is a $MODE build, its times say little" >&2
@@ -27,7 +27,7 @@ run_section() { # section -> its rows on stdout
 
 for s in "$@"; do
     if [ ! -x "$B/tests/bench/bench_$s" ]; then
-        echo "bench: there is no section '$s' (start idle bytes rows stream flood parse load list kill keys net local search decode text)" >&2
+        echo "bench: there is no section '$s' (start idle bytes rows stream flood scroll parse load list kill keys net local search decode text)" >&2
         exit 2
     fi
     echo "bench: $s ..." >&2

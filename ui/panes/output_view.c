@@ -19,6 +19,16 @@ struct cached *view_cached(struct view *v, const struct transcript *t, size_t i)
             keep = v->cache.n - gone;
             memmove(v->cache.v, v->cache.v + gone, keep * sizeof(*v->cache.v));
         }
+        uint64_t fresh = t->base < v->cache_base ? v->cache_base - t->base : 0;
+        if (fresh > 0 && fresh <= t->n) { /* in front: what is known of the others holds */
+            keep = v->cache.n < t->n - fresh ? v->cache.n : t->n - (size_t)fresh;
+            while (v->cache.n < keep + fresh)
+                ARR_PUSH(&v->cache);
+            memmove(v->cache.v + fresh, v->cache.v, keep * sizeof(*v->cache.v));
+            for (size_t k = 0; k < fresh; k++)
+                v->cache.v[k] = (struct cached){.fold = -1};
+            keep += (size_t)fresh;
+        }
         v->cache.n = keep;
         v->cache_base = t->base;
     }
