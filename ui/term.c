@@ -447,6 +447,8 @@ void term_resized(void)
     term_size(&h, &w);
     if (h != LINES || w != COLS)
         resizeterm(h, w);
+    if (h != T.shown.h || w != T.shown.w) /* now: who starts still waits for the stored rows */
+        canvas_resize(&T.shown, h, w);
     T.full = true; /* at the old size, too: in between a smaller one may have cut what stood there */
 }
 
