@@ -6,7 +6,8 @@
 #define RINGS_OVER "Esc ![PROVIDER]"
 #define PROJECTS "gp [+ projects]"
 #define PROJECTS_OVER "Esc ![+ projects]"
-#define ASKED "[? nine] ] [> ? nine] a [asks you -] [in your own words]"
+/* Its k-th question, when that is known. */
+#define ASKED(k) "j j [> ? nine] [Which one, " #k "?] a [asks you -] [in your own words]"
 #define VARS "gp [+ projects] v [+ variables of default]"
 #define VARS_OVER "Esc ![+ variables] Esc ![+ projects]"
 
@@ -52,18 +53,18 @@ static const struct key_case cases[] = {
     KEY(YES, "G [> . four] D [kill this sandbox?] [y  kill it]", "[x four]", "gg [> . one]"),
     KEY(OTHER_SCOPE, "K [kill ALL sandboxes of default?] [y  kill 3]", "[kill ALL sandboxes of this account?]",
         "Esc ![kill ALL]"),
-    KEY_NTH(ANSWER_CHOICE, 1, ASKED, "[got c1]", "gg [> . one]"),
-    KEY_NTH(ANSWER_CHOICE, 2, ASKED, "[got c2]", "gg [> . one]"),
-    KEY_NTH(ANSWER_CHOICE, 3, ASKED, "[got c3]", "gg [> . one]"),
-    KEY_NTH(ANSWER_CHOICE, 4, ASKED, "[got c4]", "gg [> . one]"),
-    KEY_NTH(ANSWER_CHOICE, 5, ASKED, "[got c5]", "gg [> . one]"),
-    KEY_NTH(ANSWER_CHOICE, 6, ASKED, "[got c6]", "gg [> . one]"),
-    KEY_NTH(ANSWER_CHOICE, 7, ASKED, "[got c7]", "gg [> . one]"),
-    KEY_NTH(ANSWER_CHOICE, 8, ASKED, "[got c8]", "gg [> . one]"),
-    KEY_NTH(ANSWER_CHOICE, 9, ASKED, "[got c9]", "gg [> . one]"),
-    KEY(ANSWER_WORDS, ASKED, "[answer with this]", "Esc [in your own] Esc ![asks you -] gg [> . one]"),
-    KEY(CHOOSE, ASKED " j j ~", "![asks you -]", "gg [> . one]"),
-    KEY(CLOSE, ASKED, "![asks you -]", "gg [> . one]"),
+    KEY_NTH(ANSWER_CHOICE, 1, ASKED(1), "[got c1]", "gg [> . one]"),
+    KEY_NTH(ANSWER_CHOICE, 2, ASKED(2), "[got c2]", "gg [> . one]"),
+    KEY_NTH(ANSWER_CHOICE, 3, ASKED(3), "[got c3]", "gg [> . one]"),
+    KEY_NTH(ANSWER_CHOICE, 4, ASKED(4), "[got c4]", "gg [> . one]"),
+    KEY_NTH(ANSWER_CHOICE, 5, ASKED(5), "[got c5]", "gg [> . one]"),
+    KEY_NTH(ANSWER_CHOICE, 6, ASKED(6), "[got c6]", "gg [> . one]"),
+    KEY_NTH(ANSWER_CHOICE, 7, ASKED(7), "[got c7]", "gg [> . one]"),
+    KEY_NTH(ANSWER_CHOICE, 8, ASKED(8), "[got c8]", "gg [> . one]"),
+    KEY_NTH(ANSWER_CHOICE, 9, ASKED(9), "[got c9]", "gg [> . one]"),
+    KEY(ANSWER_WORDS, ASKED(10), "[answer with this]", "Esc [in your own] Esc ![asks you -] gg [> . one]"),
+    KEY(CHOOSE, ASKED(10) " j j ~", "![asks you -]", "gg [> . one]"),
+    KEY(CLOSE, ASKED(11), "![asks you -]", "gg [> . one]"),
     KEY(PROJECT_NEW, PROJECTS, "[new project:]", "Esc ![new project:] " PROJECTS_OVER),
     KEY(PROJECT_RENAME, PROJECTS, "[new name:]", "Esc ![new name:] " PROJECTS_OVER),
     KEY(PROJECT_VARS, PROJECTS, "[+ variables of default]", VARS_OVER),

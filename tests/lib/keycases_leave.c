@@ -8,7 +8,7 @@ static const struct key_case cases[] = {
     KEY(SUSPEND, "", "[Stopped]", "'fg' Enter [> . one]"),
     KEY(QUIT, "", "[still running]", AGAIN),
     KEY(BACK_TWICE, "^C [press ^C again]", "[still running]", AGAIN),
-    KEY_THEN(SHELL, "", "![AGENT    STATE] 'echo left$((40+2))' Enter", "[left42]", "^] [goes on as process] s ![AGENT    STATE] 'clear' Enter ![left42] ^D [> . one]"),
+    KEY_THEN(SHELL, "", "![AGENT    STATE] 'echo left$((40+2))' Enter", "[left42]", "^] [goes on as process] s ![AGENT    STATE] 'clear' Enter ![left42] [$] ~ ^D [> . one]"),
 };
 
 const struct key_group keys_leave = {
