@@ -350,6 +350,18 @@ int ui_key(struct ui *ui, key_code k, const char *paste, size_t len)
 
 /* --- model and time --------------------------------------------------------------------- */
 
+/* The question that was asked for when it was not known yet. */
+static bool open_awaited(struct ui *ui)
+{
+    const struct question *q = ui->awaits_ask ? model_ask(ui->model, ui->awaits_ask) : NULL;
+    if (!q || q->answer || ui->n_overlays)
+        return false;
+    ui->status[0] = 0;
+    overlay_answer(ui, ui->awaits_ask);
+    ui->awaits_ask = 0;
+    return true;
+}
+
 bool ui_update(struct ui *ui)
 {
     bool changed = false;
@@ -362,12 +374,7 @@ bool ui_update(struct ui *ui)
         ui->awaits_new = false;
         ui_select(ui, newest_of_ours(ui->model));
     }
-    if (ui->awaits_ask && !ui->n_overlays && model_ask(ui->model, ui->awaits_ask)) {
-        ui->status[0] = 0;
-        overlay_answer(ui, ui->awaits_ask);
-        ui->awaits_ask = 0;
-        changed = true;
-    }
+    changed |= open_awaited(ui);
     if (ui->seen_events != ui->model->events_rev && ui->status_level == 0)
         ui->status[0] = 0; /* "pausing x" ends with "x is paused" */
     ui->seen_events = ui->model->events_rev;

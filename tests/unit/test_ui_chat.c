@@ -342,6 +342,28 @@ static void test_file_refused(void **state)
     assert_string_equal(calls(), "");
 }
 
+/* A question that is not known yet is opened when it comes, unless another key was pressed; what
+ * was answered is not asked again. */
+static void test_question_that_comes(void **state)
+{
+    (void)state;
+    script_run(&s, "row 1 one claude running asks\nkeys a");
+    assert_non_null(strstr(s.ui.status, "being looked up"));
+    assert_int_equal(s.ui.n_overlays, 0);
+    script_run(&s, "asks 1 5 q1 Which one? | red | blue");
+    script_draw(&s);
+    assert_int_equal(s.ui.n_overlays, 1);
+    script_run(&s, "keys Esc\nanswered 1 q1 red\nkeys a");
+    assert_int_equal(s.ui.n_overlays, 0);
+    assert_non_null(strstr(s.ui.status, "one was answered: red"));
+    script_run(&s, "asks 1 5 q2 And then? | red | blue");
+    script_draw(&s);
+    assert_int_equal(s.ui.n_overlays, 1);
+    script_run(&s, "keys Esc\nanswered 1 q2 red\nkeys a Down\nasks 1 5 q3 Third? | red | blue");
+    script_draw(&s);
+    assert_int_equal(s.ui.n_overlays, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -349,6 +371,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_mark_all_shown, setup, teardown),
         cmocka_unit_test_setup_teardown(test_mark_nothing_else, setup, teardown),
         cmocka_unit_test_setup_teardown(test_bulk, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_question_that_comes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_kill_several_failed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_broadcast, setup, teardown),
         cmocka_unit_test_setup_teardown(test_broadcast_outlook, setup, teardown),

@@ -282,6 +282,11 @@ void overlay_answer(struct ui *ui, uint64_t sandbox)
     const struct sandbox *s = model_sandbox(ui->model, sandbox);
     const struct question *q = model_ask(ui->model, sandbox);
     struct answer *a;
+    if (q && q->answer && s && s->agent == AG_ASKS) { /* it did not hear of it, or asks anew */
+        ui_status(ui, 0, "%s was answered: %.80s", s->name, q->answer);
+        ui->awaits_ask = sandbox;
+        return;
+    }
     if (!q && s && s->agent == AG_ASKS) {
         ui_status(ui, 0, "the question of %s is being looked up", s->name);
         ui->awaits_ask = sandbox;
