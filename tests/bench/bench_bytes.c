@@ -105,7 +105,7 @@ static struct app *filled(void)
 static struct {
     struct bench_row row;
     struct bench_set floor, ours;
-} rows[16];
+} rows[24];
 static int n_rows;
 
 static void say(const struct bench_row *r)
@@ -203,6 +203,25 @@ static void say_value(const char *what, const char *unit, double v, enum bench_k
     say(&(struct bench_row){what, unit, NULL, &s, kind, bar, must});
 }
 
+/* Other sizes while it is open. The least of some: a line that takes half of it is no matter. */
+static void measure_resize(struct app *a)
+{
+    double least = 0;
+    struct ui ui;
+    open_at(&ui, a, H, W);
+    shown(&ui);
+    for (int i = 0; i < 5; i++) {
+        struct winsize ws = {.ws_row = i % 2 ? H : 50, .ws_col = i % 2 ? W : 160};
+        ioctl(master, TIOCSWINSZ, &ws);
+        term_resized();
+        ui_resize(&ui, ws.ws_row, ws.ws_col);
+        double writes = (double)shown(&ui).writes;
+        least = i == 0 || writes < least ? writes : least;
+    }
+    say_value("after a resize: writes", "", least, BENCH_VALUE_MAX, 1, true);
+    ui_release(&ui);
+}
+
 static void measure_singles(struct app *a)
 {
     struct ui ui;
@@ -220,6 +239,7 @@ static void measure_singles(struct app *a)
     say_value("a row and the counts: running to paused", "bytes", (double)shown(&ui).bytes,
               BENCH_VALUE_MAX, 120, false);
     ui_release(&ui);
+    measure_resize(a);
     measure_line(a, "one line beside details (floor: the pane)", H, W, HELD);
     measure_line(a, "one line beside the list (floor: the pane)", 40, 120, HELD + 1);
     answer_margins();

@@ -1,6 +1,7 @@
 /* Rows that change one at a time or all at once: what is kept of them (sums, which are shown, in
  * which order) is at any moment what a look at all of them would find. */
 #include "../lib/screenscript.h"
+#include "../../ui/panes/usage_priv.h"
 
 #include <cct/model/filter.h>
 #include <cct/util/str.h>
@@ -68,6 +69,8 @@ static void fill(struct sandbox *r, uint64_t id)
     r->state = (enum sb_state)dice(SB_STATE_COUNT);
     r->agent = (enum sb_agent)dice(AG_UNKNOWN + 1);
     r->vm_up = dice(2);
+    r->agent_since = dice(4) ? s.now - dice(90000) : 0;
+    r->pending = dice(6) == 0;
     r->foreign = dice(8) == 0;
     r->usd_per_s = dice(4) ? rates[dice(3)] : (double)NAN;
 }
@@ -240,6 +243,34 @@ static void test_places(void **state)
     assert_true(n > ROWS / 2);
 }
 
+static bool idles(const struct sandbox *r)
+{
+    return sandbox_idles(r) && !r->pending && s.now - r->agent_since >= 60000;
+}
+
+/* Those that run for nothing, as the usage panel counts them. */
+static void test_idle(void **state)
+{
+    struct usage_pane *u;
+    (void)state;
+    u = s.ui.panes[PANE_USAGE].state;
+    view(true);
+    for (int i = 0; i < STEPS; i++) {
+        const struct sandbox *out[USAGE_MANY_IDLE];
+        size_t n = 0, got;
+        if (dice(3))
+            something();
+        s.now += dice(20000);
+        got = usage_idle_ones(&s.ui, u, out, s.now);
+        for (size_t k = 0; k < model()->n_sandboxes; k++)
+            n += idles(&model()->sandboxes[k]);
+        if (got != n)
+            fail_msg("step %d: %zu idle, not %zu", i, got, n);
+        for (size_t k = 0; k < got && k < USAGE_MANY_IDLE; k++)
+            assert_true(idles(out[k]) && (k == 0 || out[k] != out[k - 1]));
+    }
+}
+
 /* Who asks what changed is told all of it, or that it is too much. */
 static void test_changes(void **state)
 {
@@ -270,7 +301,7 @@ int main(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
     const struct CMUnitTest tests[] = {T(test_sums), T(test_shown), T(test_places),
-                                       T(test_changes)};
+                                       T(test_idle), T(test_changes)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
