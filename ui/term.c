@@ -619,6 +619,16 @@ static void tell_row(int y, int w, const struct cell *now, const struct cell *ol
     put_run(&run);
 }
 
+/* A frame that was on its way when the size changed may have left the scrolling region of the
+ * old one, and curses does not know. What comes next begins with a cleared screen. */
+static void reset_region(void)
+{
+    static char name[] = "csr";
+    const char *csr = tigetstr(name);
+    if (csr && csr != (const char *)-1)
+        buf_adds(&T.ahead, tiparm(csr, 0, LINES - 1));
+}
+
 static void tell_curses(const struct canvas *c)
 {
     if (T.shown.h != c->h || T.shown.w != c->w) {
@@ -627,6 +637,7 @@ static void tell_curses(const struct canvas *c)
     }
     T.fresh = T.full;
     if (T.full) {
+        reset_region();
         clearok(curscr, TRUE);
         erase();
     }

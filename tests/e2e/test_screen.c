@@ -399,6 +399,29 @@ static void test_size_there_and_back(void **state)
     rig_stop(&r);
 }
 
+/* A frame of the old size may come when the terminal has the new one: the region that it scrolled
+ * in does not stay. */
+static void test_size_and_region(void **state)
+{
+    (void)state;
+    static const char late[] = "\033[1;24r", newline[] = "\0337\033[24;1H\n\0338";
+    struct ptyrig r;
+    start(&r, 24, 80);
+    rig_resize(&r, 40, 100);
+    vterm_input_write(r.vt, late, sizeof(late) - 1);
+    must_show(&r, "? help");
+    rig_wait_quiet(&r, 100, SOON);
+    char *before = rig_screen(&r);
+    vterm_input_write(r.vt, newline, sizeof(newline) - 1); /* scrolls where a region ends there */
+    char *after = rig_screen(&r);
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+    rig_type(&r, "q");
+    must_end(&r, AT_ONCE);
+    rig_stop(&r);
+}
+
 /* Nobody reads for a while, though text streams: keys still count, nothing piles up, the
  * picture is right again at once; and a stuck line does not hold the end up. */
 static void test_stuck_line(void **state)
@@ -838,6 +861,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_hang_up),
         cmocka_unit_test(test_shell), cmocka_unit_test(test_suspend),
         cmocka_unit_test(test_odd_sizes), cmocka_unit_test(test_size_there_and_back),
+        cmocka_unit_test(test_size_and_region),
         cmocka_unit_test(test_resize_storm),
         cmocka_unit_test(test_stuck_line),
         cmocka_unit_test(test_terminals),

@@ -342,5 +342,15 @@ int main(int argc, char **argv)
     meter_write(&s);
     int rc = verdict(&s);
     rig_stop(&s.rig);
+    if (s.rig.tape)
+        fclose(s.rig.tape);
+    for (int p = 0; p < P_COUNT; p++)
+        ARR_RELEASE(&s.ms[p]);
+    for (size_t i = 0; i < s.suspects.n; i++)
+        free(s.suspects.v[i]);
+    ARR_RELEASE(&s.suspects);
+    ARR_RELEASE(&s.boxes);
+    ARR_RELEASE(&s.jobs);
+    ARR_RELEASE(&s.samples);
     return rc;
 }

@@ -146,7 +146,7 @@ void truth_look(struct soak *s)
     for (size_t i = 0; i < s->suspects.n; i++)
         free(s->suspects.v[i]);
     ARR_RELEASE(&s->suspects);
-    memcpy(&s->suspects, &now, sizeof(now));
+    memcpy(&s->suspects, &now, sizeof(now)); /* of the same shape */
     for (int i = 0; i < PREFIXES && s->boxes.n; i++)
         compare_bytes(s, &s->boxes.v[soak_random(s, s->boxes.n)], false);
 }
