@@ -99,7 +99,7 @@ int main(void)
     struct fakeapi *api = fakeapi_start(&(struct fakeapi_opts){.n = ROWS, .end_at_ms = end_at});
     char *dir = storebox_dir();
     const char *argv[] = {bench_program("cc-tui"), NULL};
-    static const char *const up[] = {"NAV", " ok\033", NULL};
+    static const char *const up[] = {"NAV", " ok", NULL};
     struct thread_use before[MAX_THREADS], after[MAX_THREADS];
     struct rawpty p;
     rawpty_start(&p, argv, bench_env(dir, fakeapi_port(api)), 60, 200);
