@@ -237,12 +237,14 @@ static void take_settings(struct ui *ui)
 static void turn(struct loop *l)
 {
     bool edits = courier_edits(l->courier);
-    struct pollfd p[5] = {{.fd = edits ? -1 : STDIN_FILENO, .events = POLLIN},
+    struct pollfd p[6] = {{.fd = edits ? -1 : STDIN_FILENO, .events = POLLIN},
                           {.fd = app_fd(l->ui->app), .events = POLLIN},
                           {.fd = l->sigfd, .events = POLLIN},
                           {.fd = courier_fd(l->courier), .events = POLLIN},
-                          {.fd = reload_fd(l->ui->reload), .events = POLLIN}};
-    int n = poll(p, 5, wait_ms(l, clock_mono_ms()));
+                          {.fd = reload_fd(l->ui->reload), .events = POLLIN},
+                          /* the rest of a frame goes on as soon as there is room for it */
+                          {.fd = term_backed_up() ? STDOUT_FILENO : -1, .events = POLLOUT}};
+    int n = poll(p, 6, wait_ms(l, clock_mono_ms()));
     l->wakes++;
     if (n < 0 && errno != EINTR) {
         l->stop = true;

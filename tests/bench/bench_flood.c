@@ -44,7 +44,7 @@ static void make_text(struct buf *b)
 /* --- the three ------------------------------------------------------------------------ */
 
 struct side {
-    struct bench_set rate, bytes, frames, kb;
+    struct bench_set rate, bytes, frames, kb, cpu;
 };
 
 static double rate(const struct buf *text, int64_t us)
@@ -110,6 +110,7 @@ static void run_ours(const struct buf *text, struct side *s)
     bench_add(&s->bytes, r.bytes);
     bench_add(&s->kb, r.kb);
     bench_add(&s->frames, r.frames_s);
+    bench_add(&s->cpu, r.cpu_mb_s);
 }
 
 static void row(const char *what, const char *unit, const struct bench_set *floor,
@@ -137,6 +138,7 @@ static void report(const struct side *sink, const struct side *tmux, const struc
     }
     row("the same (floor: lines kept)", "MB/s", &sink->rate, &ours->rate, BENCH_RATIO_MIN, 0.25,
         false);
+    row("the same, of CPU time of all threads", "MB/s", NULL, &ours->cpu, BENCH_INFO, 0, false);
     /* a tmux that is short of time sends less than it was given */
     row("bytes to the terminal (floor: the text)", "bytes", &text, &ours->bytes, BENCH_RATIO_MAX,
         0.05, true);
