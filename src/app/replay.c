@@ -111,11 +111,17 @@ int replay_take_events(struct replay *r, const char *text, size_t len, struct er
     return 0;
 }
 
-/* Untimed events from `from` up to `to`: evenly over the time that lies between. */
+/* Untimed events from `from` up to `to`: evenly over the time that lies between. A file may say
+ * any time, so that its product with a number of events need not fit. */
 static void spread(struct replay *r, size_t from, size_t to, int64_t begin, int64_t end)
 {
-    for (size_t i = from; i < to; i++)
-        r->v.v[i].ms = begin + (end - begin) * (int64_t)(i - from + 1) / (int64_t)(to - from + 1);
+    int64_t n = (int64_t)(to - from + 1), step = (end - begin) / n, rest = (end - begin) % n;
+
+    for (size_t i = from; i < to; i++) {
+        int64_t k = (int64_t)(i - from + 1);
+
+        r->v.v[i].ms = begin + step * k + rest * k / n;
+    }
 }
 
 /* A while from one to the next, where no time is known. */

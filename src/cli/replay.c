@@ -236,7 +236,7 @@ int cli_replay(struct cli *c)
     }
     replay_ready(r);
     replay_set_speed(r, now, speed);
-    replay_seek(r, now, from * 1000);
+    replay_seek(r, now, from > INT64_MAX / 1000 ? INT64_MAX : from * 1000);
     bool screen = !cli_shared() && !cli_has(c, CLI_PLAIN) && isatty(STDIN_FILENO) &&
                   isatty(STDOUT_FILENO) && c->host && c->host->play;
     status = screen ? c->host->play(c, r) : play_as_text(c, r);

@@ -2,7 +2,7 @@
 # Recorded runs played again as text: files of agents' streams and of events. No provider. TAP.
 cd "$(dirname "$0")/../.." && . tests/lib/cli.sh || exit 1
 begin replay
-shown=30
+shown=31
 files=$PWD/tests/fixtures/recordings
 
 run "$c" replay "$files/claude-tool.jsonl" --tool claude --speed max
@@ -25,6 +25,8 @@ run "$c" replay "$T/twice" --speed max
 check "one run after the other" [ "$(grep -c '^[0-9]*:[0-9][0-9]  ' "$T/out")" -eq $((2 * one)) ]
 run "$c" replay "$T/events" --speed max --from 1h
 check "from behind its end" eval 'is 0 && [ "$(wc -l < "$T/out")" -le 1 ]'
+run "$c" replay "$T/events" --speed max --from 9223372036854775807
+check "from behind all time" eval 'is 0 && [ "$(wc -l < "$T/out")" -le 1 ]'
 run "$c" replay "$T/events" --tool claude --speed max
 check "a stream of another agent: nothing to play, or notices" eval 'is 5 || is 0'
 run "$c" replay "$files/claude-tool.jsonl" --speed max

@@ -72,6 +72,29 @@ static void test_times(void **state)
     replay_free(r);
 }
 
+/* A file may say any time, and thousands of events may have none. */
+static void test_far_times(void **state)
+{
+    enum { UNTIMED = 2000 };
+    static const char timed[] = "{\"kind\":\"turn_begin\",\"offset\":1,\"index\":0,\"time\":%lld}\n";
+    struct buf b = BUF_INIT;
+
+    (void)state;
+    buf_addf(&b, timed, 1LL);
+    for (int i = 0; i < UNTIMED; i++)
+        buf_adds(&b, "{\"kind\":\"turn_begin\",\"offset\":2,\"index\":0}\n");
+    buf_addf(&b, timed, 9000000000000001LL);
+    struct replay *r = of(buf_str(&b));
+    assert_int_equal(replay_length(r), 9000000000000000LL);
+    assert_string_equal(due(r, 0), "0 turn_begin|");
+    assert_int_equal(replay_wait(r, 0), 9000000000000000LL / (UNTIMED + 1) + 1);
+    replay_seek(r, 0, INT64_MAX);
+    due(r, 0);
+    assert_true(replay_is_over(r));
+    replay_free(r);
+    buf_release(&b);
+}
+
 static void test_no_times(void **state)
 {
     (void)state;
@@ -213,7 +236,8 @@ static void test_shown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_times), cmocka_unit_test(test_no_times), cmocka_unit_test(test_speed),
+        cmocka_unit_test(test_times), cmocka_unit_test(test_far_times),
+        cmocka_unit_test(test_no_times), cmocka_unit_test(test_speed),
         cmocka_unit_test(test_seek),  cmocka_unit_test(test_what_is_none),
         cmocka_unit_test(test_shown),
     };
