@@ -148,6 +148,7 @@ struct cli_shared {
     struct app *app;
     int sigfd;
     int (*input)(void *ctx);  /* descriptor that lines come from; -1: no more of them */
+    int (*wanted)(void *ctx); /* the same to wait for; -1: not now */
     bool (*read)(void *ctx, bool ready); /* it has something; true: the command is to be left */
     int (*turn)(void *ctx);   /* events were applied; ms until it wants to be called anyway, or -1 */
     void (*signalled)(void *ctx, int sig);

@@ -15,10 +15,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-enum { LINE_MAX_BYTES = LIM_MESSAGE_BYTES + 4096, TWICE_MS = 1000 };
+/* Lines typed ahead are held up to AHEAD_BYTES; what comes behind waits where it comes from. */
+enum {
+    LINE_MAX_BYTES = LIM_MESSAGE_BYTES + 4096,
+    AHEAD_BYTES = 256 << 10,
+    PIECE_BYTES = 4096,
+    TWICE_MS = 1000
+};
 
 /* --- saying --------------------------------------------------------------------- */
 
@@ -87,6 +94,8 @@ static void drop_front(struct buf *b, size_t n)
 {
     size_t left = b->len - n;
 
+    if (!n)
+        return;
     memmove(b->p, b->p + n, left);
     secret_wipe(b->p + left, n);
     buf_truncate(b, left);
@@ -106,33 +115,57 @@ static char *take_line(struct plain *p)
     return line;
 }
 
-/* One read: what is there, for poll said so. */
-static void read_input(struct plain *p)
+static bool has_line(const struct plain *p)
 {
-    char piece[4096];
-    ssize_t n = read(STDIN_FILENO, piece, sizeof(piece));
+    return p->in.len && memchr(p->in.p, '\n', p->in.len);
+}
 
-    if (n < 0 && (errno == EINTR || errno == EAGAIN))
+static bool is_full(const struct plain *p)
+{
+    return p->in.len >= AHEAD_BYTES;
+}
+
+/* The line that has not ended yet, however many whole ones stand in front of it. */
+static void limit_last_line(struct plain *p)
+{
+    const char *lf = p->in.len ? memrchr(p->in.p, '\n', p->in.len) : NULL;
+    size_t begin = lf ? (size_t)(lf + 1 - p->in.p) : 0, n = p->in.len - begin;
+
+    if (n <= LINE_MAX_BYTES)
         return;
-    if (n <= 0) {
+    plain_say(p, "That line is too long, and was not taken: %u bytes are the most.",
+              LIM_MESSAGE_BYTES);
+    secret_wipe(p->in.p + begin, n);
+    buf_truncate(&p->in, begin);
+    p->too_long = true;
+}
+
+/* One read: what is there, for poll said so. How much it was. */
+static size_t read_input(struct plain *p)
+{
+    char piece[PIECE_BYTES], *from = piece;
+    ssize_t got = read(STDIN_FILENO, piece, sizeof(piece));
+
+    if (got < 0 && (errno == EINTR || errno == EAGAIN))
+        return 0;
+    if (got <= 0) {
         p->eof = true;
-        return;
+        return 0;
     }
-    if (p->tty && memchr(piece, '\n', (size_t)n))
+    size_t n = (size_t)got;
+    char *lf = memchr(piece, '\n', n);
+    if (p->tty && lf)
         p->at_prompt = false; /* its echo has ended the line */
-    if (p->too_long || p->in.len + (size_t)n > LINE_MAX_BYTES) {
-        char *lf = memchr(piece, '\n', (size_t)n);
-
-        if (!p->too_long)
-            plain_say(p, "That line is too long, and was not taken: %u bytes are the most.",
-                      LIM_MESSAGE_BYTES);
-        buf_clear(&p->in);
+    if (p->too_long) {
+        from = lf ? lf + 1 : piece + n;
+        n -= (size_t)(from - piece);
         p->too_long = !lf;
-        if (lf)
-            buf_add(&p->in, lf + 1, (size_t)(piece + n - lf - 1));
-        return;
     }
-    buf_add(&p->in, piece, (size_t)n);
+    for (char *nul = from; (nul = memchr(nul, '\0', (size_t)(from + n - nul)));)
+        *nul = '\xff'; /* no text either, but no end of one */
+    buf_add(&p->in, from, n);
+    limit_last_line(p);
+    return (size_t)got;
 }
 
 static bool input_waits(void)
@@ -143,12 +176,12 @@ static bool input_waits(void)
 }
 
 /* A command that goes on and on is left by "stop" in a line of its own, typed ahead or not, and
- * one that would do so for ever when no line can come any more. */
+ * one that would do so for ever when no line can come any more, or none could be read. */
 static bool take_stop(struct plain *p)
 {
     size_t at = 0;
 
-    if (p->eof && p->endless)
+    if (p->endless && (p->eof || is_full(p)))
         return true;
     if (!p->leavable)
         return false;
@@ -222,6 +255,14 @@ static int shared_input(void *ctx)
     return p->eof ? -1 : STDIN_FILENO;
 }
 
+/* What to wait for: nothing while there is no room for more. */
+static int wanted_input(void *ctx)
+{
+    const struct plain *p = ctx;
+
+    return p->eof || is_full(p) ? -1 : STDIN_FILENO;
+}
+
 static bool shared_read(void *ctx, bool ready)
 {
     struct plain *p = ctx;
@@ -262,7 +303,7 @@ static void turn(struct plain *p, int ms)
 {
     struct pollfd f[3] = {{.fd = app_fd(p->app), .events = POLLIN},
                           {.fd = p->sigfd, .events = POLLIN},
-                          {.fd = p->eof ? -1 : STDIN_FILENO, .events = POLLIN}};
+                          {.fd = wanted_input(p), .events = POLLIN}};
 
     if (fflush(stdout) != 0 && cli_out_gone()) {
         p->stop = true;
@@ -296,22 +337,46 @@ bool plain_until(struct plain *p, bool (*ready)(struct plain *p))
 
 static bool line_waits(struct plain *p)
 {
-    return (p->in.len && memchr(p->in.p, '\n', p->in.len)) || p->eof;
+    return has_line(p) || p->eof;
+}
+
+/* All whole lines, at once: there may be very many. How many those were. */
+static size_t throw_lines(struct plain *p)
+{
+    size_t thrown = 0, n = 0;
+
+    for (const char *lf; n < p->in.len && (lf = memchr(p->in.p + n, '\n', p->in.len - n)); thrown++)
+        n = (size_t)(lf + 1 - p->in.p);
+    thrown += p->eof && n < p->in.len;
+    drop_front(&p->in, p->eof ? p->in.len : n);
+    return thrown;
+}
+
+/* What is there now, and no more: a writer that never pauses would be read for ever. How many
+ * lines that was. */
+static size_t throw_input(struct plain *p)
+{
+    size_t thrown = throw_lines(p);
+    int there = 0;
+
+    if (p->eof || ioctl(STDIN_FILENO, FIONREAD, &there) != 0)
+        there = 0;
+    for (size_t left = (size_t)there, n; !p->eof && input_waits(); left -= n) {
+        n = read_input(p);
+        thrown += throw_lines(p);
+        if (n >= left)
+            break;
+    }
+    return thrown;
 }
 
 /* An answer is typed after its question: what was there before is none. */
 static char *shared_ask(void *ctx, const char *question)
 {
     struct plain *p = ctx;
-    size_t thrown = 0;
-    char *line;
+    size_t thrown = throw_input(p);
+    bool begun = p->in.len > 0 || p->too_long;
 
-    while (!p->eof && input_waits())
-        read_input(p);
-    while ((line = take_line(p))) {
-        thrown++;
-        free(line);
-    }
     if (thrown)
         plain_say(p, "%zu line%s typed before the question, and %s not taken.", thrown,
                   thrown == 1 ? " was" : "s were", thrown == 1 ? "is" : "are");
@@ -323,7 +388,13 @@ static char *shared_ask(void *ctx, const char *question)
     if (!answered && p->at_prompt)
         cli_out("\n");
     p->at_prompt = false;
-    return answered ? take_line(p) : NULL;
+    char *line = answered ? take_line(p) : NULL;
+    if (line && begun) {
+        plain_say(p, "That line was begun before the question, and is not taken.");
+        free(line);
+        line = NULL;
+    }
+    return line;
 }
 
 /* --- the whole ------------------------------------------------------------------ */
@@ -341,7 +412,7 @@ static int open_plain(struct plain *p, struct cli *c, struct err *e)
     signal(SIGPIPE, SIG_IGN);
     cli_out_open(&set);
     cli_talk_on_stdout();
-    *p = (struct plain){.c = c, .in = BUF_INIT_MAX(LINE_MAX_BYTES + 8192)};
+    *p = (struct plain){.c = c, .in = BUF_INIT_MAX(AHEAD_BYTES + PIECE_BYTES)};
     p->tty = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     p->sigfd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     if (p->sigfd < 0)
@@ -359,6 +430,7 @@ static int open_plain(struct plain *p, struct cli *c, struct err *e)
     p->shared = (struct cli_shared){.app = p->app,
                                     .sigfd = p->sigfd,
                                     .input = shared_input,
+                                    .wanted = wanted_input,
                                     .read = shared_read,
                                     .turn = shared_turn,
                                     .signalled = signalled,

@@ -310,7 +310,7 @@ int cli_app_until(struct cli_app *a, bool (*ready)(struct cli_app *a), int ms, s
             return err_set(e, ERR_TIMEOUT, "no answer in time");
         if (ms >= 0)
             most = shorter(most, left);
-        p[2].fd = shared ? shared->input(shared->ctx) : -1;
+        p[2].fd = shared ? shared->wanted(shared->ctx) : -1;
         if (poll(p, 3, most) < 0 && errno != EINTR)
             return err_sys(e, ERR_IO, "waiting failed");
     }

@@ -279,6 +279,12 @@ static void test_words_that_are_none(void **state)
     says("1 line was typed before the question, and is not taken.\n");
     says("kill 1 sandbox: box? Type y to do it; anything else is no.\n");
     ask("n", "nothing was killed\n");
+    line_send(&rig, "kill box\ny");
+    says("Type y to do it; anything else is no.\n");
+    ask("", "was begun before the question, and is not taken.\n");
+    says("nothing was killed\n");
+    assert_int_equal(write(rig.in, "say box one\0two\n", 16), 16);
+    says("no text in UTF-8");
     line_type(&rig, "logs --follow box");
     ask("stop", "Left. What was begun may go on.\n");
     assert_false(line_said(&rig, "\033"));
@@ -321,6 +327,48 @@ static void test_ends(void **state)
     line_type(&rig, "list");
     line_type(&rig, "list");
     end(0);
+}
+
+/* Far more lines at once than one may be long: each is done. */
+static void test_script(void **state)
+{
+    enum { LINES = 300, WIDE = 1000 };
+    struct buf b = BUF_INIT;
+
+    (void)state;
+    start(false, "--local");
+    for (int i = 0; i < LINES; i++)
+        buf_addf(&b, "project%*s\n", WIDE, "");
+    line_send(&rig, buf_str(&b));
+    buf_clear(&b);
+    for (int i = 0; i < 80 * WIDE; i++)
+        buf_add(&b, "x", 1);
+    line_type(&rig, buf_str(&b)); /* no end in sight: this one alone is not taken */
+    buf_release(&b);
+    ask("nonesuch", "unknown command 'nonesuch'");
+    assert_int_equal(count("The project is default."), LINES);
+    assert_int_equal(count("That line is too long"), 1);
+    line_close(&rig);
+    end(0);
+}
+
+/* Somebody who never stops typing is asked all the same. */
+static void test_flood(void **state)
+{
+    const char *argv[] = {"/bin/sh", "-c",
+                          "{ printf 'new --tool demo --name late\\nkill all\\n'; yes; } | "
+                          "\"$0\" --plain --local",
+                          program, NULL};
+
+    (void)state;
+    line_start(&rig, argv, env, false);
+    says("before the question, and are not taken.\n");
+    says("Type y to do it; anything else is no.\n");
+    close(rig.out); /* what it makes of all the others is not wanted */
+    rig.out = open("/dev/null", O_RDONLY);
+    line_end(&rig, SOON);
+    assert_int_not_equal(rig.status, -1);
+    buf_release(&rig.seen);
 }
 
 /* --- on a terminal ---------------------------------------------------------------------- */
@@ -385,6 +433,8 @@ int main(void)
         cmocka_unit_test(test_replay_screen),
         cmocka_unit_test(test_words_that_are_none),
         cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_script),
+        cmocka_unit_test(test_flood),
         cmocka_unit_test(test_terminal),
     };
 
