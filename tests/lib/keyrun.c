@@ -392,7 +392,7 @@ static void run_group(void **state)
     char *argv[12] = {binary};
     char *shell[] = {(char *)"bash", (char *)"--norc", (char *)"--noprofile", (char *)"-i", NULL};
     begin(*state);
-    if (group->isolated) {
+    if (!group->faultd) {
         char *probe = xasprintf("%s-local probe", binary);
         bool may = succeeds(probe);
         free(probe);

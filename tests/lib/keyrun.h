@@ -42,8 +42,8 @@ struct key_group {
     const struct key_case *cases;
     size_t n;
     const char *const *args; /* of the program, NULL: --local alone */
-    const char *faultd;      /* configuration of a faultd that it talks to; NULL: none */
-    bool isolated;           /* left out where sandboxes cannot be isolated */
+    const char *faultd;      /* configuration of a faultd that it talks to; NULL: the local
+                              * provider, and left out where that can isolate nothing */
     void (*prepare)(int control, int traffic, const char *key); /* knows the local provider */
     bool shell;              /* started from a shell, by the begin script */
 };
