@@ -420,7 +420,7 @@ static int export_here(struct ui *ui)
     return UI_HANDLED | UI_REDRAW;
 }
 
-static int output_action(struct ui *ui, void *state, enum action a)
+static int act(struct ui *ui, void *state, enum action a)
 {
     struct output *o = state;
     struct view *v = output_view(ui, o);
@@ -473,6 +473,16 @@ static int output_action(struct ui *ui, void *state, enum action a)
         view_set_style(v, o);
         return view_action(ui, o, v, t, a);
     }
+}
+
+static int output_action(struct ui *ui, void *state, enum action a)
+{
+    struct view *v = output_view(ui, state);
+    const struct transcript *t = ui->selected ? model_transcript(ui->model, ui->selected) : NULL;
+    int r = act(ui, state, a);
+    if (v && t && t->n && !v->follow) /* it may be loaded anew before it is drawn */
+        view_keep_place(v, t);
+    return r;
 }
 
 static bool output_update(struct ui *ui, void *state)

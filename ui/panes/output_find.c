@@ -124,9 +124,11 @@ void output_replaced(struct view *v, const struct transcript *t)
     v->resets = t->resets;
     if (v->follow || first)
         return;
-    size_t i = v->to_begin ? 0 : item_of(t, v->top_offset, v->top_index);
+    size_t top = v->to_begin ? 0 : item_of(t, v->top_offset, v->top_index);
+    size_t cur = v->to_begin ? 0 : item_of(t, v->cur_offset, v->cur_index);
     v->to_begin = v->selecting = false;
-    v->cur = v->top = (struct pos){t->base + (i == SIZE_MAX ? 0 : i), 0};
+    v->top = (struct pos){t->base + (top == SIZE_MAX ? 0 : top), top == SIZE_MAX ? 0 : v->top.row};
+    v->cur = cur == SIZE_MAX ? v->top : (struct pos){t->base + cur, v->cur.row};
     v->seen = view_last(v, t);
 }
 

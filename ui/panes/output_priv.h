@@ -62,8 +62,8 @@ struct view {
     int go_tries;
     bool to_begin;            /* as soon as it is loaded */
     uint32_t resets;          /* the transcript's, for which positions hold */
-    uint64_t top_offset;      /* key of the item at the top, to find it again after that */
-    uint32_t top_index;
+    uint64_t top_offset, cur_offset; /* keys of the items there, to find them again after that */
+    uint32_t top_index, cur_index;
     int pan;
     bool raw;
     struct ui *ui;            /* told when raw bytes came */
@@ -106,6 +106,8 @@ uint64_t view_rows_after(struct view *v, const struct transcript *t, struct pos 
 uint64_t view_rows(struct view *v, const struct transcript *t);
 /* The picture's first row, given follow or the anchor. */
 void view_settle(struct output *o, struct view *v, const struct transcript *t);
+/* Where the view stands, by keys that hold when all is loaded anew. */
+void view_keep_place(struct view *v, const struct transcript *t);
 void view_end_follow(struct view *v, const struct transcript *t);
 /* The raw stream, cleaned line by line, newest bytes kept. */
 void view_raw_add(void *ctx, const char *data, size_t len);

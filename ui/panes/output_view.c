@@ -155,8 +155,22 @@ void view_settle(struct output *o, struct view *v, const struct transcript *t)
     struct pos end = view_move(v, t, v->top, h - 1);
     if (pos_before(end, v->cur))
         v->top = view_move(v, t, v->cur, -(h - 1));
-    v->top_offset = t->v[v->top.item - t->base].offset;
-    v->top_index = t->v[v->top.item - t->base].index;
+    view_keep_place(v, t);
+}
+
+static const struct item *item_at(const struct transcript *t, struct pos p)
+{
+    uint64_t i = p.item > t->base ? p.item - t->base : 0;
+    return &t->v[i < t->n ? i : t->n - 1];
+}
+
+void view_keep_place(struct view *v, const struct transcript *t)
+{
+    const struct item *top = item_at(t, v->top), *cur = item_at(t, v->cur);
+    v->top_offset = top->offset;
+    v->top_index = top->index;
+    v->cur_offset = cur->offset;
+    v->cur_index = cur->index;
 }
 
 void view_end_follow(struct view *v, const struct transcript *t)
