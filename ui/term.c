@@ -175,9 +175,12 @@ static bool cap_is(const char *name, const char *text)
     return s && s != (const char *)-1 && strcmp(s, text) == 0;
 }
 
+/* Frames are made shorter where the terminal goes to places and to its own colours as ANSI has it:
+ * a way of its own to give up colours is none that the shortener would see. */
 static void learn_moves(void)
 {
-    if (cap_is("cup", "\033[%i%p1%d;%p2%dH"))
+    bool colors = !T.color || cap_is("op", "\033[39;49m");
+    if (colors && cap_is("cup", "\033[%i%p1%d;%p2%dH"))
         T.shortener = shortener_new(cap_is("hpa", "\033[%i%p1%dG"), cap_is("vpa", "\033[%i%p1%dd"));
 }
 

@@ -398,7 +398,7 @@ static enum key_scope output_scope(struct ui *ui, void *state)
     const struct view *v = output_view(ui, state);
     return processes_wanted(ui, v)        ? SCOPE_PROCS
            : v && v->selecting && !v->raw ? SCOPE_SELECT
-                    : ui->opts.replay          ? SCOPE_REPLAY
+           : ui->opts.replay              ? SCOPE_REPLAY
                                           : SCOPE_OUTPUT;
 }
 
