@@ -230,6 +230,29 @@ static void test_number(void **state)
     assert_string_equal(calls(), "call kill_all_confirm project 12\n");
 }
 
+/* What the box says of its keys is so while it asks for a number, too. */
+static void test_number_scrolls(void **state)
+{
+    (void)state;
+    script_run(&s, "size 12 60\nrows 12 1\nkeys K\nkill armed 12 12 0 0 0 0");
+    script_draw(&s);
+    if (!shows("j k scroll"))
+        fail_msg("no scrolling on\n%s", script_screen(&s));
+    char *top = script_screen(&s);
+    script_run(&s, "keys j");
+    char *down = script_screen(&s);
+    assert_string_not_equal(top, down);
+    script_run(&s, "keys k");
+    char *up = script_screen(&s);
+    assert_string_equal(top, up);
+    free(top);
+    free(down);
+    free(up);
+    forget_calls();
+    script_run(&s, "keys j \"12\" Enter");
+    assert_string_equal(calls(), "call kill_all_confirm project 12\n");
+}
+
 #define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 /* --- orders and filters ------------------------------------------------------------------ */
@@ -352,6 +375,7 @@ int main(void)
         T(test_last_row_vanishes), T(test_nothing_on_the_next_row),
         T(test_kill_names_its_row), T(test_kill_of_what_changed),
         T(test_message), T(test_filter), T(test_search), T(test_forms), T(test_number),
+        T(test_number_scrolls),
         T(test_sort), T(test_tags), T(test_filter_words), T(test_long_names),
     };
 

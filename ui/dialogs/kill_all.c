@@ -330,13 +330,18 @@ static bool answerable(const struct ui *ui, const struct kill_all *a, const stru
     return k && k->phase == KILL_ARMED && a->shown && !a->confirmed && !ui->unseen;
 }
 
+static bool is_digit(key_code k)
+{
+    return k >= '0' && k <= '9';
+}
+
 static int all_action(struct ui *ui, void *state, enum action what)
 {
     struct kill_all *a = state;
     const struct ev_kill *k = current(ui, a);
     bool text = ui->last_key >= ' ' && !(ui->last_key & (KEYC_SPECIAL | KEYC_ALT));
     if (text && k && k->phase == KILL_ARMED && targets(a, k) && wants_number(ui, a, k))
-        return UI_IGNORED;
+        return is_digit(ui->last_key) || !scroll(a, what) ? UI_IGNORED : UI_HANDLED;
     if (what == ACT_CLOSE && !text) /* words typed ahead must not end it: their rest would act */
         return leave(ui, a, k);
     if (!k || scroll(a, what))
@@ -362,14 +367,14 @@ static int all_key(struct ui *ui, void *state, key_code key, const char *paste, 
 {
     struct kill_all *a = state;
     const struct ev_kill *k = current(ui, a);
-    bool digit = key >= '0' && key <= '9', pending;
+    bool pending;
     (void)paste;
     (void)len;
     if (!answerable(ui, a, k) || !a->shown_count || !is_shown(a, k) || !wants_number(ui, a, k))
         return UI_HANDLED;
     enum action line = keymap_find(ui->keys, SCOPE_LINE, key, &pending);
     keymap_reset(ui->keys);
-    if (digit || line == ACT_ERASE)
+    if (is_digit(key) || line == ACT_ERASE)
         inputline_key(&a->number, line, key);
     return UI_HANDLED;
 }
