@@ -305,6 +305,12 @@ static const char *args_of(const char *line, enum command c)
     return *rest || commands[c].args[0] == '[' || !*commands[c].args ? rest : NULL;
 }
 
+/* One run is shown: only how it looks can be changed. */
+static bool is_of_replay(enum command c)
+{
+    return c == COMMAND_SET || c == COMMAND_RELOAD || c == COMMAND_THEME;
+}
+
 int command_run(struct ui *ui, const char *line)
 {
     line += strspn(line, " ");
@@ -312,6 +318,8 @@ int command_run(struct ui *ui, const char *line)
         const char *args = args_of(line, (enum command)c);
         if (!args)
             continue;
+        if (ui->opts.replay && !is_of_replay((enum command)c))
+            return ui_replay_refuse(ui);
         if (ui->opts.readonly && commands[c].changes)
             ui_status(ui, 1, "read-only: started with --readonly, nothing is changed");
         else

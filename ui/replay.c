@@ -77,6 +77,12 @@ static bool is_elsewhere(enum action a)
            s == SCOPE_CHANGES || s == SCOPE_WALL || s == SCOPE_PROCS || s == SCOPE_INPUT;
 }
 
+int ui_replay_refuse(struct ui *ui)
+{
+    ui_status(ui, 1, "this is a replay: there is nothing behind it to go to or to act on");
+    return UI_HANDLED | UI_REDRAW;
+}
+
 int ui_replay_action(struct ui *ui, enum action a)
 {
     struct replay *r = ui->opts.replay;
@@ -99,7 +105,7 @@ int ui_replay_action(struct ui *ui, enum action a)
     default:
         if (!is_elsewhere(a))
             return UI_IGNORED;
-        ui_status(ui, 1, "this is a replay: there is nothing behind it to go to or to act on");
+        return ui_replay_refuse(ui);
     }
     return UI_HANDLED | UI_REDRAW;
 }

@@ -3,6 +3,7 @@
 #include "../lib/screenscript.h"
 
 #include <cct/ui/commands.h>
+#include <cct/util/xalloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -53,6 +54,29 @@ static bool shows(const char *text)
 
     free(screen);
     return is;
+}
+
+/* A replay has one run and nothing behind it: no pane comes up that shows nothing. */
+static void test_in_a_replay(void **state)
+{
+    static const char *const refused[] = {"file /etc/passwd", "filter box", "all projects", "!true",
+                                          "project acme/web", "sort by name"};
+    (void)state;
+    script_release(&s);
+    script_init(&s);
+    script_run(&s, "size 24 80\nreplay codex tests/fixtures/recordings/codex-tool.jsonl");
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+        char *line = xasprintf("keys : \"%s\" Enter", refused[i]);
+        run(line);
+        free(line);
+        assert_true(shows("this is a replay"));
+        assert_int_equal(s.ui.body, BODY_WORK);
+        assert_int_equal(s.ui.focus, PANE_OUTPUT);
+        assert_int_equal(s.ui.n_overlays, 0);
+    }
+    assert_string_equal(buf_str(&s.app->calls), "");
+    run("keys : \"set screen.wrap off\" Enter");
+    assert_false(shows("this is a replay"));
 }
 
 /* What the list is narrowed to gets a name, is offered by it, used and forgotten. */
@@ -291,6 +315,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_filters, setup, teardown),
         cmocka_unit_test_setup_teardown(test_commands, setup, teardown),
         cmocka_unit_test_setup_teardown(test_says, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_in_a_replay, setup, teardown),
         cmocka_unit_test_setup_teardown(test_history, setup, teardown),
         cmocka_unit_test_setup_teardown(test_only_text, setup, teardown),
         cmocka_unit_test_setup_teardown(test_readonly, setup, teardown),

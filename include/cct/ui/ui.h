@@ -305,6 +305,7 @@ void ui_replay_begin(struct ui *ui, int64_t now); /* before the first picture */
 bool ui_replay_turn(struct ui *ui, int64_t now);
 int64_t ui_replay_wait(const struct ui *ui, int64_t now); /* ms, -1 = nothing will be due */
 int ui_replay_action(struct ui *ui, enum action a);
+int ui_replay_refuse(struct ui *ui); /* says why; handled */
 void ui_replay_header(struct ui *ui);
 
 #endif
