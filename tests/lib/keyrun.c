@@ -334,10 +334,9 @@ static void set_up(void)
     char *c = xasprintf("%s%s", binary, fake ? "" : " --local");
     setenv("C", c, 1);
     free(c);
-    set_env();
     if (group->faultd && !faultd_config(fake, group->faultd))
         fail_msg("faultd takes no %s", group->faultd);
-    if (system("mkdir -m 700 own && printf '#!/bin/sh\\nprintf edited > \"$1\"\\n' > editor && "
+    if (system("mkdir -p own && chmod 700 own && printf '#!/bin/sh\\nprintf edited > \"$1\"\\n' > editor && "
                "chmod 755 editor && printf '[notify]\\nasks = mark\\nerror = mark\\n[sandbox]\\n"
                "kill_all_grace = 10\\n' > own/cc-tui.conf") != 0)
         fail_msg("no scratch folder");
@@ -369,6 +368,7 @@ static void begin(const struct key_group *g)
     str_copy(home, sizeof(home), "/tmp/cct-keys.XXXXXX");
     assert_non_null(mkdtemp(home));
     assert_int_equal(chdir(home), 0);
+    set_env(); /* nothing that is run from here on looks elsewhere */
 }
 
 /* The status also tells what a sanitizer found in the program. */
