@@ -29,7 +29,8 @@ struct left {
     char magic[8];
     uint64_t schema; /* of the newest step's text: a program that knows more looks itself */
     struct st_file_id db;
-    uint64_t log_size, log_salt; /* 0: no log, or one that holds more than light writes */
+    struct st_file_id log; /* all 0: no log, or one that holds more than light writes */
+    uint64_t log_salt;
     uint64_t sum;
 };
 
@@ -59,18 +60,21 @@ static uint64_t schema_hash(void)
 
 /* --- what is there ------------------------------------------------------------------- */
 
+static struct st_file_id id_of(const struct stat *st)
+{
+    return (struct st_file_id){(uint64_t)st->st_ino, (uint64_t)st->st_size,
+                               (int64_t)st->st_mtim.tv_sec, (int64_t)st->st_mtim.tv_nsec};
+}
+
 /* All 0: there is none. */
 static struct st_file_id look_at_db(const struct store *s)
 {
     struct stat st;
 
-    if (stat(s->path, &st) != 0)
-        return (struct st_file_id){0};
-    return (struct st_file_id){(uint64_t)st.st_ino, (uint64_t)st.st_size,
-                               (int64_t)st.st_mtim.tv_sec, (int64_t)st.st_mtim.tv_nsec};
+    return stat(s->path, &st) == 0 ? id_of(&st) : (struct st_file_id){0};
 }
 
-static bool same_db(struct st_file_id a, struct st_file_id b)
+static bool same_file(struct st_file_id a, struct st_file_id b)
 {
     return a.inode && a.inode == b.inode && a.size == b.size && a.written_s == b.written_s &&
            a.written_ns == b.written_ns;
@@ -84,15 +88,29 @@ static void look_at_log(const struct store *s, struct left *l)
     unsigned char head[LOG_HEAD];
     struct stat st;
 
-    l->log_size = l->log_salt = 0;
+    l->log = (struct st_file_id){0};
+    l->log_salt = 0;
     if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > 0) {
-        l->log_size = (uint64_t)st.st_size;
+        l->log = id_of(&st);
         if (pread(fd, head, sizeof(head), 0) == (ssize_t)sizeof(head))
             memcpy(&l->log_salt, head + 16, sizeof(l->log_salt));
     }
     if (fd >= 0)
         close(fd);
     free(path);
+}
+
+/* Whoever has a database open holds a lock on these bytes of it, as the file format says. */
+static bool is_open_elsewhere(const struct store *s)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000000,
+                         .l_len = 512};
+    int fd = open(s->path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    bool yes = fd < 0 || fcntl(fd, F_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+
+    if (fd >= 0)
+        close(fd);
+    return yes;
 }
 
 /* --- at the begin --------------------------------------------------------------------- */
@@ -106,16 +124,18 @@ void st_left_read(struct store *s, int lock)
 
     is.db = look_at_db(s);
     look_at_log(s, &is);
-    same_log = told && was.log_size && is.log_size == was.log_size && is.log_salt == was.log_salt;
-    s->untouched = told && same_db(was.db, is.db) && was.schema == schema_hash();
-    if (same_log && is.db.inode && !same_db(was.db, is.db)) {
-        /* another file stands in its place: what the log holds belongs to the old one */
+    same_log = told && was.log.size && is.log.size == was.log.size && is.log_salt == was.log_salt;
+    s->untouched = told && same_file(was.db, is.db) && was.schema == schema_hash();
+    /* another file stands in its place: what the log holds belongs to the old one; but a log
+     * that is another file, too, came with it, and one that is in use is nobody's to take */
+    if (same_log && is.db.inode && !same_file(was.db, is.db) && same_file(was.log, is.log) &&
+        !is_open_elsewhere(s)) {
         char *path = beside(s, "-wal");
-        is.log_size = unlink(path) == 0 ? 0 : is.log_size;
+        is.log.size = unlink(path) == 0 ? 0 : is.log.size;
         free(path);
     }
-    s->light_log = is.log_size == 0 || same_log;
-    s->begun_log = is.log_size;
+    s->light_log = is.log.size == 0 || same_log;
+    s->begun_log = is.log.size;
     s->heavy = false;
 }
 
@@ -134,7 +154,7 @@ void st_left_begin(struct store *s)
     struct left is;
 
     look_at_log(s, &is); /* somebody may have written since it was looked at */
-    s->light_log = s->light_log && is.log_size == s->begun_log;
+    s->light_log = s->light_log && is.log.size == s->begun_log;
     s->begun_db = look_at_db(s);
     s->begun_version = data_version(s);
 }
@@ -149,7 +169,7 @@ bool st_left_light(struct store *s)
         data_version(s) != s->begun_version)
         return false;
     look_at_log(s, &is);
-    return is.log_size <= LOG_MAX;
+    return is.log.size <= LOG_MAX;
 }
 
 /* One that is cut off does not count, so it does no harm. */
@@ -169,7 +189,7 @@ static void put_record(const struct store *s, const struct left *l)
  * what was left on purpose. */
 void st_left_void(struct store *s)
 {
-    s->others = !same_db(s->begun_db, look_at_db(s));
+    s->others = !same_file(s->begun_db, look_at_db(s));
     put_record(s, &(struct left){.schema = 0});
 }
 
@@ -187,7 +207,7 @@ static bool stamp(const struct store *s)
 void st_left_write(struct store *s, bool light)
 {
     struct left l = {.schema = schema_hash()};
-    bool same = same_db(s->begun_db, look_at_db(s));
+    bool same = same_file(s->begun_db, look_at_db(s));
 
     if (s->no_wal || (light ? !same : s->others)) /* somebody else wrote: the next opening looks again */
         return;

@@ -242,6 +242,61 @@ static void test_log_of_another_file(void **state)
     check_notes(1);
 }
 
+static void copy_to(const char *name, const char *copy)
+{
+    size_t len;
+    char *p = slurp(name, &len);
+    spit(copy, p, len);
+    free(p);
+}
+
+/* The whole folder was copied, as a backup is brought back: the log belongs to the copy. */
+static void test_log_that_came_along(void **state)
+{
+    (void)state;
+    life("one");
+    life("two");
+    assert_true(size_of(LOG) > 0);
+    copy_to("cc-tui.db", "db");
+    copy_to(LOG, "log");
+    assert_int_equal(rename(at("log"), at(LOG)), 0);
+    assert_int_equal(rename(at("db"), at("cc-tui.db")), 0);
+    check_notes(2);
+}
+
+/* Somebody has it open, and another program has moved a part of the log into the file. */
+static void test_log_in_use(void **state)
+{
+    (void)state;
+    int ready[2], go[2], status;
+    char c;
+    struct timespec t[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = 1000}};
+
+    life("one");
+    assert_true(size_of(LOG) > 0);
+    assert_true(pipe(ready) == 0 && pipe(go) == 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        storebox_start(&b, dir);
+        bool well = notes() == 1 && write(ready[1], "r", 1) == 1 && read(go[0], &c, 1) == 1;
+        note(&b, "two");
+        storebox_stop(&b);
+        _exit(well ? 0 : 1);
+    }
+    assert_int_equal(read(ready[0], &c, 1), 1);
+    assert_int_equal(utimensat(AT_FDCWD, at("cc-tui.db"), t, 0), 0);
+    check_notes(1);
+    assert_true(size_of(LOG) > 0);
+    assert_int_equal(write(go[1], "g", 1), 1);
+    assert_true(waitpid(pid, &status, 0) == pid && status == 0);
+    for (int i = 0; i < 2; i++) {
+        close(ready[i]);
+        close(go[i]);
+    }
+    check_notes(2);
+}
+
 /* --- the check ------------------------------------------------------------------------- */
 
 static bool is_found(void)
@@ -359,6 +414,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_log_of_a_killed_one_is_emptied, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_others_writes_are_emptied, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_log_of_another_file, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_log_that_came_along, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_log_in_use, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_damage_after_a_light_life, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_damage_after_a_heavy_life, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_damage_while_it_is_open, set_up, tear_down),
