@@ -396,10 +396,15 @@ static void pass_by(struct transcript *t, const struct item *it)
         take_out(t, o);
 }
 
-/* What stands before this item goes; what is not a part of the stream yet stays. */
+/* What stands before this item goes; what is not a part of the stream yet stays. Where nothing
+ * is held there is something before it all the same. */
 static void skip_to(struct transcript *t, const struct item *it)
 {
     size_t drop = 0, end = end_of_stream(t);
+    if (end == 0) {
+        t->more_before = true;
+        t->base = t->base > FAR_FROM_BEGIN ? t->base : FAR_FROM_BEGIN;
+    }
     while (drop < end && cmp_last(it, &t->v[drop]) > 0)
         t->bytes -= item_bytes(&t->v[drop++]);
     drop_front(t, drop);

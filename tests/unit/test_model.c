@@ -458,6 +458,30 @@ static void test_skip(void **state)
     check_shown("7|||one|0;7|||two|0;7|||many later|0;0|||queued|0;");
 }
 
+/* The same where nothing came before: as when a tool is looked at that floods at once. */
+static void test_skip_at_begin(void **state)
+{
+    (void)state;
+    static const struct agent_event before[] = {
+        EVENT(AGENT_RAW, 1, .text = LIT("one"), .final = true),
+        EVENT(AGENT_RAW, 5, .text = LIT("two"), .final = true),
+    };
+    struct agent_event e = EVENT(AGENT_RAW, 900, .text = LIT("many later"), .final = true);
+    struct ev_items *ev = ev_new(EV_ITEMS);
+
+    ev->sandbox = 1;
+    transcribe(&e, "claude", ev);
+    ev->op[0] = ITEM_SKIP;
+    model_apply(m, &ev->m);
+    msg_free(&ev->m);
+    const struct transcript *t = model_transcript(m, 1);
+    assert_true(t->more_before);
+    uint64_t number = t->base;
+    SEND_BEFORE(before);
+    check_shown("7|||one|0;7|||two|0;7|||many later|0;");
+    assert_int_equal(t->base + 2, number);
+}
+
 static void send_part(bool reset, bool newer, bool more, uint64_t at, const struct agent_event *v,
                       size_t n)
 {
@@ -969,6 +993,7 @@ int main(void)
         M(test_turn),
         M(test_raw_lines),
         M(test_skip),
+        M(test_skip_at_begin),
         M(test_window),
         M(test_prepend),
         M(test_order),
