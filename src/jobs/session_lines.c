@@ -64,10 +64,7 @@ static void keep(struct session *s, const struct agent_lines *l)
 {
     struct st_event *e;
 
-    if (s->out.store_down)
-        return;
     e = ARR_PUSH(&s->out.ev);
-    memset(e, 0, sizeof(*e));
     e->offset = l->offset;
     e->len = l->len;
     e->plain = true;
@@ -142,7 +139,8 @@ void session_lines_settle(struct session *s, struct ev_items *into)
 /* --- the decoder's sink ------------------------------------------------------------- */
 
 /* One after the other when somebody waits for their text as an answer, when whoever looks is no
- * screen but prints each, and where some of them were seen before. */
+ * screen but prints each, when the store has none of them to show later, and where some of them
+ * were seen before. */
 bool session_lines(void *ctx, const struct agent_lines *l)
 {
     struct session *s = ctx;
@@ -151,7 +149,7 @@ bool session_lines(void *ctx, const struct agent_lines *l)
     struct session_key first = {l->offset, 0, true};
     struct agent_event at = AGENT_EVENT(AGENT_RAW);
 
-    if (s->waiters.n || s->pair || (s->sh.on && !s->j->o.pictures && !o->feeding_again))
+    if (s->waiters.n || s->pair || o->store_down || (s->sh.on && !s->j->o.pictures && !o->feeding_again))
         return false;
     if (o->feeding_again) {
         tell_row(s, l);

@@ -223,9 +223,12 @@ static void on_older(void *ctx, struct st_reply *r)
     struct ev_items *ev;
 
     s->sh.busy = false;
-    if (!s->sh.on || s->sh.loading || r->err.code)
+    if (!s->sh.on || s->sh.loading)
         return;
+    if (r->err.code) /* who waits for them is told of their end, too */
+        session_say(s, AGENT_ERROR, "older output cannot be read: %s", r->err.text);
     ev = items_of(s, r);
+    ev->more_before |= r->err.code != 0;
     ev->prepend = ev->placed = true;
     ev->at_offset = s->sh.at_offset;
     ev->at_index = s->sh.at_index;
