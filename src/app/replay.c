@@ -85,6 +85,8 @@ void replay_take_stream(struct replay *r, const struct agent_adapter *a, const c
     struct agent_dec *d = agent_dec_new(a, 0, on_event, r);
 
     agent_dec_feed(d, data, len);
+    if (len && data[len - 1] != '\n') /* the last line is one, too */
+        agent_dec_feed(d, "\n", 1);
     agent_dec_free(d);
 }
 

@@ -233,13 +233,25 @@ static void test_shown(void **state)
     assert_int_equal(rmdir(dir), 0); /* nothing was written */
 }
 
+static void test_last_line_without_end(void **state)
+{
+    (void)state;
+    struct replay *r = replay_new("it", "shell");
+    replay_take_stream(r, agent_adapter_find("shell"), "one\ntwo", 7);
+    replay_ready(r);
+    replay_pause(r, 0, false);
+    assert_int_equal(replay_count(r), 2);
+    assert_non_null(strstr(due(r, 1000000), "raw two|"));
+    replay_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_times), cmocka_unit_test(test_far_times),
         cmocka_unit_test(test_no_times), cmocka_unit_test(test_speed),
         cmocka_unit_test(test_seek),  cmocka_unit_test(test_what_is_none),
-        cmocka_unit_test(test_shown),
+        cmocka_unit_test(test_shown), cmocka_unit_test(test_last_line_without_end),
     };
     thread_set_role(THREAD_MAIN);
     int rc = cmocka_run_group_tests(tests, NULL, NULL);
