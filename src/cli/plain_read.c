@@ -89,7 +89,7 @@ void plain_read_observe(struct plain *p, const struct msg *ev)
     }
     if (ev->type != EV_ITEMS)
         return;
-    if (items->sandbox == p->await && (items->reset || items->prepend)) {
+    if (items->sandbox == p->await && (items->reset || items->prepend || items->newer)) {
         p->arrived = true;
         p->await = 0;
     }
@@ -208,10 +208,18 @@ void plain_do_read(struct plain *p, char *args)
 
 void plain_do_more(struct plain *p, char *args)
 {
+    uint64_t id = p->reading.sandbox;
     int n = ENTRIES;
 
-    if (is_reading(p) && plain_count(p, args, 1, &n) && !read_out(p, 1, (size_t)n))
-        plain_say(p, "That was the last entry.");
+    if (!is_reading(p) || !plain_count(p, args, 1, &n) || read_out(p, 1, (size_t)n))
+        return;
+    const struct transcript *t = model_transcript(app_model(p->app), id);
+    if (t && t->more_after) { /* it went back so far that the newest ones made room */
+        app_load_newer(p->app, id);
+        if (await(p, id) && read_out(p, 1, (size_t)n))
+            return;
+    }
+    plain_say(p, "That was the last entry.");
 }
 
 void plain_do_back(struct plain *p, char *args)
