@@ -241,15 +241,17 @@ static void on_newer(void *ctx, struct st_reply *r)
     struct ev_items *ev;
 
     s->sh.busy = false;
-    if (!s->sh.on || s->sh.loading || r->err.code)
+    if (!s->sh.on || s->sh.loading)
         return;
-    if (r->n_events < OLDER_EVENTS) { /* and what comes live goes on from there */
+    if (r->err.code) {
+        session_say(s, AGENT_ERROR, "newer output cannot be read: %s", r->err.text);
+    } else if (r->n_events < OLDER_EVENTS) { /* and what comes live goes on from there */
         session_show(s, true);
         return;
     }
     ev = items_of(s, r);
-    ev->reset = s->sh.whole;
-    ev->newer = ev->placed = !s->sh.whole;
+    ev->reset = s->sh.whole && !r->err.code;
+    ev->newer = ev->placed = !ev->reset;
     ev->more_after = true;
     ev->at_offset = s->sh.at_offset;
     ev->at_index = s->sh.at_index;
