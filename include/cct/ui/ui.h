@@ -239,7 +239,7 @@ int ui_mouse(struct ui *ui);
 int ui_toggle_mouse(struct ui *ui);
 /* Its text into an editor that gets the terminal; overlay: state of the dialog whose it is. */
 int ui_edit(struct ui *ui, struct inputline *l, const void *overlay);
-/* A command line for the shell of this machine, which gets the terminal until it ends and a key
+/* A command line for the shell of this machine, which gets the terminal until it ends and Enter
  * is pressed. */
 void ui_run_command(struct ui *ui, const char *command);
 /* What came of ui_edit(): the text, or NULL and why. */
