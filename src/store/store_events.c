@@ -220,6 +220,17 @@ int st_lines_put(struct store *s, const struct st_append *a, const struct st_eve
                   (int64_t)line);
 }
 
+int st_lines_hold(struct store *s, uint64_t run, uint64_t offset, bool *there, struct err *e)
+{
+    int64_t end;
+    int rc = st_number(s, e, 0, &end,
+                       "SELECT offset+span FROM agentEvents WHERE run=? AND offset<=? AND idx=0"
+                       " ORDER BY offset DESC LIMIT 1",
+                       "ii", (int64_t)run, (int64_t)offset);
+    *there = rc == 0 && end > (int64_t)offset;
+    return rc;
+}
+
 int st_lines_take_over(struct store *s, int64_t run, bool *left, struct err *e)
 {
     struct {

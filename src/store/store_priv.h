@@ -253,6 +253,8 @@ st_op_fn st_op_events, st_op_events_summed;
  * has them itself. had: what was stored before this append. */
 int st_lines_put(struct store *s, const struct st_append *a, const struct st_event *ev,
                  uint64_t had, bool raw_kept, struct err *e);
+/* Is the line that begins there one of those that another instance has stored so? */
+int st_lines_hold(struct store *s, uint64_t run, uint64_t offset, bool *there, struct err *e);
 /* Raw bytes are about to go: some of the rows that rely on them take theirs over; *left: there
  * may be more. */
 int st_lines_take_over(struct store *s, int64_t run, bool *left, struct err *e);

@@ -97,7 +97,15 @@ static int put_events(struct store *s, const struct st_append *a, uint64_t had, 
                 return rc;
             continue;
         }
-        int rc = st_run(s, e,
+        bool there = false;
+        int rc = ev->index == 0 && ev->offset < had
+                     ? st_lines_hold(s, a->run, ev->offset, &there, e)
+                     : 0;
+        if (rc != 0)
+            return rc;
+        if (there)
+            continue;
+        rc = st_run(s, e,
                         "INSERT OR IGNORE INTO agentEvents(run, offset, idx, json)"
                         " VALUES(?,?,?,?)",
                         "iiis", (int64_t)a->run, (int64_t)ev->offset, (int64_t)ev->index,

@@ -461,6 +461,39 @@ static void test_lines_of_two(void **state)
     look_at_lines(run);
 }
 
+/* Lines [from, from + n), an event each. */
+static void put_each(uint64_t run, size_t from, size_t n, struct st_to to)
+{
+    struct st_append a = {.run = run, .offset = from * LINE, .raw = numbered(from, n),
+                          .len = n * LINE, .n_events = n};
+    a.events = xcalloc(n, sizeof(*a.events));
+    for (size_t i = 0; i < n; i++) {
+        struct st_event *ev = &a.events[i];
+        ev->offset = (from + i) * LINE;
+        ev->json = xasprintf("{\"kind\":\"raw\",\"text\":\"%05zu\"}", from + i);
+        ev->len = strlen(ev->json);
+    }
+    store_append(b.s, &a, to);
+}
+
+/* A command beside the screen takes them one by one: they are there already. */
+static void test_lines_of_two_kinds(void **state)
+{
+    (void)state;
+    uint64_t run = storebox_run(&b, storebox_sandbox(&b, "i1"), "s");
+    put_lines(run, 0, 60, storebox_to(&b));
+    put_each(run, 0, 30, storebox_to(&b));
+    put_lines(run, 60, 190, storebox_to(&b));
+    put_each(run, 30, 220, storebox_to(&b));
+    msg_free(&storebox_ok(&b)->m);
+    look_at_lines(run);
+    put_each(run, 250, 5, storebox_to(&b));
+    store_events(b.s, run, 240 * LINE, 0, false, 1000, storebox_to(&b));
+    struct st_reply *r = storebox_ok(&b);
+    assert_int_equal(r->n_events, 15);
+    msg_free(&r->m);
+}
+
 /* When the raw bytes go, the lines stay. */
 static void test_lines_outlive_raw(void **state)
 {
@@ -643,6 +676,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_events, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_lines, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_lines_of_two, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_lines_of_two_kinds, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_lines_outlive_raw, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_leases, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_intents_and_log, set_up, tear_down),
