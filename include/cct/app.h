@@ -187,6 +187,8 @@ void app_load_older(struct app *a, uint64_t sandbox);
 void app_load_newer(struct app *a, uint64_t sandbox);
 /* The begin of all, in the place of what is held; app_follow() brings the end back. */
 void app_load_begin(struct app *a, uint64_t sandbox);
+/* Nobody takes the pieces of any request any more: no callback comes, whatever goes on. */
+void app_leave(struct app *a);
 /* A fresh list now. EV_DONE when it arrived. */
 uint64_t app_refresh(struct app *a);
 /* Screen visible and recently used: sets the poll interval. */

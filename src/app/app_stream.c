@@ -22,6 +22,11 @@ void app_sink_drop(struct app *a, uint64_t req_id)
         ARR_REMOVE(&a->sinks, s - a->sinks.v);
 }
 
+void app_leave(struct app *a)
+{
+    ARR_CLEAR(&a->sinks);
+}
+
 bool app_sink_take(struct app *a, const struct msg *m)
 {
     struct sink *s = m->req_id ? find(a, m->req_id) : NULL;

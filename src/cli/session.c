@@ -234,6 +234,7 @@ static void give_back(struct cli_app *a)
         if (model_transcript(m, m->sandboxes[i].id) &&
             !shared->follows(shared->ctx, m->sandboxes[i].id))
             app_unfollow(a->app, m->sandboxes[i].id);
+    app_leave(a->app); /* what was left before its end has nowhere to put what still comes */
     app_observe(a->app, shared->observe, shared->ctx);
     a->app = NULL;
     a->sigfd = -1;

@@ -287,6 +287,8 @@ static void test_words_that_are_none(void **state)
     says("no text in UTF-8");
     line_type(&rig, "logs --follow box");
     ask("stop", "Left. What was begun may go on.\n");
+    ask("say box run true", "asks you: run `true`"); /* what was left goes on, and is not heard of */
+    ask("answer box 1", "answered: yes");
     assert_false(line_said(&rig, "\033"));
     no_control();
     line_close(&rig);
