@@ -21,6 +21,11 @@ static const struct {
 #undef NOTE_ROW
 };
 
+struct words {
+    char name[130], last[400];
+};
+/* There are as many as rows, and each is looked at with every change of all of them: what only
+ * some need stands apart. */
 struct watched {
     uint64_t id;
     enum sb_state state;
@@ -31,7 +36,7 @@ struct watched {
     enum note_event event;
     int64_t due, told;      /* told 0 = never */
     const char *before, *now;
-    char name[130], last[400];
+    struct words *words;    /* owned; NULL = it never waited */
 };
 struct notify {
     struct map *rows;       /* sandbox id -> struct watched */
@@ -89,13 +94,20 @@ struct notify *notify_new_each(void)
     return n;
 }
 
+static void free_watched(void *p)
+{
+    struct watched *w = p;
+    free(w->words);
+    free(w);
+}
+
 void notify_free(struct notify *n)
 {
     if (!n)
         return;
-    map_free(n->rows, free);
+    map_free(n->rows, free_watched);
     for (size_t i = 0; i < n->others.n; i++)
-        free(n->others.v[i]);
+        free_watched(n->others.v[i]);
     ARR_RELEASE(&n->line);
     ARR_RELEASE(&n->others);
     ARR_RELEASE(&n->waiting);
@@ -212,6 +224,14 @@ static struct watched *watched_of(struct notify *n, uint64_t id)
     return w;
 }
 
+static void set_words(struct watched *w, const char *name, const char *last)
+{
+    if (!w->words)
+        w->words = xcalloc(1, sizeof(*w->words));
+    str_copy(w->words->name, sizeof(w->words->name), name);
+    str_copy(w->words->last, sizeof(w->words->last), last);
+}
+
 void notify_look(struct notify *n, const struct sandbox *s, bool ending, int64_t now)
 {
     struct watched *w = watched_of(n, s->id);
@@ -223,11 +243,9 @@ void notify_look(struct notify *n, const struct sandbox *s, bool ending, int64_t
         w->now = e == NOTE_ENDING ? "about to end" : word_of(s->state, s->agent);
         let_wait(n, w, e, now);
     }
-    if (w->waits) {
-        str_copy(w->name, sizeof(w->name), s->name ? s->name : "a sandbox");
-        str_copy(w->last, sizeof(w->last),
-                 s->state == SB_ERROR && s->reason ? s->reason : s->last_line ? s->last_line : "");
-    }
+    if (w->waits)
+        set_words(w, s->name ? s->name : "a sandbox",
+                  s->state == SB_ERROR && s->reason ? s->reason : s->last_line ? s->last_line : "");
     w->known = true;
     w->state = s->state;
     w->agent = s->agent;
@@ -238,8 +256,7 @@ void notify_event(struct notify *n, enum note_event e, const char *name, const c
                   int64_t now)
 {
     struct watched *w = xcalloc(1, sizeof(*w));
-    str_copy(w->name, sizeof(w->name), name);
-    str_copy(w->last, sizeof(w->last), text);
+    set_words(w, name, text);
     w->before = w->now = "";
     *ARR_PUSH(&n->others) = w;
     let_wait(n, w, e, now);
@@ -265,7 +282,7 @@ static void drop_other(struct notify *n, struct watched *w)
     for (size_t i = 0; !w->id && i < n->others.n; i++)
         if (n->others.v[i] == w) {
             ARR_REMOVE(&n->others, i);
-            free(w);
+            free_watched(w);
             return;
         }
 }
@@ -283,9 +300,9 @@ static void add_to(struct note *out, const struct watched *w)
         out->sandbox = w->id;
         out->before = w->before;
         out->now = w->now;
-        str_copy(out->name, sizeof(out->name), w->name);
-        str_copy(out->body, sizeof(out->body), w->last);
-        snprintf(out->title, sizeof(out->title), "%s %s", w->name, events[w->event].one);
+        str_copy(out->name, sizeof(out->name), w->words->name);
+        str_copy(out->body, sizeof(out->body), w->words->last);
+        snprintf(out->title, sizeof(out->title), "%s %s", w->words->name, events[w->event].one);
     } else if (out->count == 2) {
         str_copy(out->body, sizeof(out->body), out->name);
         out->sandbox = 0;
@@ -294,7 +311,7 @@ static void add_to(struct note *out, const struct watched *w)
         out->ids[out->count - 1] = w->id;
     if (out->count > 1) {
         append(out->body, sizeof(out->body), ", ");
-        append(out->body, sizeof(out->body), w->name);
+        append(out->body, sizeof(out->body), w->words->name);
     }
 }
 

@@ -30,7 +30,7 @@ struct shown {
     ARR(unsigned char) places;   /* of each row of the model */
     char filter[FILTER_BYTES];
     uint64_t stays;              /* a row that is shown though it does not fit, 0 = none */
-    uint64_t seen, ordered;
+    uint64_t seen, shape, ordered;
 };
 void shown_update(struct shown *sh, const struct order *o, const struct model *m,
                   const char *filter, uint64_t stays);

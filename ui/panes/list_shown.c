@@ -2,6 +2,7 @@
  * change of one looks at that one. */
 #include "list_priv.h"
 
+#include <cct/util/arr.h>
 #include <cct/util/str.h>
 #include <string.h>
 
@@ -21,11 +22,19 @@ static unsigned char *place(const struct shown *sh, const struct model *m,
     return &sh->places.v[s - m->sandboxes];
 }
 
-static void place_all(struct shown *sh, const struct model *m)
+/* True where other rows are to be lined up than were. */
+static bool place_all(struct shown *sh, const struct model *m)
 {
-    ARR_CLEAR(&sh->places);
-    for (size_t i = 0; i < m->n_sandboxes; i++)
-        *ARR_PUSH(&sh->places) = place_of(sh, m, &m->sandboxes[i]);
+    bool moved = sh->places.n != m->n_sandboxes || sh->shape != m->shape_rev;
+    arr_grow((void **)&sh->places.v, &sh->places.cap, m->n_sandboxes, sizeof(*sh->places.v));
+    for (size_t i = 0; i < m->n_sandboxes; i++) {
+        unsigned char now = place_of(sh, m, &m->sandboxes[i]);
+        moved = moved || sh->places.v[i] != now;
+        sh->places.v[i] = now;
+    }
+    sh->places.n = m->n_sandboxes;
+    sh->shape = m->shape_rev;
+    return moved;
 }
 
 static bool place_again(struct shown *sh, const struct model *m, const uint64_t *ids, size_t n)
@@ -76,9 +85,9 @@ void shown_update(struct shown *sh, const struct order *o, const struct model *m
     if (!few) {
         str_copy(sh->filter, sizeof(sh->filter), filter);
         filter_parse(&sh->terms, filter);
-        place_all(sh, m);
     }
-    if ((few && place_again(sh, m, ids, n)) || !few || sh->ordered != o->rev)
+    bool moved = few ? place_again(sh, m, ids, n) : place_all(sh, m);
+    if (moved || sh->ordered != o->rev)
         line_up(sh, o, m);
     sh->ordered = o->rev;
 }
