@@ -328,6 +328,8 @@ bool plain_until(struct plain *p, bool (*ready)(struct plain *p))
         if (p->stop || p->interrupts != before)
             return false;
         int ms = plain_news(p);
+        if (ready(p)) /* by what was told: nothing else need ever happen */
+            break;
         if (p->asking) /* its prompt comes again behind what was told meanwhile */
             show_prompt(p);
         turn(p, ms);

@@ -354,6 +354,25 @@ static void test_script(void **state)
     end(0);
 }
 
+/* Where nothing happens any more a line that came before the greeting is done all the same. */
+static void test_quiet(void **state)
+{
+    char *was[] = {env[2], env[3]};
+
+    (void)state;
+    env[2] = xstrdup("CC_TUI_STATE_DIR=/dev/null/none");
+    env[3] = xasprintf("CC_TUI_RUNTIME_DIR=%s/none", home.home);
+    start(false, "--local");
+    line_send(&rig, "list\n");
+    line_close(&rig);
+    says("the local provider did not start");
+    says("'new --tool TOOL --name NAME' makes one.");
+    end(0);
+    free(env[2]);
+    free(env[3]);
+    memcpy(&env[2], was, sizeof(was));
+}
+
 /* Somebody who never stops typing is asked all the same. */
 static void test_flood(void **state)
 {
@@ -438,6 +457,7 @@ int main(void)
         cmocka_unit_test(test_words_that_are_none),
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_script),
+        cmocka_unit_test(test_quiet),
         cmocka_unit_test(test_flood),
         cmocka_unit_test(test_terminal),
     };
