@@ -95,7 +95,7 @@ static void attack_init(void)
     say(process_vm_readv(1, &mine, 1, &its, 1, 0) >= 0, "process_vm_readv of the init");
     int pidfd = (int)syscall(SYS_pidfd_open, 1, 0);
     say(pidfd >= 0 && syscall(SYS_pidfd_getfd, pidfd, 4, 0) >= 0, "pidfd_getfd of the init");
-    say(setpriority(PRIO_PROCESS, 1, -5) == 0, "priority of the init");
+    say(setpriority(PRIO_PROCESS, 1, -20) == 0, "priority of the init");
     struct rlimit rl = {1, 1};
     say(prlimit(1, RLIMIT_NOFILE, &rl, NULL) == 0, "limits of the init");
     kill(1, SIGKILL); /* whether it lives is seen from outside */
