@@ -31,7 +31,7 @@ show_session() {
 
 # waits for a condition: seconds, command...
 within() {
-    left=$(($1 * 20)); shift
+    left=$(($1 * 60)); shift # three times that: a busy machine is no fault
     until "$@" 2>/dev/null; do
         left=$((left - 1))
         [ $left -gt 0 ] || return 1
