@@ -102,8 +102,10 @@ void cli_print_array(const char *lines, size_t len);
 /* `logs --system` */
 int cli_system_logs(struct cli *c);
 
-/* stdout that a signal of the set, blocked by now, can interrupt; once, on the main thread. */
-void cli_out_open(const sigset_t *blocked);
+/* INT, TERM and HUP are read from the descriptor that comes back (the caller's; -1: none can be
+ * had) and interrupt what waits to be written to stdout; a reader that goes is no signal. On the
+ * main thread, before any other starts, so that only we get them. */
+int cli_signals_open(void);
 /* A signal came: what does not go out at once is dropped from here on, until the program goes
  * on after all. */
 void cli_out_stop(void);

@@ -44,7 +44,7 @@ static ssize_t put(void *ctx, const char *data, size_t n)
     return (ssize_t)done;
 }
 
-void cli_out_open(const sigset_t *blocked)
+static void open_out(const sigset_t *blocked)
 {
     if (out.sigfd >= 0)
         return;
@@ -55,6 +55,20 @@ void cli_out_open(const sigset_t *blocked)
     setvbuf(f, NULL, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, 16384);
     fflush(stdout);
     stdout = f;
+}
+
+int cli_signals_open(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    open_out(&set);
+    return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
 void cli_out_stop(void)

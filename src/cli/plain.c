@@ -404,19 +404,11 @@ static char *shared_ask(void *ctx, const char *question)
 static int open_plain(struct plain *p, struct cli *c, struct err *e)
 {
     struct app_opts o;
-    sigset_t set;
 
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGHUP);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    signal(SIGPIPE, SIG_IGN);
-    cli_out_open(&set);
-    cli_talk_on_stdout();
     *p = (struct plain){.c = c, .in = BUF_INIT_MAX(AHEAD_BYTES + PIECE_BYTES)};
     p->tty = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
-    p->sigfd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    p->sigfd = cli_signals_open();
+    cli_talk_on_stdout();
     if (p->sigfd < 0)
         return err_sys(e, ERR_IO, "signals cannot be watched");
     p->notify = notify_new_each();

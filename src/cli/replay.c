@@ -146,20 +146,6 @@ static void tell_event(void *ctx, const struct agent_event *ev, int64_t at)
     msg_free(&items->m);
 }
 
-static int open_signals(void)
-{
-    sigset_t set;
-
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGHUP);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    signal(SIGPIPE, SIG_IGN);
-    cli_out_open(&set);
-    return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-}
-
 /* 0, or 128 + the signal that came. */
 static int wait_for(int sigfd, int64_t ms)
 {
@@ -177,7 +163,7 @@ static int play_as_text(const struct cli *c, struct replay *r)
 {
     int64_t now = clock_mono_ms();
     struct told t = {r, replay_at(r, now)};
-    int sigfd = open_signals(), status = 0;
+    int sigfd = cli_signals_open(), status = 0;
     char length[24];
 
     tell_time(replay_length(r), length, sizeof(length));

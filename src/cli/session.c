@@ -121,19 +121,6 @@ static void on_event(void *ctx, const struct msg *ev)
     a->done = true;
 }
 
-/* Blocked before any thread starts, so that only we get them. */
-static int open_signals(void)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGHUP);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    cli_out_open(&set);
-    return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-}
-
 /* Up to the threads; NULL in a->app after a failure. */
 static int begin(struct cli_app *a, const struct cli *c, bool keys_only, struct err *e)
 {
@@ -147,10 +134,9 @@ static int begin(struct cli_app *a, const struct cli *c, bool keys_only, struct 
         app_observe(a->app, on_event, a);
         return 0;
     }
-    a->sigfd = open_signals();
+    a->sigfd = cli_signals_open();
     if (a->sigfd < 0)
         return err_sys(e, ERR_IO, "signals cannot be watched");
-    signal(SIGPIPE, SIG_IGN);
     cli_app_opts(c, &o);
     o.keys_only = keys_only;
     if (c->cmd == CLI_CMD_REPLAY) { /* looks alone: nothing is tidied up by the way either */
