@@ -39,10 +39,12 @@ static bool attended(const struct ui *ui, int64_t now)
     return ui->focus_told ? !ui->away : ui->key_at && now - ui->key_at < KEY_MS;
 }
 
-static bool seen(void *ctx, uint64_t sandbox)
+/* Of which the user is to be told: not the one that is seen. */
+static const struct sandbox *unseen(void *ctx, uint64_t sandbox)
 {
     const struct ui *ui = ctx;
-    return ui->attended && ui->selected == sandbox && ui->panes[PANE_OUTPUT].visible;
+    bool seen = ui->attended && ui->selected == sandbox && ui->panes[PANE_OUTPUT].visible;
+    return seen ? NULL : model_sandbox(ui->model, sandbox);
 }
 
 static void look_at_one(struct ui *ui, const struct sandbox *s, int64_t then, int64_t now)
@@ -115,7 +117,7 @@ bool ui_notes(struct ui *ui, int64_t now)
     look_at(ui, now);
     ui->attended = attended(ui, now);
     bool changed = drop_news(ui);
-    while (notify_next(ui->notify, now, seen, ui, &note)) {
+    while (notify_next(ui->notify, now, unseen, ui, &note)) {
         if (now < ui->notes_from && note.event != NOTE_ASKS && note.event != NOTE_BUDGET)
             continue; /* it became so while nobody looked, and is on the screen */
         tell(ui, &note);

@@ -123,11 +123,11 @@ static void look(struct plain *p, int64_t now)
         p->looked_at = now;
 }
 
-static bool seen(void *ctx, uint64_t sandbox)
+static const struct sandbox *row(void *ctx, uint64_t sandbox)
 {
-    (void)ctx;
-    (void)sandbox;
-    return false;
+    const struct plain *p = ctx;
+
+    return model_sandbox(app_model(p->app), sandbox);
 }
 
 static void tell_note(struct plain *p, const struct note *n)
@@ -212,7 +212,7 @@ int plain_news(struct plain *p)
     look(p, now);
     tell_link(p);
     tell_questions(p);
-    while (notify_next(p->notify, now, seen, p, &note))
+    while (notify_next(p->notify, now, row, p, &note))
         tell_note(p, &note);
     plain_read_news(p);
     wait = notify_wait(p->notify, now);

@@ -127,7 +127,7 @@ void core_row_set(char **field, const char *value)
 
 static void copy_row(const struct jobs *j, struct sandbox *dst, const struct sandbox *row)
 {
-    sandbox_copy(dst, row);
+    sandbox_snapshot(dst, row);
     dst->usd_per_s = core_usage_rate(j, row);
 }
 

@@ -36,7 +36,7 @@ struct watched {
     enum note_event event;
     int64_t due, told;      /* told 0 = never */
     const char *before, *now;
-    struct words *words;    /* owned; NULL = it never waited */
+    struct words *words;    /* owned; of no row: a row has its own, when it is told */
 };
 struct notify {
     struct map *rows;       /* sandbox id -> struct watched */
@@ -224,14 +224,6 @@ static struct watched *watched_of(struct notify *n, uint64_t id)
     return w;
 }
 
-static void set_words(struct watched *w, const char *name, const char *last)
-{
-    if (!w->words)
-        w->words = xcalloc(1, sizeof(*w->words));
-    str_copy(w->words->name, sizeof(w->words->name), name);
-    str_copy(w->words->last, sizeof(w->words->last), last);
-}
-
 void notify_look(struct notify *n, const struct sandbox *s, bool ending, int64_t now)
 {
     struct watched *w = watched_of(n, s->id);
@@ -243,9 +235,6 @@ void notify_look(struct notify *n, const struct sandbox *s, bool ending, int64_t
         w->now = e == NOTE_ENDING ? "about to end" : word_of(s->state, s->agent);
         let_wait(n, w, e, now);
     }
-    if (w->waits)
-        set_words(w, s->name ? s->name : "a sandbox",
-                  s->state == SB_ERROR && s->reason ? s->reason : s->last_line ? s->last_line : "");
     w->known = true;
     w->state = s->state;
     w->agent = s->agent;
@@ -256,7 +245,9 @@ void notify_event(struct notify *n, enum note_event e, const char *name, const c
                   int64_t now)
 {
     struct watched *w = xcalloc(1, sizeof(*w));
-    set_words(w, name, text);
+    w->words = xcalloc(1, sizeof(*w->words));
+    str_copy(w->words->name, sizeof(w->words->name), name);
+    str_copy(w->words->last, sizeof(w->words->last), text);
     w->before = w->now = "";
     *ARR_PUSH(&n->others) = w;
     let_wait(n, w, e, now);
@@ -293,16 +284,29 @@ static void append(char *dst, size_t size, const char *s)
     str_copy(dst + len, size - len, s);
 }
 
-static void add_to(struct note *out, const struct watched *w)
+static const char *name_of(const struct watched *w, const struct sandbox *s)
 {
+    return !s ? w->words->name : s->name ? s->name : "a sandbox";
+}
+
+static const char *last_of(const struct watched *w, const struct sandbox *s)
+{
+    const char *last = !s ? w->words->last
+                       : s->state == SB_ERROR && s->reason ? s->reason : s->last_line;
+    return last ? last : "";
+}
+
+static void add_to(struct note *out, const struct watched *w, const struct sandbox *s)
+{
+    const char *name = name_of(w, s);
     if (out->count++ == 0) {
         out->event = w->event;
         out->sandbox = w->id;
         out->before = w->before;
         out->now = w->now;
-        str_copy(out->name, sizeof(out->name), w->words->name);
-        str_copy(out->body, sizeof(out->body), w->words->last);
-        snprintf(out->title, sizeof(out->title), "%s %s", w->words->name, events[w->event].one);
+        str_copy(out->name, sizeof(out->name), name);
+        str_copy(out->body, sizeof(out->body), last_of(w, s));
+        snprintf(out->title, sizeof(out->title), "%s %s", name, events[w->event].one);
     } else if (out->count == 2) {
         str_copy(out->body, sizeof(out->body), out->name);
         out->sandbox = 0;
@@ -311,7 +315,7 @@ static void add_to(struct note *out, const struct watched *w)
         out->ids[out->count - 1] = w->id;
     if (out->count > 1) {
         append(out->body, sizeof(out->body), ", ");
-        append(out->body, sizeof(out->body), w->words->name);
+        append(out->body, sizeof(out->body), name);
     }
 }
 
@@ -326,8 +330,9 @@ static int64_t earliest(const struct notify *n)
     return next;
 }
 
-bool notify_next(struct notify *n, int64_t now, bool (*seen)(void *ctx, uint64_t sandbox),
-                 void *ctx, struct note *out)
+bool notify_next(struct notify *n, int64_t now,
+                 const struct sandbox *(*row)(void *ctx, uint64_t sandbox), void *ctx,
+                 struct note *out)
 {
     memset(out, 0, sizeof(*out));
     if (!n->waits || now < n->next)
@@ -337,8 +342,9 @@ bool notify_next(struct notify *n, int64_t now, bool (*seen)(void *ctx, uint64_t
         if (!w || due_at(n, w) > now || (out->count && w->event != out->event))
             continue;
         unwait(n, w);
-        if (!w->id || !seen(ctx, w->id)) {
-            add_to(out, w);
+        const struct sandbox *s = w->id ? row(ctx, w->id) : NULL;
+        if (!w->id || s) {
+            add_to(out, w, s);
             w->told = now ? now : 1;
         }
         drop_other(n, w);

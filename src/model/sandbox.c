@@ -117,12 +117,20 @@ void kv_free(struct kv *kv)
     X(sandbox_id) X(session) X(name) X(tool) X(project) X(template_id) X(alias) X(branch) X(mark) X(tags) \
         X(reason) X(last_line) X(account) X(odd) X(step_text)
 
-void sandbox_release(struct sandbox *s)
+static void free_texts(struct sandbox *s)
 {
 #define FREE_FIELD(f) free(s->f);
     SANDBOX_STRINGS(FREE_FIELD)
 #undef FREE_FIELD
     kv_free(s->meta);
+}
+
+void sandbox_release(struct sandbox *s)
+{
+    if (s->block)
+        free(s->block);
+    else
+        free_texts(s);
     pair_free(s->pair);
     memset(s, 0, sizeof(*s));
 }
@@ -134,6 +142,48 @@ void sandbox_copy(struct sandbox *dst, const struct sandbox *src)
     SANDBOX_STRINGS(DUP_FIELD)
 #undef DUP_FIELD
     dst->meta = kv_dup(src->meta);
+    dst->pair = pair_dup(src->pair, false);
+    dst->block = NULL;
+}
+
+static size_t text_size(const char *s)
+{
+    return s ? strlen(s) + 1 : 0;
+}
+
+static char *text_to(char **end, const char *s)
+{
+    char *at = *end;
+    if (!s)
+        return NULL;
+    *end = stpcpy(at, s) + 1;
+    return at;
+}
+
+void sandbox_snapshot(struct sandbox *dst, const struct sandbox *src)
+{
+    size_t n = 0, size = 0;
+#define ADD_FIELD(f) size += text_size(src->f);
+    SANDBOX_STRINGS(ADD_FIELD)
+#undef ADD_FIELD
+    for (; src->meta && src->meta[n].k; n++)
+        size += text_size(src->meta[n].k) + text_size(src->meta[n].v);
+    size_t list = src->meta ? (n + 1) * sizeof(*src->meta) : 0;
+
+    *dst = *src;
+    dst->block = list + size ? xmalloc(list + size) : NULL;
+    char *end = (char *)dst->block + list;
+    if (list) {
+        dst->meta = dst->block;
+        for (size_t i = 0; i < n; i++) {
+            dst->meta[i].k = text_to(&end, src->meta[i].k);
+            dst->meta[i].v = text_to(&end, src->meta[i].v);
+        }
+        dst->meta[n] = (struct kv){NULL, NULL};
+    }
+#define PUT_FIELD(f) dst->f = text_to(&end, src->f);
+    SANDBOX_STRINGS(PUT_FIELD)
+#undef PUT_FIELD
     dst->pair = pair_dup(src->pair, false);
 }
 

@@ -89,7 +89,7 @@ void store_put_sandbox(struct store *s, const struct sandbox *sb, struct st_to t
 {
     struct st_req *q = request(OP_PUT_SANDBOX, to, sb->id);
     q->sandbox = xmalloc(sizeof(*q->sandbox));
-    sandbox_copy(q->sandbox, sb);
+    sandbox_snapshot(q->sandbox, sb);
     post(s, q);
 }
 
@@ -97,7 +97,7 @@ void store_own_sandbox(struct store *s, const struct sandbox *sb, struct st_to t
 {
     struct st_req *q = request(OP_PUT_SANDBOX, to, sb->id);
     q->sandbox = xmalloc(sizeof(*q->sandbox));
-    sandbox_copy(q->sandbox, sb);
+    sandbox_snapshot(q->sandbox, sb);
     q->flag = true;
     post(s, q);
 }

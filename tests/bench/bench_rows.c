@@ -80,8 +80,12 @@ static struct ev_sandboxes *some_rows(int from, int n, enum sb_agent agent)
 {
     struct ev_sandboxes *ev = ev_new(EV_SANDBOXES);
     ev->v = xcalloc((size_t)n, sizeof(*ev->v));
-    for (int i = 0; i < n; i++)
-        fill_row(&ev->v[ev->n++], from + i, agent);
+    for (int i = 0; i < n; i++) {
+        struct sandbox row = {.id = 0};
+        fill_row(&row, from + i, agent);
+        sandbox_snapshot(&ev->v[ev->n++], &row); /* as the jobs send them */
+        sandbox_release(&row);
+    }
     return ev;
 }
 

@@ -10,22 +10,28 @@
 
 #include <cmocka.h>
 
-static uint64_t on_screen;
+enum { ROWS = 64 };
+static uint64_t on_screen, gone;
+static struct row {
+    struct sandbox s;
+    char name[16], last[32];
+} rows[ROWS];
 
-static bool seen(void *ctx, uint64_t sandbox)
+static const struct sandbox *row(void *ctx, uint64_t sandbox)
 {
     (void)ctx;
-    return sandbox == on_screen;
+    return sandbox == on_screen || sandbox == gone ? NULL : &rows[sandbox].s;
 }
 
 static void look(struct notify *n, uint64_t id, enum sb_state state, enum sb_agent agent,
                  bool ending, int64_t now)
 {
-    char name[16], last[32];
-    snprintf(name, sizeof(name), "box-%d", (int)id);
-    snprintf(last, sizeof(last), "line of %d", (int)id);
-    struct sandbox s = {.id = id, .name = name, .state = state, .agent = agent, .last_line = last};
-    notify_look(n, &s, ending, now);
+    struct row *r = &rows[id];
+    snprintf(r->name, sizeof(r->name), "box-%d", (int)id);
+    snprintf(r->last, sizeof(r->last), "line of %d", (int)id);
+    r->s = (struct sandbox){.id = id, .name = r->name, .state = state, .agent = agent,
+                            .last_line = r->last};
+    notify_look(n, &r->s, ending, now);
 }
 
 static void is_working(struct notify *n, uint64_t id, int64_t now)
@@ -41,7 +47,7 @@ static void asks(struct notify *n, uint64_t id, int64_t now)
 static void told(struct notify *n, int64_t now, const char *title, const char *body)
 {
     struct note note;
-    if (!notify_next(n, now, seen, NULL, &note))
+    if (!notify_next(n, now, row, NULL, &note))
         fail_msg("at %d nothing is told, not '%s'", (int)now, title);
     assert_string_equal(note.title, title);
     assert_string_equal(note.body, body);
@@ -50,7 +56,7 @@ static void told(struct notify *n, int64_t now, const char *title, const char *b
 static void silent(struct notify *n, int64_t now)
 {
     struct note note;
-    if (notify_next(n, now, seen, NULL, &note))
+    if (notify_next(n, now, row, NULL, &note))
         fail_msg("at %d: '%s'", (int)now, note.title);
 }
 
@@ -101,7 +107,7 @@ static void test_events(void **state)
     look(n, 1, SB_RUNNING, AG_IDLE, false, 1000);
     told(n, 2000, "box-1 has finished", "line of 1");
     look(n, 2, SB_ERROR, AG_FAILED, false, 10000);
-    assert_true(notify_next(n, 11000, seen, NULL, &note));
+    assert_true(notify_next(n, 11000, row, NULL, &note));
     assert_int_equal(note.event, NOTE_ERROR);
     assert_string_equal(note.before, "working");
     assert_string_equal(note.now, "error");
@@ -160,7 +166,7 @@ static void test_several(void **state)
     told(n, 7003, "2 agents ask you", "box-5, box-6");
     for (uint64_t id = 7; id <= 40; id++)
         asks(n, id, 20000);
-    assert_true(notify_next(n, 21000, seen, NULL, &note));
+    assert_true(notify_next(n, 21000, row, NULL, &note));
     assert_int_equal(note.count, 34);
     assert_int_equal(note.sandbox, 0);
     assert_true(strlen(note.body) < sizeof(note.body));
@@ -186,6 +192,30 @@ static void test_seen(void **state)
     notify_free(n);
 }
 
+/* Its words are those that it has when it is told; a row that has gone has none. */
+static void test_words(void **state)
+{
+    (void)state;
+    struct notify *n = notify_new();
+    is_working(n, 1, 1);
+    is_working(n, 2, 1);
+    asks(n, 1, 1000);
+    snprintf(rows[1].last, sizeof(rows[1].last), "which one?");
+    told(n, 2000, "box-1 asks you", "which one?");
+    look(n, 2, SB_ERROR, AG_FAILED, false, 10000);
+    rows[2].s.reason = rows[2].last;
+    rows[2].s.last_line = NULL;
+    rows[2].s.name = NULL;
+    told(n, 11000, "a sandbox failed", "line of 2");
+    is_working(n, 3, 20000);
+    asks(n, 3, 20000);
+    gone = 3;
+    silent(n, 21000);
+    assert_int_equal(notify_wait(n, 21000), -1);
+    gone = 0;
+    notify_free(n);
+}
+
 static void test_channels(void **state)
 {
     (void)state;
@@ -208,7 +238,7 @@ int main(void)
         cmocka_unit_test(test_held),          cmocka_unit_test(test_over_in_time),
         cmocka_unit_test(test_events),        cmocka_unit_test(test_once_a_minute),
         cmocka_unit_test(test_several),       cmocka_unit_test(test_seen),
-        cmocka_unit_test(test_channels),
+        cmocka_unit_test(test_words),         cmocka_unit_test(test_channels),
     };
     return cmocka_run_group_tests_name("notify", tests, NULL, NULL);
 }

@@ -52,10 +52,11 @@ void notify_event(struct notify *n, enum note_event e, const char *name, const c
 struct tbuild;
 void notify_build(struct notify *n, const struct tbuild *before, const struct tbuild *b,
                   int64_t now);
-/* The next one to be told, false: none now. seen(ctx, sandbox): the user sees it, nothing needs
- * to be told. */
-bool notify_next(struct notify *n, int64_t now, bool (*seen)(void *ctx, uint64_t sandbox),
-                 void *ctx, struct note *out);
+/* The next one to be told, false: none now. row(ctx, sandbox): the row as it is now, whose words
+ * are told; NULL: nothing needs to be told, the user sees it, or it is gone. */
+bool notify_next(struct notify *n, int64_t now,
+                 const struct sandbox *(*row)(void *ctx, uint64_t sandbox), void *ctx,
+                 struct note *out);
 /* ms until notify_next() may have one; -1 = nothing waits. */
 int64_t notify_wait(const struct notify *n, int64_t now);
 

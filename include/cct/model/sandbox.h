@@ -89,11 +89,15 @@ struct sandbox {
     double cost_usd;     /* agent's own figures so far; NaN = unpriced */
     int64_t tokens_in, tokens_out;
     struct pair *pair;   /* designer and checker at work in it, without their texts; or NULL */
+    void *block;         /* of a snapshot: its texts and metadata stand there; else NULL */
     uint64_t rev;        /* grows with every change (model's copy) */
 };
 
 void sandbox_release(struct sandbox *s);
 void sandbox_copy(struct sandbox *dst, const struct sandbox *src); /* deep */
+/* Deep, too, but only to be read, handed on and released: all texts are in one block, so that
+ * thousands of rows are made and freed in the time of hundreds. No text of it may be replaced. */
+void sandbox_snapshot(struct sandbox *dst, const struct sandbox *src);
 const char *sb_state_name(enum sb_state s);   /* "creating" ... */
 int sb_state_parse(const char *s);            /* or -1 */
 const char *sb_agent_name(enum sb_agent a);   /* "working", "asks you", ... */
