@@ -246,9 +246,8 @@ static const enum action *hinted(const struct ui *ui, enum key_scope scope, enum
     static const enum action wall[] = {ACT_OPEN, ACT_INPUT, ACT_NEXT_ASKING, ACT_MARK, ACT_BULK,
                                        ACT_KILL, ACT_KILL_ALL, ACT_NEW, ACT_WALL, ACT_QUIT,
                                        ACT_NONE};
-    static const enum action replay[] = {ACT_PLAY, ACT_FASTER, ACT_SLOWER, ACT_SKIP_BACK,
-                                         ACT_SKIP_ON, ACT_FOLD, ACT_FOLLOW, ACT_SEARCH, ACT_QUIT,
-                                         ACT_NONE};
+    static const enum action replay[] = {ACT_PLAY, ACT_QUIT, ACT_FASTER, ACT_SLOWER, ACT_SKIP_BACK,
+                                         ACT_SKIP_ON, ACT_FOLD, ACT_FOLLOW, ACT_SEARCH, ACT_NONE};
     static const enum action select[] = {ACT_COPY_LINES, ACT_SELECT_END, ACT_KILL, ACT_KILL_ALL,
                                          ACT_NONE};
     static const enum action usage[] = {ACT_USAGE_LONGER, ACT_USAGE_NEXT, ACT_USAGE_PAUSE,

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SKIP_MS = 10000, SECOND = 1000 };
+enum { SKIP_MS = 10000, SECOND = 1000, LOOK_MS = 8 };
 
 static void clock_text(char *dst, size_t size, int64_t ms)
 {
@@ -22,6 +22,13 @@ static void speed_text(const struct replay *r, char *dst, size_t size)
         snprintf(dst, size, percent % 100 ? "%.2fx" : "%.0fx", percent / 100.0);
 }
 
+static void begin(struct ui *ui, int64_t now)
+{
+    if (replay_is_cut(ui->opts.replay))
+        ui_status(ui, 1, "its last line was not written to its end: it is left out");
+    replay_pause(ui->opts.replay, now, false);
+}
+
 /* Its row, and what is due at once: the first picture has it. */
 void ui_replay_begin(struct ui *ui, int64_t now)
 {
@@ -31,7 +38,27 @@ void ui_replay_begin(struct ui *ui, int64_t now)
     app_drain(ui->app, 0);
     ui->focus = PANE_OUTPUT;
     ui_select(ui, REPLAY_ROW);
-    replay_pause(ui->opts.replay, now, false);
+    if (replay_is_ready(ui->opts.replay))
+        begin(ui, now);
+}
+
+/* A long recording is looked through before it begins, in the time between keys. True when
+ * another figure stands in the header. */
+static bool look(struct ui *ui, int64_t now)
+{
+    struct replay *r = ui->opts.replay;
+    struct err e = {0};
+    int rc = replay_look(r, LOOK_MS, &e), looked = replay_looked(r);
+    bool changed = looked != ui->replay_looked;
+    ui->replay_looked = looked;
+    if (rc == 1)
+        return changed;
+    if (rc < 0)
+        ui_status(ui, 2, "%s: what stands before it is played", e.text);
+    else if (!replay_count(r))
+        ui_status(ui, 2, "there is nothing in it that could be played");
+    begin(ui, now);
+    return true;
 }
 
 /* True when another second, or another state, stands in the header. */
@@ -39,6 +66,8 @@ bool ui_replay_turn(struct ui *ui, int64_t now)
 {
     struct replay *r = ui->opts.replay;
     ui->replay_now = now;
+    if (!replay_is_ready(r))
+        return look(ui, now);
     if (replay_wait(r, now) == 0)
         replay_feed(r, now, ui->app);
     int64_t second = replay_at(r, now) / SECOND;
@@ -53,7 +82,7 @@ int64_t ui_replay_wait(const struct ui *ui, int64_t now)
 {
     const struct replay *r = ui->opts.replay;
     int64_t ms = replay_wait(r, now);
-    if (replay_is_paused(r) || replay_at(r, now) >= replay_length(r))
+    if (!replay_is_ready(r) || replay_is_paused(r) || replay_at(r, now) >= replay_length(r))
         return ms;
     int speed = replay_speed(r) ? replay_speed(r) : 100;
     int64_t tick = (SECOND - replay_at(r, now) % SECOND) * 100 / speed + 1;
@@ -88,6 +117,11 @@ int ui_replay_action(struct ui *ui, enum action a)
     struct replay *r = ui->opts.replay;
     int64_t now = ui->replay_now;
     bool at_end = replay_at(r, now) >= replay_length(r);
+    bool moves = a == ACT_PLAY || a == ACT_SKIP_ON || a == ACT_SKIP_BACK;
+    if (moves && !replay_is_ready(r)) {
+        ui_status(ui, 1, "the recording is still being read");
+        return UI_HANDLED | UI_REDRAW;
+    }
     switch (a) {
     case ACT_PLAY:
         if (at_end && replay_is_over(r))
@@ -121,11 +155,14 @@ void ui_replay_header(struct ui *ui)
     clock_text(length, sizeof(length), replay_length(r));
     speed_text(r, speed, sizeof(speed));
     bool over = replay_is_over(r) && replay_at(r, now) >= replay_length(r);
-    snprintf(right, sizeof(right), "%s  %s of %s  %s",
-             over                   ? "the end"
-             : replay_is_paused(r) ? "paused"
-                                   : "playing",
-             at, length, speed);
+    if (replay_is_ready(r))
+        snprintf(right, sizeof(right), "%s  %s of %s  %s",
+                 over                   ? "the end"
+                 : replay_is_paused(r) ? "paused"
+                                       : "playing",
+                 at, length, speed);
+    else
+        snprintf(right, sizeof(right), "reading %d%%", replay_looked(r));
     canvas_fill(c, (struct rect){0, 0, 1, c->w}, ROLE_HEADER, " ");
     int w = (int)strlen(right), room = c->w - w - 3;
     int x = 1 + canvas_text(c, 0, 1, room - 1, ROLE_DANGER, "REPLAY");

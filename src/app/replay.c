@@ -1,43 +1,59 @@
 /* Recorded runs: events with their times, a position that moves, and what it has passed. */
 #include <cct/app/replay.h>
 
-#include <cct/agent.h>
+#include "recording.h"
+
 #include <cct/app.h>
 #include <cct/model/transcribe.h>
 #include <cct/util/arr.h>
-#include <cct/util/buf.h>
+#include <cct/util/clock.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECE_MS = 60, EVENT_MS = 400, FEED_MOST = 2000, SPEED_LEAST = 25, SPEED_MOST = 6400 };
+/* At most so much is handed out, or read without an event, before it is somebody else's turn. */
+enum { PIECE_MS = 60, EVENT_MS = 400, FEED_MOST = 2000, FEED_BYTES = 4 << 20, READ_MOST = 64,
+       SPEED_LEAST = 25, SPEED_MOST = 6400, MARKS_MOST = 1 << 16 };
+#define FARTHEST (INT64_MAX / 1024) /* ms; a hundred times it is a number, too */
 
-struct place {
-    size_t at, len; /* of its JSON */
-    int64_t ms;     /* since the begin; before replay_ready() the agent's own time, 0 = not said */
-    bool piece;     /* of something that goes on: it comes soon after the one before */
+struct mark {
+    uint64_t index; /* of an event whose time the agent said */
+    int64_t ms;     /* its time; since the begin once all was looked through */
 };
 struct replay {
     char *name, *tool;
-    struct buf json;
-    ARR(struct place) v;
-    uint64_t base, end; /* offsets of the run that is being taken; behind all of it */
-    size_t next;        /* event */
-    int64_t at, since;  /* position, and the steady time when it was there */
+    struct recording *rec;
+    bool ready;
+    ARR(struct mark) marks; /* a part of the times that were said: memory has an end */
+    struct mark said;       /* the last one */
+    uint64_t step;          /* so many events are from one mark to the next, at least */
+    int64_t rest;           /* ms that pass after it */
+    uint64_t count;
+    int64_t length;
+    uint64_t next;          /* event, where it lies among the marks, and its time */
+    size_t mark;
+    int64_t next_ms;
+    bool has_next;
+    int64_t last, before;   /* times handed out: the last one, the last that was less; or -1 */
+    int64_t at, since;      /* position, and the steady time when it was there */
     int speed;
     bool paused, rewound;
-    bool shown;         /* its row was made */
+    bool shown;             /* its row was made */
     enum sb_agent agent;
 };
 
-struct replay *replay_new(const char *name, const char *tool)
+struct replay *replay_new(const char *name, const char *tool, int take_fd,
+                          const struct agent_adapter *a)
 {
     struct replay *r = xcalloc(1, sizeof(*r));
 
     r->name = xstrdup(name);
     r->tool = xstrdup(tool);
-    r->json = (struct buf)BUF_INIT;
+    r->rec = recording_new(take_fd, a);
+    r->step = 1;
+    r->last = r->before = -1;
     r->speed = 100;
     r->paused = true;
     r->agent = AG_UNKNOWN;
@@ -50,116 +66,136 @@ void replay_free(struct replay *r)
         return;
     free(r->name);
     free(r->tool);
-    buf_release(&r->json);
-    ARR_RELEASE(&r->v);
+    recording_free(r->rec);
+    ARR_RELEASE(&r->marks);
     free(r);
 }
 
-/* --- taking ---------------------------------------------------------------------- */
-
-/* A run that begins anew has small offsets again: its entries are others all the same. */
-static void take(struct replay *r, const struct agent_event *ev)
-{
-    struct agent_event copy = *ev;
-    struct place *p = ARR_PUSH(&r->v);
-
-    if (r->base + ev->offset + 1 < r->end && r->v.n > 1 && ev->offset == 0)
-        r->base = r->end;
-    copy.offset += r->base;
-    if (copy.offset + 1 > r->end)
-        r->end = copy.offset + 1;
-    p->at = r->json.len;
-    agent_event_to_json(&copy, &r->json);
-    p->len = r->json.len - p->at;
-    p->ms = ev->time_ms;
-    p->piece = (ev->kind == AGENT_TEXT || ev->kind == AGENT_THINKING) && !ev->final;
-}
-
-static void on_event(void *ctx, const struct agent_event *ev)
-{
-    take(ctx, ev);
-}
-
-void replay_take_stream(struct replay *r, const struct agent_adapter *a, const char *data, size_t len)
-{
-    struct agent_dec *d = agent_dec_new(a, 0, on_event, r);
-
-    agent_dec_feed(d, data, len);
-    if (len && data[len - 1] != '\n') /* the last line is one, too */
-        agent_dec_feed(d, "\n", 1);
-    agent_dec_free(d);
-}
-
-int replay_take_events(struct replay *r, const char *text, size_t len, struct err *e)
-{
-    size_t number = 0;
-
-    while (len > 0) {
-        const char *lf = memchr(text, '\n', len);
-        size_t n = lf ? (size_t)(lf - text) : len;
-        struct agent_event ev;
-
-        number++;
-        if (n && agent_event_from_json(&ev, text, n, NULL) != 0)
-            return err_set(e, ERR_INVALID, "line %zu is no event", number);
-        if (n) {
-            take(r, &ev);
-            agent_event_release(&ev);
-        }
-        n += lf != NULL;
-        text += n;
-        len -= n;
-    }
-    return 0;
-}
-
-/* Untimed events from `from` up to `to`: evenly over the time that lies between. A file may say
- * any time, so that its product with a number of events need not fit. */
-static void spread(struct replay *r, size_t from, size_t to, int64_t begin, int64_t end)
-{
-    int64_t n = (int64_t)(to - from + 1), step = (end - begin) / n, rest = (end - begin) % n;
-
-    for (size_t i = from; i < to; i++) {
-        int64_t k = (int64_t)(i - from + 1);
-
-        r->v.v[i].ms = begin + step * k + rest * k / n;
-    }
-}
+/* --- when what comes --------------------------------------------------------------- */
 
 /* A while from one to the next, where no time is known. */
-static int64_t pace(struct replay *r, size_t from, size_t to, int64_t begin)
+static int64_t pace(const struct agent_event *ev)
 {
-    for (size_t i = from; i < to; i++) {
-        begin += r->v.v[i].piece ? PIECE_MS : EVENT_MS;
-        r->v.v[i].ms = begin;
-    }
-    return begin;
+    bool piece = (ev->kind == AGENT_TEXT || ev->kind == AGENT_THINKING) && !ev->final;
+
+    return piece ? PIECE_MS : EVENT_MS;
 }
 
-void replay_ready(struct replay *r)
+static void halve(struct replay *r)
 {
-    size_t from = 0, first = 0;
-    int64_t last = 0, begin = 0;
+    for (size_t i = 0; i < r->marks.n / 2; i++)
+        r->marks.v[i] = r->marks.v[2 * i];
+    r->marks.n /= 2;
+    r->step *= 2;
+}
 
-    while (first < r->v.n && !r->v.v[first].ms)
-        first++;
-    if (first < r->v.n) { /* those in front of the first time end at it */
-        begin = r->v.v[first].ms - (int64_t)first * PIECE_MS;
-        for (size_t i = 0; i < first; i++)
-            r->v.v[i].ms = (int64_t)i * PIECE_MS;
-    } else {
-        first = 0;
+static void look_at(struct replay *r, const struct agent_event *ev)
+{
+    uint64_t i = r->count++;
+
+    r->rest += pace(ev);
+    if (!ev->time_ms)
+        return;
+    r->said = (struct mark){i, ev->time_ms};
+    r->rest = 0;
+    if (r->marks.n && i < r->marks.v[r->marks.n - 1].index + r->step)
+        return;
+    if (r->marks.n == MARKS_MOST)
+        halve(r);
+    *ARR_PUSH(&r->marks) = r->said;
+}
+
+static int64_t less(int64_t a, int64_t b)
+{
+    int64_t d;
+
+    return __builtin_sub_overflow(a, b, &d) || d > FARTHEST ? FARTHEST : d;
+}
+
+/* Those in front of the first time that was said end at it; no time is before another. */
+static void reckon(struct replay *r)
+{
+    int64_t begin, last = 0;
+
+    if (r->marks.n && r->said.index > r->marks.v[r->marks.n - 1].index)
+        *ARR_PUSH(&r->marks) = r->said;
+    for (size_t i = 0; i < r->marks.n; i++) {
+        struct mark *m = &r->marks.v[i];
+
+        if (i == 0)
+            begin = less(m->ms, (int64_t)m->index * PIECE_MS);
+        m->ms = less(m->ms, begin);
+        m->ms = last = m->ms < last ? last : m->ms;
     }
-    for (size_t i = from = first; i < r->v.n; i++) {
-        if (!r->v.v[i].ms)
-            continue;
-        int64_t at = r->v.v[i].ms - begin;
-        at = at < last ? last : at;
-        spread(r, from, i, last, at);
-        r->v.v[i].ms = last = at;
-        from = i + 1;
+    r->length = last + r->rest;
+}
+
+/* Of the next event, asked once for each in their order. Untimed ones lie evenly over the time
+ * between those that were timed. A file may say any time, so that its product with a number of
+ * events need not fit. */
+static int64_t time_of_next(struct replay *r, const struct agent_event *ev)
+{
+    const struct mark *m = r->marks.v;
+
+    while (r->mark < r->marks.n && m[r->mark].index < r->next)
+        r->mark++;
+    if (r->mark == r->marks.n)
+        return r->next_ms + pace(ev);
+    if (r->mark == 0)
+        return (int64_t)r->next * PIECE_MS;
+    m += r->mark - 1;
+    int64_t n = (int64_t)(m[1].index - m[0].index), k = (int64_t)(r->next - m[0].index);
+    int64_t span = m[1].ms - m[0].ms;
+    return m[0].ms + span / n * k + span % n * k / n;
+}
+
+static void from_the_begin(struct replay *r)
+{
+    recording_rewind(r->rec);
+    r->next = r->mark = 0;
+    r->next_ms = 0;
+    r->has_next = false;
+    r->last = r->before = -1;
+}
+
+int replay_look(struct replay *r, int64_t ms, struct err *e)
+{
+    int64_t until = clock_mono_ms() + ms;
+    struct err why = {0};
+    const struct agent_event *ev;
+    bool more = !r->ready;
+
+    while (more) {
+        more = recording_read(r->rec, &why);
+        for (; (ev = recording_event(r->rec)) != NULL; recording_drop(r->rec))
+            look_at(r, ev);
+        if (more && clock_mono_ms() >= until)
+            return 1;
     }
-    pace(r, from, r->v.n, last);
+    if (r->ready)
+        return 0;
+    reckon(r);
+    from_the_begin(r);
+    r->ready = true;
+    r->at = r->at > r->length ? r->length : r->at;
+    if (why.code && e)
+        *e = why;
+    return why.code;
+}
+
+int replay_looked(const struct replay *r)
+{
+    return r->ready ? 100 : recording_percent(r->rec);
+}
+
+bool replay_is_ready(const struct replay *r)
+{
+    return r->ready;
+}
+
+bool replay_is_cut(const struct replay *r)
+{
+    return recording_is_cut(r->rec);
 }
 
 /* --- what it is -------------------------------------------------------------------- */
@@ -176,12 +212,12 @@ const char *replay_tool(const struct replay *r)
 
 size_t replay_count(const struct replay *r)
 {
-    return r->v.n;
+    return (size_t)r->count;
 }
 
 int64_t replay_length(const struct replay *r)
 {
-    return r->v.n ? r->v.v[r->v.n - 1].ms : 0;
+    return r->length;
 }
 
 /* --- where it is ------------------------------------------------------------------- */
@@ -189,11 +225,11 @@ int64_t replay_length(const struct replay *r)
 int64_t replay_at(const struct replay *r, int64_t now)
 {
     int64_t length = replay_length(r);
-    int64_t at = r->paused                ? r->at
+    int64_t at = r->paused || !r->ready   ? r->at
                  : r->speed == REPLAY_MAX ? length
                                           : r->at + (now - r->since) * r->speed / 100;
 
-    return at > length ? length : at;
+    return r->ready && at > length ? length : at;
 }
 
 static void stand(struct replay *r, int64_t now)
@@ -204,7 +240,7 @@ static void stand(struct replay *r, int64_t now)
 
 bool replay_is_over(const struct replay *r)
 {
-    return r->next == r->v.n;
+    return r->ready && !r->has_next && recording_is_over(r->rec);
 }
 
 bool replay_is_paused(const struct replay *r)
@@ -260,11 +296,9 @@ bool replay_parse_speed(const char *text, int *percent)
 
 void replay_seek(struct replay *r, int64_t now, int64_t to)
 {
-    int64_t length = replay_length(r);
-
-    to = to < 0 ? 0 : to > length ? length : to;
-    if (r->next > 0 && to < r->v.v[r->next - 1].ms) {
-        r->next = 0;
+    to = to < 0 ? 0 : r->ready && to > r->length ? r->length : to;
+    if (to < r->last) {
+        from_the_begin(r);
         r->rewound = true;
     }
     r->at = to;
@@ -276,14 +310,12 @@ void replay_seek(struct replay *r, int64_t now, int64_t to)
 void replay_skip(struct replay *r, int64_t now, int64_t by)
 {
     int64_t at = replay_at(r, now), to = at + by;
-    size_t i = r->next;
+    int64_t before = r->last < at ? r->last : r->before;
 
-    if (by > 0 && i < r->v.n && r->v.v[i].ms > to)
-        to = r->v.v[i].ms;
-    while (by < 0 && i > 0 && r->v.v[i - 1].ms >= at)
-        i--;
-    if (by < 0 && i > 0 && r->v.v[i - 1].ms < to)
-        to = r->v.v[i - 1].ms;
+    if (by > 0 && r->has_next && r->next_ms > to)
+        to = r->next_ms;
+    if (by < 0 && before >= 0 && before < to)
+        to = before;
     replay_seek(r, now, to);
 }
 
@@ -291,35 +323,64 @@ int64_t replay_wait(const struct replay *r, int64_t now)
 {
     int64_t at = replay_at(r, now);
 
-    if (r->rewound || (r->next < r->v.n && r->v.v[r->next].ms <= at))
+    if (!r->ready || r->rewound || (r->has_next ? r->next_ms <= at : !replay_is_over(r)))
         return 0;
-    if (r->next == r->v.n || r->paused)
+    if (!r->has_next || r->paused)
         return -1;
-    return (r->v.v[r->next].ms - at) * 100 / (r->speed ? r->speed : 100) + 1;
+    return (r->next_ms - at) * 100 / (r->speed ? r->speed : 100) + 1;
 }
 
-static bool next_due(struct replay *r, int64_t at, struct agent_event *ev, int64_t *ms)
+/* The next event, as far as a few pieces hold one; a file that has changed since it was looked
+ * through may have more of them, which are at its end. */
+static const struct agent_event *look_ahead(struct replay *r, int *reads)
 {
-    while (r->next < r->v.n && r->v.v[r->next].ms <= at) {
-        const struct place *p = &r->v.v[r->next++];
+    struct err why = {0};
+    const struct agent_event *ev;
 
-        *ms = p->ms;
-        if (agent_event_from_json(ev, r->json.p + p->at, p->len, NULL) == 0)
-            return true;
+    while (!(ev = recording_event(r->rec)) && !recording_is_over(r->rec) && (*reads)-- > 0)
+        recording_read(r->rec, &why);
+    if (ev && !r->has_next) {
+        int64_t ms = time_of_next(r, ev);
+
+        r->next_ms = ms > r->length ? r->length : ms;
+        r->has_next = true;
     }
-    return false;
+    return ev;
+}
+
+static size_t text_bytes(const struct agent_event *ev)
+{
+    const char *const v[] = {ev->text, ev->input, ev->output};
+    size_t n = 0;
+
+    for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++)
+        n += v[i] ? strlen(v[i]) : 0;
+    return n;
 }
 
 void replay_due(struct replay *r, int64_t now,
                 void (*fn)(void *ctx, const struct agent_event *ev, int64_t at), void *ctx)
 {
-    int64_t at = replay_at(r, now), ms;
-    struct agent_event ev;
+    int64_t at = replay_at(r, now);
+    const struct agent_event *ev;
+    size_t bytes = 0;
+    int reads = READ_MOST, given = 0;
 
+    if (!r->ready)
+        return;
     r->rewound = false;
-    while (next_due(r, at, &ev, &ms)) {
-        fn(ctx, &ev, ms);
-        agent_event_release(&ev);
+    while ((ev = look_ahead(r, &reads)) && r->next_ms <= at && given < FEED_MOST &&
+           bytes < FEED_BYTES) {
+        given++;
+        bytes += text_bytes(ev);
+        fn(ctx, ev, r->next_ms);
+        if (r->next_ms > r->last) {
+            r->before = r->last;
+            r->last = r->next_ms;
+        }
+        r->next++;
+        r->has_next = false;
+        recording_drop(r->rec);
     }
 }
 
@@ -343,33 +404,39 @@ static void feed_row(struct replay *r, struct app *a, char *take_last_line)
     r->shown = true;
 }
 
+struct feeding {
+    struct replay *r;
+    struct ev_items *items;
+    char *last;
+    bool changed;
+};
+
+static void feed_event(void *ctx, const struct agent_event *ev, int64_t at)
+{
+    struct feeding *f = ctx;
+    char *line = transcribe_last_line(ev);
+
+    (void)at;
+    transcribe(ev, replay_tool(f->r), f->items);
+    f->changed |= transcribe_agent_state(ev, &f->r->agent);
+    if (line) {
+        free(f->last);
+        f->last = line;
+    }
+}
+
 void replay_feed(struct replay *r, int64_t now, struct app *a)
 {
-    int64_t at = replay_at(r, now), ms;
-    struct ev_items *items = ev_new(EV_ITEMS);
-    struct agent_event ev;
-    bool changed = !r->shown || r->rewound;
-    char *last = NULL;
+    struct feeding f = {r, ev_new(EV_ITEMS), NULL, !r->shown || r->rewound};
 
-    items->sandbox = REPLAY_ROW;
-    items->reset = r->rewound;
+    f.items->sandbox = REPLAY_ROW;
+    f.items->reset = r->rewound;
     if (r->rewound)
         r->agent = AG_UNKNOWN;
-    r->rewound = false;
-    for (int i = 0; i < FEED_MOST && next_due(r, at, &ev, &ms); i++) {
-        char *line = transcribe_last_line(&ev);
-
-        transcribe(&ev, replay_tool(r), items);
-        changed |= transcribe_agent_state(&ev, &r->agent);
-        if (line) {
-            free(last);
-            last = line;
-        }
-        agent_event_release(&ev);
-    }
-    if (changed)
-        feed_row(r, a, last);
+    replay_due(r, now, feed_event, &f);
+    if (f.changed)
+        feed_row(r, a, f.last);
     else
-        free(last);
-    app_feed(a, &items->m);
+        free(f.last);
+    app_feed(a, &f.items->m);
 }

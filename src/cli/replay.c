@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BYTES_MOST = 512 << 20 };
+enum { LOOK_MS = 200 }; /* what takes longer is looked through on the screen */
 
 /* --- where it comes from ------------------------------------------------------------ */
 
@@ -40,32 +40,21 @@ static struct replay *of_file(const struct cli *c, struct err *e)
 {
     const char *path = c->args[0], *tool = cli_has(c, CLI_TOOL) ? c->value[CLI_TOOL] : NULL;
     const struct agent_adapter *a = tool ? cli_adapter(tool, e) : NULL;
-    size_t len = 0;
-    char *text = e->code ? NULL : fs_read(path, BYTES_MOST, false, &len, e);
-    struct replay *r;
+    int fd = e->code ? -1 : fs_open(path, e);
 
-    if (!text)
-        return NULL;
-    r = replay_new(last_part(path), tool);
-    if (a)
-        replay_take_stream(r, a, text, len);
-    else if (replay_take_events(r, text, len, e) != 0)
-        err_wrap(e, "'%s' holds no events of cc-tui; for an agent's own stream say whose, by "
-                 "--tool", path);
-    free(text);
-    return r;
+    return e->code ? NULL : replay_new(last_part(path), tool, fd, a);
 }
 
 struct kept {
-    struct buf text;
-    bool full;
+    int fd, sys;
 };
 
 static void keep(void *ctx, const char *data, size_t len)
 {
     struct kept *k = ctx;
 
-    k->full |= buf_add(&k->text, data, len) != 0;
+    if (!k->sys && fs_write_all(k->fd, data, len) != 0)
+        k->sys = errno;
 }
 
 static bool is_loaded(struct cli_app *a)
@@ -73,36 +62,33 @@ static bool is_loaded(struct cli_app *a)
     return app_model(a->app)->loaded;
 }
 
-static int fetch(struct cli_app *a, const struct cli *c, struct kept *k, struct replay **r,
-                 struct err *e)
+static int fetch(struct cli_app *a, const struct cli *c, struct replay **r, struct err *e)
 {
+    struct kept k = {0, 0};
     const struct sandbox *s;
     int rc = cli_app_until(a, is_loaded, -1, e);
 
     s = rc == 0 ? cli_app_find(a, c->args[0], e) : NULL;
-    if (!s)
+    if (!s || (k.fd = fs_temp(e)) < 0)
         return e->code;
-    *r = replay_new(s->name ? s->name : s->sandbox_id, s->tool);
-    rc = cli_app_wait(a, app_export(a->app, s->id, EXPORT_EVENTS, NULL, keep, k), e);
-    if (rc == 0 && k->full)
-        return err_set(e, ERR_LIMIT, "what is kept of '%s' is larger than %d MiB", c->args[0],
-                       BYTES_MOST >> 20);
-    return rc != 0 ? rc : replay_take_events(*r, buf_str(&k->text), k->text.len, e);
+    *r = replay_new(s->name ? s->name : s->sandbox_id, s->tool, k.fd, NULL);
+    rc = cli_app_wait(a, app_export(a->app, s->id, EXPORT_EVENTS, NULL, keep, &k), e);
+    errno = k.sys;
+    return rc == 0 && k.sys ? err_sys(e, ERR_IO, "what is kept of '%s' cannot be laid out for "
+                                      "replaying", c->args[0]) : rc;
 }
 
 /* What is kept here, as it is: no service is asked, nothing is written. */
 static struct replay *of_sandbox(const struct cli *c, struct err *e, int *status)
 {
     struct cli_app a;
-    struct kept k = {.text = BUF_INIT_MAX(BYTES_MOST)};
     struct replay *r = NULL;
 
     if (cli_app_open_stored(&a, c, e) != 0)
         return NULL;
-    if (fetch(&a, c, &k, &r, e) != 0 && a.signal)
+    if (fetch(&a, c, &r, e) != 0 && a.signal)
         *status = 128 + a.signal;
     cli_app_close(&a);
-    buf_release(&k.text);
     return r;
 }
 
@@ -159,16 +145,18 @@ static int wait_for(int sigfd, int64_t ms)
     return 0;
 }
 
-static int play_as_text(const struct cli *c, struct replay *r)
+static int play_as_text(const struct cli *c, struct replay *r, int sigfd)
 {
     int64_t now = clock_mono_ms();
     struct told t = {r, replay_at(r, now)};
-    int sigfd = cli_signals_open(), status = 0;
+    int status = 0;
     char length[24];
 
     tell_time(replay_length(r), length, sizeof(length));
     cli_say(c, "replay of %s, %s, %s long: nothing runs, nothing is billed", replay_name(r),
             replay_tool(r), length);
+    if (replay_is_cut(r))
+        cli_say(c, "its last line was not written to its end: it is left out");
     replay_pause(r, now, false);
     while (!status) {
         replay_due(r, clock_mono_ms(), tell_event, &t);
@@ -181,8 +169,6 @@ static int play_as_text(const struct cli *c, struct replay *r)
     }
     if (!status)
         cli_say(c, "the end of the replay");
-    if (sigfd >= 0)
-        close(sigfd);
     return status;
 }
 
@@ -203,10 +189,51 @@ static int check(const struct cli *c, int *speed, int64_t *from)
     return CLI_OK;
 }
 
+/* All of it, or with a screen a first look: the rest is looked through there. A status when a
+ * signal came. */
+static int look_through(const struct cli *c, struct replay *r, bool screen, int sigfd,
+                        struct err *e)
+{
+    int more, status;
+
+    do {
+        more = replay_look(r, LOOK_MS, e);
+        status = wait_for(sigfd, 0);
+    } while (more == 1 && !screen && !status);
+    if (status || more == 1)
+        return status;
+    if (more < 0 && replay_count(r))
+        err_wrap(e, "'%.200s' cannot be played", c->args[0]);
+    else if (more == ERR_INVALID)
+        err_wrap(e, "'%.200s' holds no events of cc-tui; for an agent's own stream say whose, by "
+                 "--tool", c->args[0]);
+    else if (more == 0 && !replay_count(r))
+        err_set(e, ERR_NOTFOUND, "nothing is kept in '%.60s' that could be played", c->args[0]);
+    return 0;
+}
+
+static int play(struct cli *c, struct replay *r, bool screen, int speed, int64_t from)
+{
+    int sigfd = cli_signals_open(), status;
+    int64_t now = clock_mono_ms();
+    struct err e = {0};
+
+    replay_set_speed(r, now, speed);
+    replay_seek(r, now, from > INT64_MAX / 1000 ? INT64_MAX : from * 1000);
+    status = look_through(c, r, screen, sigfd, &e);
+    if (e.code && !status)
+        status = cli_fail(&e);
+    else if (!status)
+        status = screen ? c->host->play(c, r) : play_as_text(c, r, sigfd);
+    if (sigfd >= 0)
+        close(sigfd);
+    return status;
+}
+
 int cli_replay(struct cli *c)
 {
     int speed = 100, status;
-    int64_t from = 0, now = clock_mono_ms();
+    int64_t from = 0;
     struct err e = {0};
     struct replay *r;
 
@@ -214,18 +241,10 @@ int cli_replay(struct cli *c)
     if (status != CLI_OK)
         return status;
     r = is_file(c->args[0]) ? of_file(c, &e) : of_sandbox(c, &e, &status);
-    if (e.code == 0 && r && !replay_count(r))
-        err_set(&e, ERR_NOTFOUND, "nothing is kept in '%.60s' that could be played", c->args[0]);
-    if (e.code) {
-        replay_free(r);
-        return status ? status : cli_fail(&e);
-    }
-    replay_ready(r);
-    replay_set_speed(r, now, speed);
-    replay_seek(r, now, from > INT64_MAX / 1000 ? INT64_MAX : from * 1000);
     bool screen = !cli_shared() && !cli_has(c, CLI_PLAIN) && isatty(STDIN_FILENO) &&
                   isatty(STDOUT_FILENO) && c->host && c->host->play;
-    status = screen ? c->host->play(c, r) : play_as_text(c, r);
+    if (!status)
+        status = e.code ? cli_fail(&e) : play(c, r, screen, speed, from);
     replay_free(r);
     return status;
 }

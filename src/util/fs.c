@@ -118,6 +118,19 @@ char *fs_read(const char *path, size_t max, bool private_file, size_t *len, stru
     return read_checked(path, max, private_file ? 077 : 0, len, e);
 }
 
+int fs_open(const char *path, struct err *e)
+{
+    struct stat st;
+    int fd = open_again(AT_FDCWD, path, O_RDONLY | O_NONBLOCK, 0);
+
+    if (fd < 0)
+        return open_failed("read", path, e);
+    if (check_file(fd, "read", path, true, &st, e) == 0)
+        return fd;
+    close(fd);
+    return e->code;
+}
+
 char *fs_read_linked(const char *path, size_t max, size_t *len, struct err *e)
 {
     /* the end of the link is opened without following and judged open, so a swap

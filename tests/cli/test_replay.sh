@@ -38,6 +38,19 @@ check "no such file" both is 5 err "nonesuch"
 : > "$T/empty"
 run "$c" replay "$T/empty"
 check "an empty file" both is 5 err "nothing is kept"
+head -c 900 "$T/events" > "$T/cut"
+run "$c" replay "$T/cut" --speed max
+check "the last line of one that was still written is left out, and it says so" \
+    both is 0 err "its last line was not written to its end"
+{ cat "$T/events"; echo "no event"; cat "$T/events"; } > "$T/spoilt"
+run "$c" replay "$T/spoilt" --speed max
+check "a line in its middle that is no event: which one" \
+    both is 2 err "spoilt' cannot be played: line $(($(wc -l < "$T/events") + 1)) is no event"
+mkfifo "$T/fifo"
+run "$c" replay "$T/fifo"
+check "a fifo: nobody is waited for" both is 1 err "is not a regular file"
+run "$c" replay "$T/"
+check "a folder" both is 1 err "is not a regular file"
 run "$c" replay "$T/events" --speed fast
 check "a speed that is none" both is 2 err "'--speed' is a number"
 run "$c" replay "$T/events" --from noon

@@ -733,7 +733,7 @@ static void open_ui(struct script *s)
         s->ui_open = true;
         ui_resize(&s->ui, s->h, s->w);
     }
-    if (s->opts.replay) /* what a key has made due */
+    if (s->opts.replay && replay_is_ready(s->replay)) /* what a key has made due */
         ui_replay_turn(&s->ui, s->ui.replay_now);
     ui_update(&s->ui);
 }
@@ -753,21 +753,19 @@ static void one_key(struct script *s, key_code k)
     script_draw(s);
 }
 
-static void replay_line(struct script *s, char *line)
+static void replay_line(struct script *s, char *line, bool looked)
 {
     const char *tool = word(&line), *name = strrchr(line, '/');
     struct err e = {0};
-    size_t len = 0;
-    char *text = fs_read(line, 64 << 20, false, &len, &e);
-    if (!text) {
+    int fd = fs_open(line, &e);
+    if (fd < 0) {
         fprintf(stderr, "%s\n", e.text);
         exit(2);
     }
-    s->opts.replay = s->replay = replay_new(name ? name + 1 : line, tool);
+    s->opts.replay = s->replay = replay_new(name ? name + 1 : line, tool, fd, agent_adapter_find(tool));
     s->opts.readonly = true;
-    replay_take_stream(s->replay, agent_adapter_find(tool), text, len);
-    replay_ready(s->replay);
-    free(text);
+    while (looked && replay_look(s->replay, 1000, NULL) == 1)
+        ;
     open_ui(s);
     ui_replay_begin(&s->ui, 0);
     ui_resize(&s->ui, s->h, s->w);
@@ -1063,7 +1061,9 @@ static bool feed_line(struct script *s, const char *w, char *rest, const char *w
     else if (!strcmp(w, "build"))
         build_line(s, rest);
     else if (!strcmp(w, "replay"))
-        replay_line(s, rest);
+        replay_line(s, rest, true);
+    else if (!strcmp(w, "replay-unread"))
+        replay_line(s, rest, false);
     else if (!strcmp(w, "play"))
         play_line(s, rest);
     else if (!strcmp(w, "notes"))

@@ -64,6 +64,7 @@ void script_release(struct script *s);
  *   budget TEXT (one is used up)    build NAME STATE (the only one)
  *   notes MS (steady time: what is to be told by then)
  *   replay TOOL FILE (a recorded stream, played from here on)   play MS (steady time goes on)
+ *   replay-unread TOOL FILE (the next `play` reads it)
  *   confirm always|count|never */
 void script_line(struct script *s, const char *line, const char *where);
 /* Several lines at once. */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -26,12 +27,30 @@ static const char events[] =
     "{\"kind\":\"user_echo\",\"offset\":60,\"index\":0,\"time\":1609000,\"text\":\"again\"}\n"
     "{\"kind\":\"user_echo\",\"offset\":0,\"index\":0,\"time\":1610000,\"text\":\"anew\"}\n";
 
+static int file; /* of the last one: the test writes to it */
+
+static struct replay *with(const char *text, size_t len, const struct agent_adapter *a)
+{
+    file = memfd_create("recording", MFD_CLOEXEC);
+    assert_int_equal(write(file, text, len), (ssize_t)len);
+    return replay_new("it", "claude", file, a);
+}
+
+static int look(struct replay *r, struct err *e)
+{
+    int rc;
+    while ((rc = replay_look(r, 0, e)) == 1)
+        ;
+    return rc;
+}
+
 static struct replay *of(const char *text)
 {
-    struct replay *r = replay_new("it", "claude");
+    struct replay *r = with(text, strlen(text), NULL);
     struct err e = {0};
-    assert_int_equal(replay_take_events(r, text, strlen(text), &e), 0);
-    replay_ready(r);
+    assert_false(replay_is_ready(r));
+    assert_int_equal(look(r, &e), 0);
+    assert_true(replay_is_ready(r));
     replay_pause(r, 0, false);
     return r;
 }
@@ -48,7 +67,9 @@ static void say(void *ctx, const struct agent_event *ev, int64_t at)
 static const char *due(struct replay *r, int64_t now)
 {
     buf_clear(&said);
-    replay_due(r, now, say, NULL);
+    do
+        replay_due(r, now, say, NULL);
+    while (replay_wait(r, now) == 0);
     return buf_str(&said);
 }
 
@@ -165,14 +186,118 @@ static void test_seek(void **state)
     replay_free(r);
 }
 
+/* What stands before it can be played all the same. */
 static void test_what_is_none(void **state)
 {
     (void)state;
-    struct replay *r = replay_new("it", NULL);
+    static const char text[] = "{\"kind\":\"turn_begin\"}\nhello\n{\"kind\":\"turn_begin\"}\n";
+    struct replay *r = with(text, strlen(text), NULL);
     struct err e = {0};
-    assert_int_equal(replay_take_events(r, "{\"kind\":\"turn_begin\"}\nhello\n", 29, &e), ERR_INVALID);
+    assert_int_equal(look(r, &e), ERR_INVALID);
     assert_string_equal(e.text, "line 2 is no event");
+    assert_int_equal(replay_count(r), 1);
+    replay_pause(r, 0, false);
+    assert_string_equal(due(r, 9999), "400 turn_begin|");
+    assert_true(replay_is_over(r));
     replay_free(r);
+    for (size_t n = 1; n < 22; n++) { /* the begin of one is nothing */
+        r = with(text, n, NULL);
+        assert_int_equal(look(r, &e), n == 21 ? 0 : ERR_INVALID);
+        replay_free(r);
+    }
+}
+
+/* Copied while it was written: the last line has no end. */
+static void test_cut(void **state)
+{
+    (void)state;
+    size_t whole = strlen(events), last = whole - 1;
+    while (events[last - 1] != '\n')
+        last--;
+    for (size_t n = last; n < whole; n++) {
+        struct replay *r = with(events, n, NULL);
+        struct err e = {0};
+        assert_int_equal(look(r, &e), 0);
+        assert_int_equal(replay_count(r), n == whole - 1 ? 8 : 7);
+        assert_int_equal(replay_is_cut(r), n > last && n < whole - 1);
+        replay_pause(r, 0, false);
+        due(r, 700000);
+        assert_true(replay_is_over(r));
+        replay_free(r);
+    }
+}
+
+/* What is appended, taken away or put in its place while it is played does no harm. */
+static void test_file_changes(void **state)
+{
+    (void)state;
+    struct replay *r = of(events);
+    assert_int_equal(pwrite(file, events, strlen(events), (off_t)strlen(events)),
+                     (ssize_t)strlen(events));
+    due(r, 700000);
+    assert_true(replay_is_over(r));
+    assert_int_equal(replay_length(r), 610060);
+    replay_seek(r, 0, 0);
+    assert_string_equal(due(r, 100), "0 turn_begin|60 user_echo hello|");
+    assert_int_equal(ftruncate(file, 100), 0);
+    replay_seek(r, 0, 0);
+    assert_string_equal(due(r, 700000), "0 turn_begin|");
+    assert_true(replay_is_over(r));
+    assert_int_equal(replay_wait(r, 700000), -1);
+    replay_free(r);
+    r = of(events);
+    assert_int_equal(pwrite(file, "\0\n{\n\n", 6, 0), 6);
+    replay_seek(r, 0, 0);
+    assert_string_equal(due(r, 700000), "");
+    assert_true(replay_is_over(r));
+    replay_free(r);
+    r = of(events);
+    for (off_t at = 0; at < (off_t)strlen(events); at++) /* more events than there were */
+        assert_int_equal(pwrite(file, "{\"kind\":\"exit\"}\n" + at % 17, 1, at), 1);
+    assert_true(strlen(due(r, 700000)) > 0);
+    assert_true(replay_is_over(r));
+    replay_free(r);
+}
+
+/* More times than are kept: each at its time as far as memory goes, the first and the last one exactly,
+ * and no call takes long. */
+static uint64_t n_given;
+static int64_t worst, last_at;
+
+static void count_it(void *ctx, const struct agent_event *ev, int64_t at)
+{
+    (void)ctx;
+    int64_t off = at - (ev->time_ms - 1000);
+    assert_true(at >= last_at);
+    worst = worst > llabs(off) ? worst : llabs(off);
+    last_at = at;
+    n_given++;
+}
+
+static void test_long(void **state)
+{
+    enum { LINES = 140000 };
+    struct buf b = BUF_INIT;
+    int n, calls = 0;
+    (void)state;
+    for (n = 0; n < LINES; n++)
+        buf_addf(&b, "{\"kind\":\"turn_begin\",\"offset\":%d,\"time\":%d}\n", n, 1000 + n * 10);
+    struct replay *r = of(buf_str(&b));
+    assert_int_equal(replay_count(r), LINES);
+    assert_int_equal(replay_length(r), (LINES - 1) * 10);
+    while (!replay_is_over(r)) {
+        uint64_t before = n_given;
+        assert_int_equal(replay_wait(r, LINES * 10), 0);
+        replay_due(r, LINES * 10, count_it, NULL);
+        assert_true(n_given - before <= 2000);
+        calls++;
+    }
+    assert_true(calls >= LINES / 2000);
+    assert_int_equal(n_given, LINES);
+    assert_int_equal(last_at, (LINES - 1) * 10);
+    assert_true(worst <= 10);
+    replay_free(r);
+    buf_release(&b);
 }
 
 /* --- shown ------------------------------------------------------------------------------- */
@@ -236,11 +361,13 @@ static void test_shown(void **state)
 static void test_last_line_without_end(void **state)
 {
     (void)state;
-    struct replay *r = replay_new("it", "shell");
-    replay_take_stream(r, agent_adapter_find("shell"), "one\ntwo", 7);
-    replay_ready(r);
+    struct replay *r = with("one\ntwo", 7, agent_adapter_find("shell"));
+    assert_int_equal(look(r, NULL), 0);
     replay_pause(r, 0, false);
     assert_int_equal(replay_count(r), 2);
+    assert_non_null(strstr(due(r, 1000000), "raw two|"));
+    assert_true(replay_is_over(r));
+    replay_seek(r, 0, 0);
     assert_non_null(strstr(due(r, 1000000), "raw two|"));
     replay_free(r);
 }
@@ -251,6 +378,8 @@ int main(void)
         cmocka_unit_test(test_times), cmocka_unit_test(test_far_times),
         cmocka_unit_test(test_no_times), cmocka_unit_test(test_speed),
         cmocka_unit_test(test_seek),  cmocka_unit_test(test_what_is_none),
+        cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_file_changes), cmocka_unit_test(test_long),
         cmocka_unit_test(test_shown), cmocka_unit_test(test_last_line_without_end),
     };
     thread_set_role(THREAD_MAIN);

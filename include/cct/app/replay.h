@@ -1,6 +1,7 @@
 /* A recorded run, played again at its own pace or another: an agent's events with the times at
  * which they came. It is fed to an application that only shows (app_new_shown()) or handed out one
- * by one; nothing is started, asked or stored. Main thread. */
+ * by one; nothing is started, asked or stored. The file is read a piece at a time, once to know
+ * the times and then as it is played: memory does not grow with it. Main thread. */
 #ifndef CCT_APP_REPLAY_H
 #define CCT_APP_REPLAY_H
 
@@ -13,21 +14,24 @@
 struct app;
 struct agent_adapter;
 struct replay;
-/* name: what is played, as it is shown; tool: whose stream it is, or NULL. */
-struct replay *replay_new(const char *name, const char *tool);
+/* name: what is played, as it is shown; tool: whose stream it is, or NULL. The file holds an
+ * agent's stream as it was recorded; with a NULL lines of events as agent_event_to_json() writes
+ * them, of one run after the other. A last line that is no event and has no end is left out. */
+struct replay *replay_new(const char *name, const char *tool, int take_fd,
+                          const struct agent_adapter *a);
 void replay_free(struct replay *r);
-/* Bytes of an agent's stream as it was recorded, whole. */
-void replay_take_stream(struct replay *r, const struct agent_adapter *a, const char *data, size_t len);
-/* Lines of events as agent_event_to_json() writes them, of one run after the other; 0, or
- * ERR_INVALID with the first line that is none. */
-int replay_take_events(struct replay *r, const char *text, size_t len, struct err *e);
-/* All was taken: when each comes. Times that the agent did not say lie between those that it
- * said; where it said none, a short while passes from one to the next. */
-void replay_ready(struct replay *r);
+/* Look through the recording for `ms`: 1 = it goes on, 0 = it is ready: known is when each event
+ * comes. Times that the agent did not say lie between those that it said; where it said none, a
+ * short while passes from one to the next. Negative with *e: a line is no event, or it cannot be
+ * read; ready is then what stands before. */
+int replay_look(struct replay *r, int64_t ms, struct err *e);
+bool replay_is_ready(const struct replay *r);
+int replay_looked(const struct replay *r); /* percent */
+bool replay_is_cut(const struct replay *r); /* the last line is left out */
 
 const char *replay_name(const struct replay *r);
 const char *replay_tool(const struct replay *r);
-size_t replay_count(const struct replay *r);     /* events */
+size_t replay_count(const struct replay *r);     /* events that were looked through */
 int64_t replay_length(const struct replay *r);   /* ms */
 
 /* `now`: ms of a steady clock. It begins paused, at 0. */
@@ -47,11 +51,11 @@ void replay_seek(struct replay *r, int64_t now, int64_t to);
 void replay_skip(struct replay *r, int64_t now, int64_t by);
 /* ms until something is due; -1: nothing will be. */
 int64_t replay_wait(const struct replay *r, int64_t now);
-/* Hand out what is due; at: ms of the recording. */
+/* Hand out what is due, at most a good deal at once; at: ms of the recording. */
 void replay_due(struct replay *r, int64_t now,
                 void (*fn)(void *ctx, const struct agent_event *ev, int64_t at), void *ctx);
-/* Feed what is due, at most a good deal at once; after a step back all from the begin. The row
- * has the id REPLAY_ROW. */
+/* Feed the same to an application; after a step back from the begin. The row has the id
+ * REPLAY_ROW. */
 enum { REPLAY_ROW = 1 };
 void replay_feed(struct replay *r, int64_t now, struct app *a);
 

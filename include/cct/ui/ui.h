@@ -92,6 +92,7 @@ struct ui {
     struct map *drafts;   /* drafts.c */
     int64_t replay_now, replay_second; /* steady ms of this turn; second that was drawn */
     bool replay_over;
+    int replay_looked;                     /* percent that was drawn */
     uint64_t int_req;     /* interrupt that was asked for last, 0 = none open */
     key_code last_key;    /* that is being handled */
     enum action found;    /* what that key means where the keys go now */

@@ -24,7 +24,9 @@ int fs_temp(struct err *e);
  * devices and symlinks to them are refused, nothing blocks. `private` also
  * refuses a file that group or others can read. New NUL-terminated memory. */
 char *fs_read(const char *path, size_t max, bool private_file, size_t *len, struct err *e);
-/* The same for a file that its owner may keep elsewhere behind a symbolic link (a
+/* Such a file opened, for what is too large to be read at once. Negative with *e. */
+int fs_open(const char *path, struct err *e);
+/* As fs_read() for a file that its owner may keep elsewhere behind a symbolic link (a
  * configuration in a dotfiles folder): the link is followed, the file at its end has
  * to be ours or root's, and nobody else may be able to write to it. */
 char *fs_read_linked(const char *path, size_t max, size_t *len, struct err *e);

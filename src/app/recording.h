@@ -1,0 +1,29 @@
+/* A recording as a file: its events one after the other, any number of times from its begin, with
+ * little of it in memory. Private to app; main thread. */
+#ifndef APP_RECORDING_H
+#define APP_RECORDING_H
+
+#include <cct/model/agent_event.h>
+#include <cct/util/err.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct agent_adapter;
+struct recording;
+/* a: whose stream it is; NULL: lines of events. What the file grows by from now on is not read. */
+struct recording *recording_new(int take_fd, const struct agent_adapter *a);
+void recording_free(struct recording *r);
+/* From the begin once more. */
+void recording_rewind(struct recording *r);
+/* Read a piece, events may come of it. False: there was none left, or *e: ERR_INVALID for a line
+ * that is no event, and the recording ends in front of it from then on. */
+bool recording_read(struct recording *r, struct err *e);
+/* The oldest event that was read and not dropped, or NULL. Borrowed until it is dropped. */
+struct agent_event *recording_event(struct recording *r);
+void recording_drop(struct recording *r);
+bool recording_is_over(const struct recording *r); /* nothing is left to be read */
+int recording_percent(const struct recording *r);  /* of it, that was read since the begin */
+/* Its last line has no end and is no event: it is left out. */
+bool recording_is_cut(const struct recording *r);
+
+#endif
