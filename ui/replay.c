@@ -53,6 +53,7 @@ static bool look(struct ui *ui, int64_t now)
     ui->replay_looked = looked;
     if (rc == 1)
         return changed;
+    ui->status[0] = 0;
     if (rc < 0)
         ui_status(ui, 2, "%s: what stands before it is played", e.text);
     else if (!replay_count(r))
