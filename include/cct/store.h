@@ -266,6 +266,7 @@ struct st_append {
     size_t len;
     struct st_event *events;
     size_t n_events;
+    char *json; /* all the events' json lies in it; NULL: each is an allocation of its own */
     uint64_t turn_offset, turn_line;
 };
 void store_append(struct store *s, struct st_append *take, struct st_to to);

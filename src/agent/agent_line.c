@@ -86,13 +86,24 @@ static const char *string_end(const char *s, const char *end, const char **last)
     return s < end ? s : NULL;
 }
 
+/* May there be half a pair? Backslashes are rare. */
+static bool has_half(const char *s, const char *end)
+{
+    while ((s = memchr(s, '\\', (size_t)(end - s))) && end - s > 2) {
+        if (s[1] == 'u' && s[2] == 'd')
+            return true;
+        s += 2; /* the escaped one may be a backslash */
+    }
+    return false;
+}
+
 const char *agent_half_join(struct agent_half *h, const char *key, const char *s, size_t *len)
 {
     const char *end = s + *len, *at, *close, *last;
     bool pending = h->unit[0] != 0;
     unsigned first;
 
-    if (*len > HALF_LINE || (!pending && !memmem(s, *len, "\\ud", 3)))
+    if (*len > HALF_LINE || (!pending && !has_half(s, end)))
         return s;
     at = memmem(s, *len, key, strlen(key));
     at = at ? at + strlen(key) : NULL;

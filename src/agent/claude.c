@@ -93,7 +93,9 @@ static struct claude_stream *stream_at(struct claude *c, const char *parent, con
 static char *block_id(struct claude *c, const struct claude_stream *st, int64_t index)
 {
     buf_clear(&c->id);
-    buf_addf(&c->id, "%s:%lld", st->msg ? st->msg : "", (long long)index);
+    buf_adds(&c->id, st->msg ? st->msg : "");
+    buf_addc(&c->id, ':');
+    buf_addi(&c->id, index);
     return (char *)buf_str(&c->id);
 }
 

@@ -31,6 +31,7 @@ void session_out_init(struct session *s)
     s->out.agent = AG_UNKNOWN;
     usage_sum_init(&s->out.sum);
     buf_init(&s->out.raw, 0);
+    buf_init(&s->out.json, 0);
     buf_init(&s->out.lines.text, 0);
 }
 
@@ -38,11 +39,10 @@ static void drop_pending(struct session *s)
 {
     struct out *o = &s->out;
 
-    for (size_t i = 0; i < o->ev.n; i++) {
-        free(o->ev.v[i].json);
+    for (size_t i = 0; i < o->ev.n; i++)
         st_use_free(o->ev.v[i].use);
-    }
     ARR_CLEAR(&o->ev);
+    buf_clear(&o->json);
     buf_clear(&o->raw);
     session_cancel_timer(s, &o->flush_timer);
 }
@@ -70,6 +70,7 @@ void session_out_release(struct session *s)
     ARR_RELEASE(&o->to_sum);
     usage_sum_release(&o->sum);
     buf_release(&o->raw);
+    buf_release(&o->json);
     buf_release(&o->lines.text);
     free(o->last_line);
     free(o->agent_session);
@@ -285,17 +286,18 @@ static void show_event(struct session *s, const struct agent_event *ev, const ch
 
 static void keep_event(struct session *s, const struct agent_event *ev)
 {
-    struct buf json = BUF_INIT;
     struct agent_event as = *ev; /* its strings are borrowed */
+    size_t at = s->out.json.len;
     struct st_event *e;
 
     if (s->out.store_down)
         return;
-    agent_event_to_json(ev, &json);
+    agent_event_to_json(ev, &s->out.json);
     e = ARR_PUSH(&s->out.ev);
     e->offset = ev->offset;
     e->index = ev->index;
-    e->json = buf_detach(&json, &e->len);
+    e->len = s->out.json.len - at;
+    buf_addc(&s->out.json, '\0');
     e->use = counts(s, &as) ? session_use(s, &as) : NULL;
     s->j->used |= e->use != NULL;
 }
@@ -524,6 +526,19 @@ static void on_appended(void *ctx, struct st_reply *r)
     session_follow_drained(s);
 }
 
+/* The block does not move any more: now they can point into it. */
+static void place_json(struct out *o, struct st_append *a)
+{
+    size_t at = 0;
+
+    a->json = buf_detach(&o->json, NULL);
+    for (size_t i = 0; i < a->n_events; i++)
+        if (!a->events[i].plain) {
+            a->events[i].json = a->json + at;
+            at += a->events[i].len + 1;
+        }
+}
+
 static void flush_due(void *ctx)
 {
     struct session *s = ctx;
@@ -546,6 +561,7 @@ void session_out_flush(struct session *s)
     a.raw = buf_detach(&o->raw, &a.len);
     a.events = o->ev.v;
     a.n_events = o->ev.n;
+    place_json(o, &a);
     o->ev.v = NULL;
     o->ev.n = o->ev.cap = 0;
     o->sent_to = o->pos;

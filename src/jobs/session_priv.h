@@ -197,7 +197,8 @@ struct out {
     uint64_t line_base; /* lines before the decoder's first one */
     uint64_t turn_line;
     struct buf raw; /* read, not yet handed to the store; ends at pos */
-    ARR(struct st_event) ev;
+    ARR(struct st_event) ev; /* their json: the next `len` bytes of `json`, and a NUL */
+    struct buf json;
     uint64_t echo_at; /* of the last one of our own, plus one; how many came there before */
     uint32_t echo_n;
     uint64_t sent_to; /* end of what was handed over */

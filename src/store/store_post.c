@@ -21,9 +21,11 @@ static void free_append(struct st_append *a)
     if (!a)
         return;
     for (size_t i = 0; i < a->n_events; i++) {
-        free(a->events[i].json);
+        if (!a->json)
+            free(a->events[i].json);
         st_use_free(a->events[i].use);
     }
+    free(a->json);
     free(a->events);
     free(a->raw);
     free(a);
@@ -128,7 +130,7 @@ void store_append(struct store *s, struct st_append *take, struct st_to to)
     struct st_req *q = request(OP_APPEND, to, take->run);
     q->append = xmalloc(sizeof(*q->append));
     *q->append = *take;
-    take->raw = NULL;
+    take->raw = take->json = NULL;
     take->events = NULL;
     take->len = take->n_events = 0;
     post(s, q);

@@ -95,6 +95,7 @@ struct st_req {
     size_t n_spans;
 };
 
+enum { STORE_STMT_PLACES = 128 };
 struct st_stmt {
     const char *sql; /* a literal: found again by its address */
     sqlite3_stmt *p;
@@ -148,6 +149,7 @@ struct store {
     uint64_t begun_log;
     char *trouble;  /* why what was stored may not be here; NULL = nothing is known of it */
     ARR(struct st_stmt) stmts; /* one for each place that asks */
+    uint16_t stmt_places[STORE_STMT_PLACES]; /* where they were found, by their address */
     struct st_req **batch; /* writes that share the next commit */
     struct st_reply **answers;
     size_t n_batch, cap_batch, batch_rows, batch_bytes;
@@ -247,6 +249,9 @@ st_op_fn st_op_run_open, st_op_append, st_op_run_end, st_op_raw, st_op_runs;
 /* At most `max` raw bytes of a run from `at` on, up to the first gap; appended. */
 int st_raw_bytes(struct store *s, uint64_t run, uint64_t at, size_t max, struct buf *out,
                  struct err *e);
+/* store_append.c */
+/* Rows for an append's events; had: the raw bytes that were stored before it. */
+int st_put_events(struct store *s, const struct st_append *a, uint64_t had, struct err *e);
 /* store_events.c */
 st_op_fn st_op_events, st_op_events_summed;
 /* Lines of plain text: a row that says which raw bytes they are, or, where those are not kept,

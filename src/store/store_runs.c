@@ -86,41 +86,6 @@ int st_op_run_open(struct store *s, const struct st_req *q, struct st_reply *r)
     return 0;
 }
 
-static int put_events(struct store *s, const struct st_append *a, uint64_t had, struct err *e)
-{
-    bool raw_kept = s->open_run.stored <= LIM_RUN_LOG_BYTES;
-    for (size_t i = 0; i < a->n_events; i++) {
-        const struct st_event *ev = &a->events[i];
-        if (ev->plain) {
-            int rc = st_lines_put(s, a, ev, had, raw_kept, e);
-            if (rc != 0)
-                return rc;
-            continue;
-        }
-        bool there = false;
-        int rc = ev->index == 0 && ev->offset < had
-                     ? st_lines_hold(s, a->run, ev->offset, &there, e)
-                     : 0;
-        if (rc != 0)
-            return rc;
-        if (there)
-            continue;
-        rc = st_run(s, e,
-                        "INSERT OR IGNORE INTO agentEvents(run, offset, idx, json)"
-                        " VALUES(?,?,?,?)",
-                        "iiis", (int64_t)a->run, (int64_t)ev->offset, (int64_t)ev->index,
-                        ev->json, ev->len);
-        bool is_new = rc == 0 && sqlite3_changes(s->db) > 0;
-        if (is_new)
-            rc = st_search_note(s, a->run, ev, e);
-        if (is_new && rc == 0 && ev->use)
-            rc = st_ledger_use(s, a->run, ev, e);
-        if (rc != 0)
-            return rc;
-    }
-    return 0;
-}
-
 /* Appends to one run that follow each other in a transaction become one chunk and one
  * change of the run's row. Beyond the limit of one run the bytes are counted but not
  * kept; the events are. */
@@ -199,7 +164,7 @@ int st_op_append(struct store *s, const struct st_req *q, struct st_reply *r)
         o->turn_line = a->turn_line;
     }
     r->stored = o->stored;
-    rc = put_events(s, a, had, e);
+    rc = st_put_events(s, a, had, e);
     return rc != 0 || o->raw.len < CHUNK_BYTES ? rc : st_settle(s, e);
 }
 

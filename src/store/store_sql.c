@@ -70,9 +70,14 @@ int st_error(struct store *s, struct err *e, int rc)
 
 static sqlite3_stmt *prepared(struct store *s, const char *sql, struct err *e)
 {
+    uint16_t *place = &s->stmt_places[(uintptr_t)sql / sizeof(void *) % STORE_STMT_PLACES];
+    if (*place < s->stmts.n && s->stmts.v[*place].sql == sql)
+        return s->stmts.v[*place].p;
     for (size_t i = 0; i < s->stmts.n; i++)
-        if (s->stmts.v[i].sql == sql)
+        if (s->stmts.v[i].sql == sql) {
+            *place = (uint16_t)i;
             return s->stmts.v[i].p;
+        }
     sqlite3_stmt *p = NULL;
     int rc = sqlite3_prepare_v3(s->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &p, NULL);
     if (rc != SQLITE_OK) {

@@ -2,6 +2,7 @@
 #include "clean_priv.h"
 
 #include "cellline.h"
+#include "scan.h"
 #include <cct/text/width.h>
 #include <cct/util/limits.h>
 #include <cct/util/utf8.h>
@@ -54,9 +55,11 @@ static void collect_line(void *ctx, const char *text, size_t len, const struct t
 /* Most texts are printable ASCII, which the cleaner would hand out as it came. */
 static bool is_clean(const char *s, size_t len, bool lines)
 {
-    for (size_t i = 0; i < len; i++)
-        if ((s[i] < ' ' || s[i] > '~') && !(lines && s[i] == '\n'))
+    for (size_t i = 0; i < len; i++) {
+        i += scan_plain(s + i, len - i);
+        if (i < len && !(lines && s[i] == '\n'))
             return false;
+    }
     return len <= LIM_LINE_BYTES;
 }
 
@@ -67,7 +70,7 @@ static bool fits(const struct buf *out, size_t len)
 
 void clean_text(const char *s, size_t len, struct buf *out, struct text_runs *runs)
 {
-    if (!runs && fits(out, len) && is_clean(s, len, true)) {
+    if ((!runs || !runs->n) && fits(out, len) && is_clean(s, len, true)) {
         (void)buf_add(out, s, len);
         return;
     }

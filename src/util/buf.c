@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "json_run.h"
+
 void buf_init(struct buf *b, size_t max)
 {
     *b = (struct buf)BUF_INIT_MAX(max);
@@ -77,6 +79,19 @@ int buf_addc(struct buf *b, char c)
 int buf_adds(struct buf *b, const char *s)
 {
     return buf_add(b, s, strlen(s));
+}
+
+int buf_addi(struct buf *b, int64_t v)
+{
+    char text[24], *p = text + sizeof(text);
+    uint64_t left = v < 0 ? -(uint64_t)v : (uint64_t)v;
+
+    do
+        *--p = (char)('0' + left % 10);
+    while (left /= 10);
+    if (v < 0)
+        *--p = '-';
+    return buf_add(b, p, (size_t)(text + sizeof(text) - p));
 }
 
 int buf_addv(struct buf *b, const char *fmt, va_list ap)
@@ -170,23 +185,21 @@ static size_t add_escaped(struct buf *b, const char *s, size_t len)
 
 int buf_add_json(struct buf *b, const char *s, size_t len)
 {
-    size_t start = b->len, i = 0, from = 0;
+    size_t start = b->len;
     bool over = b->over;
 
     b->over = false;
     buf_addc(b, '"');
-    while (i < len && !b->over) {
-        unsigned char c = (unsigned char)s[i];
-        if (c >= 0x20 && c < 0x7F && c != '"' && c != '\\') {
-            i++;
-            continue;
-        }
-        buf_add(b, s + from, i - from);
-        i += add_escaped(b, s + i, len - i);
-        from = i;
+    while (len > 0 && !b->over) {
+        size_t n = json_run(s, len);
+
+        if (n > 0)
+            buf_add(b, s, n);
+        else
+            n = add_escaped(b, s, len);
+        s += n;
+        len -= n;
     }
-    if (i > from)
-        buf_add(b, s + from, i - from);
     buf_addc(b, '"');
     if (b->over) {
         buf_truncate(b, start);

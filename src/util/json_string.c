@@ -1,5 +1,6 @@
 /* See json_string.h. */
 #include "json_string.h"
+#include "json_run.h"
 
 #include <cct/util/utf8.h>
 #include <stdint.h>
@@ -9,26 +10,6 @@
 enum { FFFD_BYTES = 3 };
 
 /* --- where it ends ----------------------------------------------------------------- */
-
-/* Bytes of a string that need no look: eight at a time while none of them is a
- * quote, a backslash, a control or beyond ASCII. */
-static const char *plain_run(const char *s, const char *end)
-{
-    const uint64_t ones = 0x0101010101010101u, high = 0x8080808080808080u;
-
-    for (; end - s >= 8; s += 8) {
-        uint64_t w;
-        memcpy(&w, s, 8);
-        uint64_t quote = w ^ (ones * '"'), slash = w ^ (ones * '\\');
-        uint64_t found = ((quote - ones) | (slash - ones) | (w - ones * 0x20) | w) & high;
-        if (found)
-            break;
-    }
-    while (s < end && (unsigned char)*s >= 0x20 && (unsigned char)*s < 0x80 && *s != '"' &&
-           *s != '\\')
-        s++;
-    return s;
-}
 
 static int hex_value(char c)
 {
@@ -58,7 +39,7 @@ const char *json_string_scan(const char *s, const char *end, struct json_string 
 {
     *out = (struct json_string){.from = s, .room = 1};
     for (;;) {
-        s = plain_run(s, end);
+        s += json_run(s, (size_t)(end - s));
         if (s >= end)
             return end;
         unsigned char c = (unsigned char)*s;

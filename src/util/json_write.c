@@ -72,16 +72,8 @@ void jw_str(struct jw *w, const char *name, const char *s)
 
 void jw_i64(struct jw *w, const char *name, int64_t v)
 {
-    char text[24], *p = text + sizeof(text);
-    uint64_t left = v < 0 ? -(uint64_t)v : (uint64_t)v;
-
     lead(w, name);
-    do
-        *--p = (char)('0' + left % 10);
-    while (left /= 10);
-    if (v < 0)
-        *--p = '-';
-    buf_add(w->b, p, (size_t)(text + sizeof(text) - p));
+    buf_addi(w->b, v);
 }
 
 void jw_num(struct jw *w, const char *name, double v)

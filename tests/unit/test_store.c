@@ -372,6 +372,63 @@ static void test_events(void **state)
     check_events(run, UINT64_MAX, true, 3, 594, 3, true);
 }
 
+/* Lines [from, from + n) of two bytes, an event for each, their JSON in one block; the event
+ * of line `twice` comes twice, that of `late` behind its successor (0: none). */
+static void put_block(uint64_t run, uint64_t from, size_t n, size_t twice, size_t late)
+{
+    struct buf raw = BUF_INIT, json = BUF_INIT;
+    struct st_append a = {.run = run, .offset = 2 * from, .len = 2 * n};
+    a.events = xcalloc(n + 1, sizeof(*a.events));
+    for (size_t i = from; i < from + n; i++)
+        for (int times = i == twice && twice ? 2 : 1; times--; a.n_events++) {
+            size_t at = json.len;
+            buf_addf(&json, "{\"line\":%zu}", 2 * i);
+            a.events[a.n_events].offset = 2 * i;
+            a.events[a.n_events].len = json.len - at;
+            buf_addc(&json, '\0');
+        }
+    for (size_t i = from; i < from + n; i++)
+        buf_adds(&raw, "a\n");
+    a.raw = buf_detach(&raw, NULL);
+    a.json = buf_detach(&json, NULL);
+    size_t at = 0;
+    for (size_t i = 0; i < a.n_events; at += a.events[i++].len + 1)
+        a.events[i].json = a.json + at;
+    if (late) {
+        struct st_event e = a.events[late - from];
+        a.events[late - from] = a.events[late - from + 1];
+        a.events[late - from + 1] = e;
+    }
+    store_append(b.s, &a, storebox_to(&b));
+    assert_null(a.json);
+    assert_null(a.events);
+}
+
+/* Many at once, some of which were stored, come twice or out of order: each is there once. */
+static void test_many_events(void **state)
+{
+    (void)state;
+    uint64_t run = storebox_run(&b, storebox_sandbox(&b, "i1"), "s");
+    uint64_t other = storebox_run(&b, storebox_sandbox(&b, "i2"), "s");
+    put_block(run, 0, 100, 0, 0);
+    check_code(0);
+    check_events(run, 0, false, 1000, 0, 100, false);
+    put_block(run, 50, 100, 0, 0); /* half of it is known */
+    put_block(other, 0, 31, 0, 0); /* few */
+    put_block(run, 0, 100, 0, 0);  /* all of it */
+    check_code(0);
+    check_events(run, 0, false, 1000, 0, 150, false);
+    check_events(other, 0, false, 1000, 0, 31, false);
+    put_block(run, 150, 200, 217, 0);
+    put_block(run, 350, 200, 0, 377);
+    put_block(run, 550, 33, 0, 0);
+    check_code(0);
+    check_events(run, 0, false, 1000, 0, 583, false);
+    check_events(run, 200, true, 70, 60, 70, true);
+    storebox_again(&b, dir);
+    check_events(run, 0, false, 1000, 0, 583, false);
+}
+
 /* --- lines of plain text ------------------------------------------------------------ */
 
 enum { LINE = 6, FIRST_LINE = 100 }; /* "00042\n": its number since the log's begin */
@@ -672,6 +729,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_sandbox_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_messages, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_append, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_many_events, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_big_bytes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_events, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_lines, set_up, tear_down),

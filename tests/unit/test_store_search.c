@@ -107,6 +107,37 @@ static void test_words(void **state)
     expect("0042.sql", 1);
 }
 
+/* What comes many at a time is found as what comes alone, and once if it comes again. */
+static void test_many_at_once(void **state)
+{
+    enum { SAID = 70 };
+    uint64_t run = storebox_run(&b, storebox_sandbox(&b, "i1"), "s1");
+
+    (void)state;
+    for (int again = 0; again < 2; again++) {
+        struct st_append a = {.run = run, .n_events = SAID};
+
+        a.events = xcalloc(SAID, sizeof(*a.events));
+        for (int i = 0; i < SAID; i++) {
+            struct st_event *e = &a.events[i];
+
+            e->offset = (uint64_t)i * 10;
+            e->json = xasprintf("{\"kind\":\"text\",\"final\":%s,\"text\":\"word%03d\"}",
+                                i % 10 ? "true" : "false", i);
+            e->len = strlen(e->json);
+        }
+        store_append(b.s, &a, (struct st_to){NULL, 0});
+    }
+    expect("word001 ", 1);
+    expect("word031 ", 1);
+    expect("word033 ", 1);
+    expect("word069 ", 1);
+    expect("word030 ", 0);
+    struct st_reply *r = find_in("word", 0, 100, 0);
+    assert_int_equal(r->n_hits, SAID - SAID / 10);
+    msg_free(&r->m);
+}
+
 static void test_newest_first_in_pages(void **state)
 {
     (void)state;
@@ -332,6 +363,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_words, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_many_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_newest_first_in_pages, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_one_sandbox, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_any_text_is_a_question, set_up, tear_down),

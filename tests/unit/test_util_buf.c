@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 /* keep last */
 #include <cmocka.h>
@@ -32,6 +33,49 @@ static void test_grow(void **state)
     assert_string_equal(buf_str(&b), "x-7");
     buf_release(&b);
     assert_null(b.p);
+}
+
+static void test_numbers(void **state)
+{
+    struct buf b = BUF_INIT;
+
+    (void)state;
+    buf_addi(&b, 0);
+    buf_addc(&b, ' ');
+    buf_addi(&b, INT64_MAX);
+    buf_addc(&b, ' ');
+    buf_addi(&b, INT64_MIN);
+    buf_addi(&b, -7);
+    assert_string_equal(buf_str(&b), "0 9223372036854775807 -9223372036854775808-7");
+    buf_release(&b);
+}
+
+/* Each byte, wherever it stands among plain ones, and cut by the text's end. */
+static void test_json_places(void **state)
+{
+    struct buf b = BUF_INIT;
+
+    (void)state;
+    for (int c = 1; c < 0x80; c++)
+        for (size_t at = 0; at < 20; at++)
+            for (size_t len = at + 1; len < 24; len++) {
+                char text[24], want[40], esc[8] = {(char)c};
+
+                memset(text, 'x', sizeof(text));
+                text[at] = (char)c;
+                if (c == '"' || c == '\\')
+                    snprintf(esc, sizeof(esc), "\\%c", c);
+                else if (c == '\n' || c == '\t' || c == '\r')
+                    snprintf(esc, sizeof(esc), "\\%c", c == '\n' ? 'n' : c == '\t' ? 't' : 'r');
+                else if (c < 0x20 || c == 0x7F)
+                    snprintf(esc, sizeof(esc), "\\u%04x", (unsigned)c);
+                snprintf(want, sizeof(want), "\"%.*s%s%.*s\"", (int)at, text, esc,
+                         (int)(len - at - 1), text + at + 1);
+                buf_clear(&b);
+                buf_add_json(&b, text, len);
+                assert_string_equal(buf_str(&b), want);
+            }
+    buf_release(&b);
 }
 
 static void test_max(void **state)
@@ -136,7 +180,8 @@ static void test_arr(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_grow),           cmocka_unit_test(test_max),
+        cmocka_unit_test(test_grow),           cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_json_places), cmocka_unit_test(test_max),
         cmocka_unit_test(test_reserve_detach), cmocka_unit_test(test_json_text),
         cmocka_unit_test(test_urlenc),         cmocka_unit_test(test_arr),
     };

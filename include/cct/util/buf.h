@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct buf {
     char *p; /* bytes; p[len] is always NUL once anything was added */
@@ -29,6 +30,7 @@ void buf_clear(struct buf *b);   /* len = 0, memory kept */
 /* Append; 0, or ERR_LIMIT with `over` set and nothing added. */
 int buf_add(struct buf *b, const void *data, size_t len);
 int buf_addc(struct buf *b, char c);
+int buf_addi(struct buf *b, int64_t v); /* in decimal */
 int buf_adds(struct buf *b, const char *s);
 int buf_addf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int buf_addv(struct buf *b, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
