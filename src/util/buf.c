@@ -21,8 +21,16 @@ void buf_release(struct buf *b)
     buf_init(b, b->max);
 }
 
+/* One huge paste, page or picture does not stay in memory for the rest of the day. */
+enum { BUF_KEPT = 64 << 10 };
+
 void buf_clear(struct buf *b)
 {
+    if (b->cap > BUF_KEPT && b->len < b->cap / 4) {
+        free(b->p);
+        b->p = NULL;
+        b->cap = 0;
+    }
     b->len = 0;
     b->over = false;
     if (b->p)

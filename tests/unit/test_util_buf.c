@@ -78,6 +78,30 @@ static void test_json_places(void **state)
     buf_release(&b);
 }
 
+/* What was huge once is given back, what is used to the full is kept. */
+static void test_clear_gives_back(void **state)
+{
+    (void)state;
+    struct buf b = BUF_INIT_MAX(4 << 20);
+    char *block = calloc(1, 1 << 20);
+    assert_int_equal(buf_add(&b, block, 1 << 20), 0);
+    buf_clear(&b);
+    assert_true(b.cap > 1 << 20);
+    assert_int_equal(buf_adds(&b, "little"), 0);
+    buf_clear(&b);
+    assert_null(b.p);
+    assert_int_equal(b.cap, 0);
+    assert_int_equal(b.max, 4 << 20);
+    buf_clear(&b);
+    assert_int_equal(buf_adds(&b, "again"), 0);
+    assert_string_equal(buf_str(&b), "again");
+    assert_int_equal(buf_add(&b, block, 20 << 10), 0);
+    buf_clear(&b);
+    assert_non_null(b.p); /* small ones stay */
+    buf_release(&b);
+    free(block);
+}
+
 static void test_max(void **state)
 {
     (void)state;
@@ -180,8 +204,9 @@ static void test_arr(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_grow),           cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_json_places), cmocka_unit_test(test_max),
+        cmocka_unit_test(test_grow),             cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_clear_gives_back), cmocka_unit_test(test_json_places),
+        cmocka_unit_test(test_max),
         cmocka_unit_test(test_reserve_detach), cmocka_unit_test(test_json_text),
         cmocka_unit_test(test_urlenc),         cmocka_unit_test(test_arr),
     };

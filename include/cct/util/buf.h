@@ -26,7 +26,8 @@ struct buf {
 
 void buf_init(struct buf *b, size_t max);
 void buf_release(struct buf *b); /* frees; b is empty and usable again */
-void buf_clear(struct buf *b);   /* len = 0, memory kept */
+/* len = 0. The memory is kept, but for more than 64 KiB of which not a quarter was in use. */
+void buf_clear(struct buf *b);
 /* Append; 0, or ERR_LIMIT with `over` set and nothing added. */
 int buf_add(struct buf *b, const void *data, size_t len);
 int buf_addc(struct buf *b, char c);
