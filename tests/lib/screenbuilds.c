@@ -46,7 +46,7 @@ static struct tbuild *slot(uint64_t id)
 }
 
 /* ID NAME TOOL VERSION STATE AGO_S [ENDED_AGO_S|- STEP/STEPS [PHASE | TITLE | ERROR | TAIL]] */
-void script_build(struct script *s, char *line)
+static void tbuild_line(struct script *s, char *line)
 {
     uint64_t id = strtoull(next(&line), NULL, 10);
     struct tbuild *b = slot(id);
@@ -83,7 +83,7 @@ void script_build(struct script *s, char *line)
 }
 
 /* LEVEL TEXT, or phase|cached NAME TITLE with _ for the blanks of NAME */
-void script_buildlog(struct script *s, char *line)
+static void buildlog_line(struct script *s, char *line)
 {
     char *w = next(&line), *name, t[32];
     bool head = str_eq(w, "phase") || str_eq(w, "cached");
@@ -120,3 +120,6 @@ void script_builds_release(void)
     while (n_kept)
         tbuild_release(&kept[--n_kept]);
 }
+
+const struct script_verb script_build_verbs[] = {
+    {"tbuild", tbuild_line}, {"buildlog", buildlog_line}, {NULL, NULL}};

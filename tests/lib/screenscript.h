@@ -22,6 +22,7 @@ struct script {
     size_t n_spans, n_turns, n_words;
     char *words[1024];
     struct replay *replay;
+    const char *where; /* the line at hand comes from */
 };
 /* 80x24, Saturday 2026-08-22 14:35 UTC; main thread. */
 void script_init(struct script *s);
@@ -37,6 +38,7 @@ void script_release(struct script *s);
  *   rows N FIRST-ID  agent ID {event}  lines ID N TEXT (N text events, "%d" counts)
  *   message ID SANDBOX STATE TEXT     event LEVEL SANDBOX TEXT    tool NAME TEMPLATE [KEY]
  *   template NAME STATUS [CPU MEM]   model WORD INPUT OUTPUT   preset NAME TOOL MODEL REPO PROMPT
+ *   named slow|read (the files that a form names want a while; are read)
  *   key|repokey none|asking|good|hides|bad TEXT (how they stand, in the form)
  *   tbuild ID NAME TOOL VERSION STATE AGO_S [ENDED_AGO_S|- STEP/STEPS [PHASE | TITLE | ERROR | TAIL
  *       with \\ for LF]]   buildlog [LEVEL TEXT | phase NAME TITLE | cached NAME TITLE] (of the one
@@ -72,14 +74,20 @@ void script_run(struct script *s, const char *lines);
 void script_draw(struct script *s);
 /* The plain screen as one string; the caller frees it. */
 char *script_screen(struct script *s);
-/* screenusage.c */
-void script_span(struct script *s, char *line);
-void script_turn(struct script *s, char *line);
-void script_usage(struct script *s, char *line);
+
+/* --- for the files that know lines of their own ------------------------------------------ */
+
+struct script_verb {
+    const char *name; /* ends with NULL */
+    void (*feed)(struct script *s, char *rest);
+};
+extern const struct script_verb script_row_verbs[], script_talk_verbs[], script_file_verbs[],
+    script_form_verbs[], script_usage_verbs[], script_build_verbs[];
+/* The next word of a line, which is cut and goes on behind it. */
+const char *script_word(char **line);
+/* Ends the program: the line cannot be read. */
+void script_bad(const struct script *s, const char *line);
 void script_usage_release(struct script *s);
-/* screenbuilds.c */
-void script_build(struct script *s, char *line);
-void script_buildlog(struct script *s, char *line);
 void script_builds_release(void);
 /* Post an event to the model and free what is left of it. */
 void script_post(struct script *s, void *ev);

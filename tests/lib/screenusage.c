@@ -24,7 +24,7 @@ static double number(struct script *s, char **save)
     return w ? strtod(w, NULL) : (double)NAN;
 }
 
-void script_span(struct script *s, char *line)
+static void span_line(struct script *s, char *line)
 {
     struct ledger_span *v = &s->spans[s->n_spans];
     char *save;
@@ -44,7 +44,7 @@ void script_span(struct script *s, char *line)
     s->n_spans++;
 }
 
-void script_turn(struct script *s, char *line)
+static void turn_line(struct script *s, char *line)
 {
     struct ledger_turn *v = &s->turns[s->n_turns];
     char *save;
@@ -63,7 +63,7 @@ void script_turn(struct script *s, char *line)
     s->n_turns++;
 }
 
-void script_usage(struct script *s, char *line)
+static void usage_line(struct script *s, char *line)
 {
     struct ev_usage *ev = ev_new(EV_USAGE);
     struct ledger_query q;
@@ -93,3 +93,6 @@ void script_usage_release(struct script *s)
     while (s->n_words)
         free(s->words[--s->n_words]);
 }
+
+const struct script_verb script_usage_verbs[] = {
+    {"span", span_line}, {"turn", turn_line}, {"usage", usage_line}, {NULL, NULL}};
