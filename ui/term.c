@@ -37,7 +37,7 @@ static const char keep_title[] = "\033[22;0;0t", give_title[] = "\033[23;0;0t";
 static const char sync_begin[] = "\033[?2026h", sync_end[] = "\033[?2026l";
 
 static struct {
-    bool open, ascii, color, utf8, full;
+    bool open, ascii, utf8, full;
     int tty;               /* the terminal: never blocks if `own` */
     bool own;              /* tty is a description of ours, not the one the shell has too */
     int mem;               /* memory file that curses writes to during a frame */
@@ -46,11 +46,7 @@ static struct {
     SCREEN *screen;
     struct termios saved;
     bool saved_ok;
-    const struct theme *theme;
-    struct theme mono;
-    enum theme_color level;
-    bool direct;           /* colour numbers are RGB, but for the first ones */
-    struct color_slots *slots;
+    struct palette pal;
     struct canvas shown;   /* what curses has been told */
     struct buf frame;      /* bytes not yet written */
     struct buf raw;        /* of curses, before colours are spelled out */
@@ -149,41 +145,6 @@ static void catch_crashes(void)
 
 /* --- opening -------------------------------------------------------------------- */
 
-static void learn_keys(void)
-{
-    static const struct {
-        const char *cap;
-        key_code key;
-    } caps[] = {{"kcuu1", K_UP},   {"kcud1", K_DOWN},  {"kcub1", K_LEFT},  {"kcuf1", K_RIGHT},
-                {"khome", K_HOME}, {"kend", K_END},    {"kpp", K_PGUP},    {"knp", K_PGDN},
-                {"kdch1", K_DELETE}, {"kich1", K_INSERT}, {"kcbt", K_BACKTAB}, {"kf1", K_F1},
-                {"kf2", K_F1 + 1}, {"kf3", K_F1 + 2},  {"kf4", K_F1 + 3},  {"kf5", K_F1 + 4},
-                {"kf6", K_F1 + 5}, {"kf7", K_F1 + 6},  {"kf8", K_F1 + 7},  {"kf9", K_F1 + 8},
-                {"kf10", K_F1 + 9}, {"kf11", K_F1 + 10}, {"kf12", K_F1 + 11}};
-    for (size_t i = 0; i < sizeof(caps) / sizeof(caps[0]); i++) {
-        const char *seq = tigetstr(caps[i].cap);
-        if (seq && seq != (const char *)-1)
-            key_decoder_learn(T.keys, seq, caps[i].key);
-    }
-}
-
-static bool cap_is(const char *name, const char *text)
-{
-    char cap[8];
-    snprintf(cap, sizeof(cap), "%s", name);
-    const char *s = tigetstr(cap);
-    return s && s != (const char *)-1 && strcmp(s, text) == 0;
-}
-
-/* Frames are made shorter where the terminal goes to places and to its own colours as ANSI has it:
- * a way of its own to give up colours is none that the shortener would see. */
-static void learn_moves(void)
-{
-    bool colors = !T.color || cap_is("op", "\033[39;49m");
-    if (colors && cap_is("cup", "\033[%i%p1%d;%p2%dH"))
-        T.shortener = shortener_new(cap_is("hpa", "\033[%i%p1%dG"), cap_is("vpa", "\033[%i%p1%dd"));
-}
-
 static int refuse(struct err *e, const char *why)
 {
     return err_set(e, ERR_UNSUPPORTED,
@@ -226,29 +187,6 @@ static int open_screen(const char **note, struct err *e)
     return 0;
 }
 
-static bool has_flag(const char *name)
-{
-    char cap[8];
-    snprintf(cap, sizeof(cap), "%s", name);
-    return tigetflag(cap) > 0;
-}
-
-static void open_colors(const struct theme_wish *wish)
-{
-    enum { DIRECT = 1 << 15 };
-    bool some = has_colors();
-    if (some) {
-        start_color();
-        use_default_colors();
-    }
-    bool rgb = wish->truecolor || has_flag("RGB") || has_flag("Tc");
-    T.level = theme_color_level(wish, some ? COLORS : 0, rgb);
-    T.color = T.level != THEME_MONO;
-    T.direct = T.color && COLORS >= DIRECT;
-    if (T.level == THEME_RGB && !T.direct && COLORS >= 256)
-        T.slots = color_slots_new();
-}
-
 int term_open(const struct term_opts *o, const char **note, struct err *e)
 {
     *note = NULL;
@@ -268,12 +206,12 @@ int term_open(const struct term_opts *o, const char **note, struct err *e)
     leaveok(stdscr, FALSE);
     T.utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
     T.ascii = o->ascii || !T.utf8;
-    open_colors(&o->color);
+    palette_open(&T.pal, &o->color);
     term_theme(o->theme);
     bool slow = getenv("SSH_CONNECTION") != NULL;
     T.keys = key_decoder_new(slow ? 100 : 25);
-    learn_keys();
-    learn_moves();
+    caps_teach_keys(T.keys);
+    T.shortener = caps_shortener(T.pal.color);
     canvas_init(&T.shown);
     T.full = true;
     enter_modes();
@@ -288,25 +226,11 @@ static bool capture_begin(void)
     return dup2(T.mem, T.out) >= 0;
 }
 
-/* When it comes back curses resets the palette, which it never changed: somebody else may
- * have. */
-static void drop_palette_reset(struct buf *b)
-{
-    static char name[] = "oc";
-    const char *oc = tigetstr(name);
-    size_t n = oc && oc != (const char *)-1 ? strlen(oc) : 0;
-    char *hit;
-    while (n && b->len && (hit = memmem(b->p, b->len, oc, n)) != NULL) {
-        memmove(hit, hit + n, b->len - (size_t)(hit - b->p) - n);
-        buf_truncate(b, b->len - n);
-    }
-}
-
 static void add_frame(void)
 {
     struct buf *from = &T.raw;
-    if (T.slots && T.raw.len) {
-        color_slots_spell(T.slots, T.raw.p, T.raw.len, &T.spelled);
+    if (T.pal.slots && T.raw.len) {
+        color_slots_spell(T.pal.slots, T.raw.p, T.raw.len, &T.spelled);
         from = &T.spelled;
     }
     if (T.shortener) {
@@ -337,7 +261,7 @@ static void capture_end(bool marks)
     if (got > 0)
         T.raw.len += (size_t)got;
     if (T.returned)
-        drop_palette_reset(&T.raw);
+        caps_drop_palette_reset(&T.raw);
     add_frame();
     T.returned = T.fresh = T.home = false;
     buf_clear(&T.raw);
@@ -385,8 +309,8 @@ void term_close(void)
     shortener_free(T.shortener);
     T.shortener = NULL;
     buf_release(&T.ahead);
-    color_slots_free(T.slots);
-    T.slots = NULL;
+    color_slots_free(T.pal.slots);
+    T.pal.slots = NULL;
     key_decoder_free(T.keys);
     T.screen = NULL;
     T.outf = NULL;
@@ -462,176 +386,6 @@ void term_redraw(void)
 
 /* --- drawing ---------------------------------------------------------------------- */
 
-static int low_color(int n)
-{
-    if (n < COLORS)
-        return n;
-    return n % 8 ? n % 8 : -1; /* 8 colours: bright black would be black on black */
-}
-
-static int curses_color(uint32_t c)
-{
-    if (c == TEXT_COLOR_DEFAULT || !T.color)
-        return -1;
-    if (T.direct && T.level == THEME_RGB && c >= 8)
-        return (int)theme_rgb(c);
-    if (T.level == THEME_16)
-        return low_color(theme_to_16(c));
-    int slot = T.slots && c >= 16 ? color_slot(T.slots, c) : -1;
-    if (slot >= 0)
-        return slot;
-    int n = c & TEXT_COLOR_RGB ? (COLORS >= 256 ? theme_to_256(c) : theme_to_16(c))
-            : (int)c < COLORS  ? (int)c
-                               : theme_to_16(c);
-    return low_color(n);
-}
-
-static attr_t curses_attrs(uint16_t flags)
-{
-    attr_t a = A_NORMAL;
-    a |= flags & TEXT_BOLD ? A_BOLD : 0;
-    a |= flags & TEXT_DIM ? A_DIM : 0;
-    a |= flags & TEXT_UNDERLINE ? A_UNDERLINE : 0;
-    a |= flags & TEXT_REVERSE ? A_REVERSE : 0;
-#ifdef A_ITALIC
-    a |= flags & TEXT_ITALIC ? A_ITALIC : 0;
-#endif
-    return a;
-}
-
-/* The cell's text for curses; what the C library sees with another width than we do is
- * replaced, so that both count the same columns. */
-static void cell_text(const struct cell *c, int width, wchar_t *out)
-{
-    mbstate_t st = {0};
-    if (width == 1 && c->ch[0] >= ' ' && c->ch[0] < 0x7F && !c->ch[1]) { /* as most are */
-        out[0] = c->ch[0];
-        out[1] = 0;
-        return;
-    }
-    const char *s = c->ch;
-    size_t n = mbsrtowcs(out, &s, CCHARW_MAX, &st);
-    out[n == (size_t)-1 ? 0 : n < CCHARW_MAX ? n : CCHARW_MAX - 1] = 0;
-    bool ok = n != (size_t)-1 && n > 0 && wcwidth(out[0]) == width;
-    for (size_t i = 1; ok && i < n && out[i]; i++)
-        ok = wcwidth(out[i]) == 0;
-    if (!ok) {
-        out[0] = L'?';
-        out[1] = 0;
-    }
-}
-
-/* Attributes and pair of the cells that were told last: those of most that follow. */
-struct look {
-    struct cell of; /* whatever stands in it */
-    bool known;
-    attr_t attrs;
-    int pair;
-    cchar_t blank; /* the same for curses */
-};
-
-static void learn_look(struct look *l, const struct cell *c)
-{
-    struct theme_style st = {TEXT_COLOR_DEFAULT, TEXT_COLOR_DEFAULT, 0};
-    if (l->known && l->of.role == c->role && l->of.flags == c->flags && l->of.fg == c->fg &&
-        l->of.bg == c->bg)
-        return;
-    if (T.theme && c->role < ROLE_COUNT)
-        st = T.theme->roles[c->role];
-    uint32_t fg = c->fg != TEXT_COLOR_DEFAULT ? c->fg : st.fg;
-    uint32_t bg = c->bg != TEXT_COLOR_DEFAULT ? c->bg : st.bg;
-    int f = curses_color(fg), b = curses_color(bg);
-    l->pair = T.color && (f >= 0 || b >= 0) ? alloc_pair(f, b) : 0;
-    l->attrs = curses_attrs(st.flags | c->flags);
-    setcchar(&l->blank, L" ", l->attrs, 0, l->pair > 0 ? &l->pair : NULL);
-    l->of = *c;
-    l->known = true;
-}
-
-static void put_cell(int y, int x, const struct cell *c, bool wide, struct look *l)
-{
-    wchar_t text[CCHARW_MAX + 1];
-    cchar_t cc;
-    learn_look(l, c);
-    cell_text(c, wide ? 2 : 1, text);
-    if (setcchar(&cc, text, l->attrs, 0, l->pair > 0 ? &l->pair : NULL) == OK)
-        mvadd_wch(y, x, &cc);
-    if (wide && text[0] == L'?') { /* a replaced wide one: fill its right half */
-        text[0] = L' ';
-        setcchar(&cc, text, A_NORMAL, 0, NULL);
-        mvadd_wch(y, x + 1, &cc);
-    }
-}
-
-/* Printable ASCII, as most of a picture is: such cells are told many at a time. */
-static bool is_simple(const struct cell *c, bool wide)
-{
-    return !wide && c->ch[0] >= ' ' && c->ch[0] < 0x7F && !c->ch[1];
-}
-
-static bool is_blank(const struct cell *c, bool wide, struct look *l)
-{
-    if (c->ch[0] != ' ' || c->ch[1] || wide)
-        return false;
-    learn_look(l, c);
-    return l->attrs == A_NORMAL && l->pair <= 0;
-}
-
-enum { RUN_MAX = 256 };
-struct run { /* of neighbours not told yet */
-    int y, x, n;
-    cchar_t v[RUN_MAX];
-};
-
-static void put_run(struct run *r)
-{
-    if (r->n)
-        mvadd_wchnstr(r->y, r->x, r->v, r->n);
-    r->n = 0;
-}
-
-static void add_to_run(struct run *r, int y, int x, const struct cell *c, struct look *l)
-{
-    if (r->n == RUN_MAX || (r->n && r->x + r->n != x))
-        put_run(r);
-    if (!r->n)
-        r->y = y, r->x = x;
-    learn_look(l, c);
-    r->v[r->n] = l->blank;
-    r->v[r->n++].chars[0] = c->ch[0];
-}
-
-static void tell_row(int y, int w, const struct cell *now, const struct cell *old, struct look *l)
-{
-    struct run run;
-    run.n = 0; /* the rest is written before it is read */
-    for (int x = 0; x < w; x++) {
-        bool wide = x + 1 < w && now[x + 1].ch[0] == 0;
-        if (!now[x].ch[0] || (!T.full && cell_equal(&now[x], &old[x]) &&
-                              !(wide && !cell_equal(&now[x + 1], &old[x + 1]))))
-            continue;
-        if (T.full && is_blank(&now[x], wide, l)) /* as erase() has left it */
-            continue;
-        if (is_simple(&now[x], wide)) {
-            add_to_run(&run, y, x, &now[x], l);
-        } else {
-            put_run(&run);
-            put_cell(y, x, &now[x], wide, l);
-        }
-    }
-    put_run(&run);
-}
-
-/* A frame that was on its way when the size changed may have left the scrolling region of the
- * old one, and curses does not know. What comes next begins with a cleared screen. */
-static void reset_region(void)
-{
-    static char name[] = "csr";
-    const char *csr = tigetstr(name);
-    if (csr && csr != (const char *)-1)
-        buf_adds(&T.ahead, tiparm(csr, 0, LINES - 1));
-}
-
 static void tell_curses(const struct canvas *c)
 {
     if (T.shown.h != c->h || T.shown.w != c->w) {
@@ -640,21 +394,12 @@ static void tell_curses(const struct canvas *c)
     }
     T.fresh = T.full;
     if (T.full) {
-        reset_region();
+        caps_reset_region(&T.ahead);
         clearok(curscr, TRUE);
         erase();
     }
     int h = c->h < LINES ? c->h : LINES, w = c->w < COLS ? c->w : COLS;
-    size_t row = (size_t)c->w * sizeof(*c->cells);
-    struct look look = {.known = false};
-    for (int y = 0; y < h; y++) {
-        const struct cell *now = c->cells + (size_t)y * (size_t)c->w;
-        struct cell *old = T.shown.cells + (size_t)y * (size_t)c->w;
-        if (!T.full && memcmp(old, now, row) == 0) /* bytes that say nothing only cost a look */
-            continue;
-        tell_row(y, w, now, old, &look);
-        memcpy(old, now, row);
-    }
+    palette_tell(&T.pal, c, &T.shown, T.full);
     T.full = false;
     bool cursor = c->cursor_y >= 0 && c->cursor_y < h && c->cursor_x >= 0 && c->cursor_x < w;
     curs_set(cursor ? 1 : 0);
@@ -838,9 +583,7 @@ bool term_is_utf8(void)
 
 void term_theme(const struct theme *t)
 {
-    T.theme = t;
-    if (T.level == THEME_MONO && theme_load(&T.mono, "mono", NULL, NULL) == 0)
-        T.theme = &T.mono;
+    palette_theme(&T.pal, t);
     T.full = true;
 }
 
