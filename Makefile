@@ -97,7 +97,7 @@ FORCE:
 $(UNIT) $(GOLDEN) $(E2E) $(BENCH) $(FUZZ): $(B)/tests/%: $(B)/tests/%.o $(B)/libtest.a $(B)/libcctlocal.a $(B)/libcct.a
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(B)/libcct.a $(LDLIBS_TEST)
 # screens are tried with a facade that only writes down what it is asked
-$(patsubst tests/%.c,$(B)/tests/%,$(shell grep -lsE 'screenscript|fakeapp' tests/*/*_*.c)): $(B)/tests/lib/fakeapp.o
+$(patsubst tests/%.c,$(B)/tests/%,$(shell grep -lsE 'screenscript|screenrig|fakeapp' tests/*/*_*.c)): $(B)/tests/lib/fakeapp.o
 # these ask by libcurl itself
 $(B)/tests/e2e/test_faultd_self $(B)/tests/e2e/test_faultd_data: LDLIBS_TEST += $(shell $(PKG) --libs libcurl)
 $(B)/tests/soak/soak: $(SOAK) $(B)/libtest.a $(B)/libcct.a
