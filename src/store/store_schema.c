@@ -158,7 +158,10 @@ static const char pairs[] =
 
 /* The ledger. Its rows outlive the sandboxes and runs they tell of, so they hold what these
  * were called. usdPerS and costUsd NULL: unpriced. usageTurns.total: the count that it is the
- * growth of, and what comes after it grows from; NULL when nothing does. */
+ * growth of, and what comes after it grows from; NULL when nothing does. Turns stay for good,
+ * beside their sums: a time that begins or ends within a half hour is summed turn by turn, where
+ * days begin at a quarter of an hour every time is; a log that is read again counts twice what it
+ * does not find here; and new sums of other places are made from them. */
 static const char ledger[] =
     "CREATE TABLE usageSpans("
     " id INTEGER PRIMARY KEY AUTOINCREMENT, sandboxId TEXT NOT NULL, account TEXT, name TEXT,"

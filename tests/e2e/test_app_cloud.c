@@ -26,10 +26,7 @@ static void serve(const char *sandboxes, const char *paused, const char *key)
 
     if (!key)
         args[4] = NULL;
-    fake = faultd_start(args);
-    assert_non_null(fake);
-    setenv("E2B_API_URL", faultd_url(fake), 1);
-    setenv("E2B_SANDBOX_URL", faultd_url(fake), 1);
+    fake = faultd_serve(args);
     setenv("E2B_API_KEY", KEY, 1);
 }
 
@@ -83,20 +80,6 @@ static bool is_running(struct appbed *b, const void *arg)
     (void)arg;
     return model(b)->kill && model(b)->kill->phase == KILL_RUNNING &&
            model(b)->sandboxes[0].pending;
-}
-
-static int64_t left_at_service(void)
-{
-    char *log = faultd_http(fake, "GET", "/_faultd/log", "");
-    struct cJSON *j;
-    int64_t n;
-
-    assert_non_null(log);
-    j = json_parse(log, strlen(log), NULL);
-    n = json_i64(j, "running", -1) + json_i64(j, "paused", -1);
-    json_free(j);
-    free(log);
-    return n;
 }
 
 /* --- the key -------------------------------------------------------------------- */
@@ -211,7 +194,7 @@ static void test_readonly(void **state)
     assert_int_equal(appbed_finish(b, app_create(b->app, &c, false)), ERR_PERM);
     assert_int_equal(appbed_finish(b, app_kill(b->app, model(b)->sandboxes[0].id)), ERR_PERM);
     assert_int_equal(appbed_finish(b, app_kill_all_open(b->app, true)), ERR_PERM);
-    assert_int_equal(left_at_service(), 1);
+    assert_int_equal(faultd_left(fake), 1);
     appbed_close(b);
 }
 
@@ -240,9 +223,9 @@ static void test_lost_answer(void **state)
     assert_int_not_equal(appbed_finish(b, app_create(b->app, &c, true)), 0);
     assert_true(appbed_wait(b, first_failed, NULL));
     assert_string_equal(model(b)->sandboxes[0].name, "lost");
-    assert_int_equal(left_at_service(), 1);
+    assert_int_equal(faultd_left(fake), 1);
     appbed_must(b, app_kill(b->app, model(b)->sandboxes[0].id));
-    assert_int_equal(left_at_service(), 0);
+    assert_int_equal(faultd_left(fake), 0);
     appbed_close(b);
 }
 
@@ -283,7 +266,7 @@ static void test_unsure_pause(void **state)
 static bool made(struct appbed *b, const void *arg)
 {
     (void)arg;
-    return model(b)->n_sandboxes == 1 && left_at_service() == 1;
+    return model(b)->n_sandboxes == 1 && faultd_left(fake) == 1;
 }
 
 static bool found_again(struct appbed *b, const void *arg)
@@ -315,7 +298,7 @@ static void test_interrupted_create(void **state)
     assert_string_equal(model(b)->sandboxes[0].name, "mine");
     assert_false(model(b)->sandboxes[0].foreign);
     appbed_must(b, app_kill(b->app, model(b)->sandboxes[0].id));
-    assert_int_equal(left_at_service(), 0);
+    assert_int_equal(faultd_left(fake), 0);
     appbed_close(b);
 }
 
@@ -518,7 +501,7 @@ static void test_kill_all(void **state)
     assert_int_equal(k->by_state[SB_PAUSED], 10);
     assert_true(k->usd_per_hour > 30 * 0.1);
     assert_int_equal(appbed_finish(b, app_kill_all_confirm(b->app, true, 39)), ERR_CONFLICT);
-    assert_int_equal(left_at_service(), 40);
+    assert_int_equal(faultd_left(fake), 40);
     assert_int_not_equal(appbed_finish(b, app_kill_all_confirm(b->app, true, 40)), 0);
     k = model(b)->kill;
     assert_int_equal(k->phase, KILL_REPORT);
@@ -526,12 +509,12 @@ static void test_kill_all(void **state)
     assert_int_equal(k->failed, 1);
     assert_int_equal(k->still_alive, 0);
     assert_true(k->verified);
-    assert_int_equal(left_at_service(), 1);
+    assert_int_equal(faultd_left(fake), 1);
     appbed_must(b, app_kill_all_retry(b->app));
     k = model(b)->kill;
     assert_int_equal(k->failed, 0);
     assert_true(k->verified);
-    assert_int_equal(left_at_service(), 0);
+    assert_int_equal(faultd_left(fake), 0);
     for (size_t i = 0; i < n; i++)
         assert_int_equal(model(b)->sandboxes[i].state, SB_KILLED);
     appbed_close(b);
@@ -566,14 +549,14 @@ static void test_kill_all_creating(void **state)
     assert_int_equal(appbed_finish(b, create), ERR_CANCELLED);
     appbed_must(b, kill); /* it is gone by the list that proves it */
     assert_int_equal(model(b)->sandboxes[0].state, SB_KILLED);
-    assert_int_equal(left_at_service(), 0);
+    assert_int_equal(faultd_left(fake), 0);
     appbed_close(b);
 }
 
 static bool finished(struct appbed *b, const void *arg)
 {
     (void)arg;
-    return left_at_service() == 0 && model(b)->n_events > 0;
+    return faultd_left(fake) == 0 && model(b)->n_events > 0;
 }
 
 /* Killed ourselves in the middle of it: the next life finishes what was confirmed. */
@@ -591,7 +574,7 @@ static void test_cut_short(void **state)
     app_kill_all_confirm(b->app, true, 5);
     assert_true(appbed_wait(b, is_running, NULL));
     appbed_close(b);
-    assert_int_equal(left_at_service(), 5);
+    assert_int_equal(faultd_left(fake), 5);
     assert_true(faultd_config(fake, "{\"rules\":[]}"));
     setenv("E2B_API_KEY", KEY, 1);
     open_app(b);
@@ -614,7 +597,7 @@ static void test_called_off(void **state)
     app_kill_all_cancel(b->app);
     assert_int_equal(appbed_finish(b, req), ERR_CANCELLED);
     appbed_must(b, app_refresh(b->app));
-    assert_int_equal(left_at_service(), 3);
+    assert_int_equal(faultd_left(fake), 3);
     appbed_close(b);
 }
 

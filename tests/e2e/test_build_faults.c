@@ -9,7 +9,6 @@
 #include <cct/util/json.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
-#include <fnmatch.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -99,27 +98,13 @@ static int build(struct appbed *b)
 }
 
 /* Requests of that kind so far. */
-static size_t asked(const char *method, const char *path)
-{
-    char *log = faultd_http(fake, "GET", "/_faultd/log", NULL);
-    struct cJSON *j = json_parse(log, strlen(log), NULL);
-    size_t n = 0;
-
-    for (const struct cJSON *r = json_first(json_get(j, "requests")); r; r = json_next(r))
-        n += fnmatch(method, json_str(r, "method", ""), 0) == 0 &&
-             fnmatch(path, json_str(r, "path", ""), 0) == 0;
-    json_free(j);
-    free(log);
-    return n;
-}
-
 static void check_well(struct appbed *b, size_t links, size_t puts)
 {
     if (build(b) != 0)
         fail_msg("%s", b->err.text);
-    assert_int_equal(asked("GET", "/templates/*/files/*"), links);
-    assert_int_equal(asked("PUT", "/_upload/*"), puts);
-    assert_true(asked("POST", "/v2/templates/*/builds/*") == 1);
+    assert_int_equal(faultd_asked(fake, "GET", "/templates/*/files/*").n, links);
+    assert_int_equal(faultd_asked(fake, "PUT", "/_upload/*").n, puts);
+    assert_int_equal(faultd_asked(fake, "POST", "/v2/templates/*/builds/*").n, 1);
 }
 
 static void test_nothing_goes_wrong(void **state)
@@ -156,9 +141,10 @@ static void test_cut_in_the_midst(void **state)
 
     assert_true(faultd_command(proxy, "limit to 1000000 rst", NULL, 0));
     assert_true(build(b) != 0);
-    assert_int_equal(asked("POST", "/v2/templates/*/builds/*"), 0); /* never without its files */
+    /* never without its files */
+    assert_int_equal(faultd_asked(fake, "POST", "/v2/templates/*/builds/*").n, 0);
     assert_true(strstr(b->err.text, "upload") != NULL);
-    assert_int_equal(asked("GET", "/templates/*/files/*"), 4); /* three of the one */
+    assert_int_equal(faultd_asked(fake, "GET", "/templates/*/files/*").n, 4); /* three of the one */
     assert_true(faultd_command(proxy, "heal", NULL, 0));
     assert_int_equal(appbed_finish(b, app_build_again(b->app, 0, "it", NULL, true, on_lines, NULL)), 0);
 }
@@ -171,7 +157,7 @@ static void test_storage_never_works(void **state)
     assert_true(build(b) != 0);
     assert_non_null(strstr(b->err.text, "the storage refused it"));
     assert_int_equal(app_model(b->app)->n_builds, 1);
-    assert_int_equal(asked("POST", "/v2/templates/*/builds/*"), 0);
+    assert_int_equal(faultd_asked(fake, "POST", "/v2/templates/*/builds/*").n, 0);
 }
 
 int main(void)

@@ -35,10 +35,7 @@ static void serve(const char *sandboxes, const char *key)
 
     if (!key)
         args[4] = NULL;
-    fake = faultd_start(args);
-    assert_non_null(fake);
-    setenv("E2B_API_URL", faultd_url(fake), 1);
-    setenv("E2B_SANDBOX_URL", faultd_url(fake), 1);
+    fake = faultd_serve(args);
 }
 
 static int setup(void **state)

@@ -60,45 +60,21 @@ static void serve(struct appbed *b, size_t n, int wait_ms)
     const char *args[] = {"--sandboxes", count, NULL};
 
     snprintf(count, sizeof(count), "%zu", n);
-    fake = faultd_start(args);
-    setenv("E2B_API_URL", faultd_url(fake), 1);
-    setenv("E2B_SANDBOX_URL", faultd_url(fake), 1);
+    fake = faultd_serve(args);
     open_app(b, wait_ms);
     assert_true(appbed_wait(b, has_rows, &n));
 }
 
 /* --- what the service saw --------------------------------------------------------- */
 
-static int64_t left_at_service(void)
-{
-    char *log = faultd_http(fake, "GET", "/_faultd/log?brief", NULL);
-    struct cJSON *j = json_parse(log, strlen(log), NULL);
-    int64_t n = json_i64(j, "running", -1) + json_i64(j, "paused", -1);
-
-    json_free(j);
-    free(log);
-    return n;
-}
-
-/* How often so; the path ends as said, or is any (end NULL). */
-static int asked(const char *method, const char *end)
-{
-    char *log = faultd_http(fake, "GET", "/_faultd/log", NULL);
-    struct cJSON *j = json_parse(log, strlen(log), NULL);
-    int n = 0;
-
-    for (const struct cJSON *r = json_first(json_get(j, "requests")); r; r = json_next(r))
-        n += str_eq(json_str(r, "method", ""), method) &&
-             (!end || str_ends(json_str(r, "path", ""), end));
-    json_free(j);
-    free(log);
-    return n;
-}
-
 /* Deletes of one sandbox, or of all (id NULL). */
 static int deletes(const char *id)
 {
-    return asked("DELETE", id);
+    char *path = xasprintf("*%s", id ? id : "");
+    size_t n = faultd_asked(fake, "DELETE", path).n;
+
+    free(path);
+    return (int)n;
 }
 
 static void rules(const char *text)
@@ -181,7 +157,7 @@ static void test_partial_failure(void **state)
         assert_int_equal(deletes(ids[i]), 1);
     assert_counts(b, 9, 1, 0, 0);
     assert_states(b, 0, 10);
-    assert_int_equal(left_at_service(), 0);
+    assert_int_equal(faultd_left(fake), 0);
     buf_release(&r);
     appbed_close(b);
 }
@@ -199,7 +175,7 @@ static void test_always_back(void **state)
     assert_counts(b, 4, 0, 0, 1);
     assert_true(model(b)->kill->verified);
     assert_states(b, 1, 4);
-    assert_int_equal(left_at_service(), 1);
+    assert_int_equal(faultd_left(fake), 1);
     rules("");
     appbed_must(b, app_kill_all_retry(b->app));
     assert_counts(b, 5, 0, 0, 0);
@@ -227,7 +203,7 @@ static void test_back_later(void **state)
     rules("");
     appbed_must(b, app_kill_all_retry(b->app));
     assert_counts(b, 3, 0, 0, 0);
-    assert_int_equal(left_at_service(), 0);
+    assert_int_equal(faultd_left(fake), 0);
     appbed_close(b);
 }
 
@@ -282,7 +258,7 @@ static void test_network_cut(void **state)
     appbed_must(b, req);
     assert_counts(b, n, 0, 0, 0);
     assert_true(model(b)->kill->verified);
-    assert_int_equal(left_at_service(), 0);
+    assert_int_equal(faultd_left(fake), 0);
     appbed_close(b);
     faultd_stop(proxy);
 }
@@ -305,7 +281,7 @@ static bool is_posted(struct appbed *b, const void *arg)
 {
     (void)b;
     (void)arg;
-    return asked("POST", "/sandboxes") == 1;
+    return faultd_asked(fake, "POST", "*/sandboxes").n == 1;
 }
 
 /* The service has it: killed before that, it would only be called off. */
@@ -334,7 +310,7 @@ static bool one_deleted(void)
 
 static bool two_left(void)
 {
-    return left_at_service() == 2;
+    return faultd_left(fake) == 2;
 }
 
 /* Its answer is lost, and the sandbox is there only later: found by its mark, ended. */
@@ -348,7 +324,7 @@ static void test_create_answered_late(void **state)
     assert_int_equal(kill_all(b, 1), 0);
     assert_counts(b, 1, 0, 0, 0);
     assert_int_equal(deletes(NULL), 1);
-    assert_int_equal(left_at_service(), 0);
+    assert_int_equal(faultd_left(fake), 0);
     assert_states(b, 0, 1);
     appbed_close(b);
 }
@@ -372,7 +348,7 @@ static void test_create_found_after_end(void **state)
     assert_int_equal(deletes(NULL), 1);
     appbed_must(b, app_refresh(b->app));
     appbed_must(b, app_refresh(b->app));
-    assert_int_equal(left_at_service(), 1); /* another's */
+    assert_int_equal(faultd_left(fake), 1); /* another's */
     assert_int_equal(deletes(NULL), 1);
     appbed_close(b);
 }
@@ -394,7 +370,7 @@ static void test_finished_in_a_later_life(void **state)
     appbed_must(b, app_refresh(b->app));
     appbed_close(b);
     assert_true(faultd_config(fake, "{\"reset\":true,\"rules\":[],\"sandboxes\":2,\"add\":true}"));
-    assert_int_equal(left_at_service(), 6);
+    assert_int_equal(faultd_left(fake), 6);
     open_app(b, 20000);
     refresh_until(b, two_left);
     appbed_must(b, app_refresh(b->app));
@@ -418,7 +394,7 @@ static void test_pressed_twice(void **state)
     assert_int_equal(appbed_finish(b, second), ERR_BUSY);
     appbed_must(b, first);
     assert_int_equal(deletes(NULL), 1);
-    assert_int_equal(left_at_service(), 1);
+    assert_int_equal(faultd_left(fake), 1);
     assert_states(b, 1, 1);
     appbed_close(b);
 }
@@ -462,7 +438,7 @@ static void test_one_is_proved(void **state)
     assert_int_equal(appbed_finish(b, app_kill(b->app, model(b)->sandboxes[3].id)), ERR_NETWORK);
     assert_non_null(strstr(b->err.text, "could not be seen"));
     assert_states(b, 2, 2);
-    assert_int_equal(left_at_service(), 1);
+    assert_int_equal(faultd_left(fake), 1);
     appbed_close(b);
 }
 

@@ -3,6 +3,7 @@
  * idle sandboxes are paused for them, but never others. */
 #include "../lib/appbed.h"
 #include "../lib/faultproc.h"
+#include "../lib/ourclock.h"
 
 #include <cct/model/ledger.h>
 #include <cct/util/buf.h>
@@ -11,7 +12,6 @@
 #include <cct/util/json.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
-#include <fnmatch.h>
 #include <math.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -28,27 +28,13 @@
 
 #define KEY "e2b_0123456789abcdef0123456789abcdef01234f2a"
 
-static _Atomic int64_t add_wall; /* ms */
-
-int clock_gettime(clockid_t id, struct timespec *ts)
-{
-    int rc = (int)syscall(SYS_clock_gettime, id, ts);
-
-    if (id == CLOCK_REALTIME)
-        ts->tv_sec += (time_t)(atomic_load(&add_wall) / 1000);
-    return rc;
-}
-
 static struct faultd *fake;
 
 static void serve(const char *sandboxes)
 {
     const char *args[] = {"--sandboxes", sandboxes, NULL};
 
-    fake = faultd_start(args);
-    assert_non_null(fake);
-    setenv("E2B_API_URL", faultd_url(fake), 1);
-    setenv("E2B_SANDBOX_URL", faultd_url(fake), 1);
+    fake = faultd_serve(args);
 }
 
 static int setup(void **state)
@@ -62,7 +48,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    atomic_store(&add_wall, 0);
+    clocks_right();
     appbed_free(*state);
     faultd_stop(fake);
     fake = NULL;
@@ -120,20 +106,6 @@ static bool is_said(struct appbed *b, const void *words)
 }
 
 /* Requests of that kind so far. */
-static size_t asked(const char *method, const char *path)
-{
-    char *log = faultd_http(fake, "GET", "/_faultd/log", NULL);
-    struct cJSON *j = json_parse(log, strlen(log), NULL);
-    size_t n = 0;
-
-    for (const struct cJSON *r = json_first(json_get(j, "requests")); r; r = json_next(r))
-        n += fnmatch(method, json_str(r, "method", ""), 0) == 0 &&
-             fnmatch(path, json_str(r, "path", ""), 0) == 0;
-    json_free(j);
-    free(log);
-    return n;
-}
-
 static void call(const char *method, const char *path, const char *body)
 {
     char *answer = faultd_http(fake, method, path, body);
@@ -243,7 +215,7 @@ static void test_a_service_that_does_not_tell(void **state)
     free(path);
     open_with(b, (struct usage_limits){0});
     assert_true(appbed_wait(b, in_doubt, NULL));
-    while (!asked("GET", "/events/*"))
+    while (!faultd_asked(fake, "GET", "/events/*").n)
         assert_true(in_doubt(b, NULL));
     assert_true(in_doubt(b, NULL));
     assert_int_equal(model(b)->usage->all.spans, 1);
@@ -333,8 +305,8 @@ static void test_used_up(void **state)
         assert_int_equal(s->state, idle ? SB_PAUSED : SB_RUNNING);
     }
     assert_int_equal(said(b, "has been idle for"), 3);
-    assert_int_equal(asked("POST", "/sandboxes/*/pause"), 3);
-    assert_int_equal(asked("DELETE", "*"), 0);
+    assert_int_equal(faultd_asked(fake, "POST", "/sandboxes/*/pause").n, 3);
+    assert_int_equal(faultd_asked(fake, "DELETE", "*").n, 0);
     appbed_must(b, app_usage(b->app, "day", 0));
     appbed_must(b, app_usage(b->app, "week", 0));
     assert_int_equal(said(b, "is used up: $"), 1);
@@ -345,7 +317,7 @@ static void test_used_up(void **state)
     appbed_must(b, app_usage(b->app, "month", 0));
     appbed_must(b, app_usage(b->app, "month", 0));
     assert_int_equal(said(b, "is used up: $"), 1);
-    assert_int_equal(asked("POST", "/sandboxes/*/pause"), 3);
+    assert_int_equal(faultd_asked(fake, "POST", "/sandboxes/*/pause").n, 3);
 }
 
 /* Whether another program has told it cannot be asked: it is told as soon as it can. */
@@ -381,7 +353,7 @@ static void test_a_warning_stops_nothing(void **state)
     assert_true(appbed_wait(b, is_said, "% of the budget for this month is used: $3.0"));
     appbed_must(b, app_usage(b->app, "month", 0));
     assert_int_equal(said(b, "is used"), 1);
-    assert_int_equal(asked("POST", "/sandboxes/*/pause"), 0);
+    assert_int_equal(faultd_asked(fake, "POST", "/sandboxes/*/pause").n, 0);
     appbed_close(b);
 
     limits.budget.usd[PERIOD_MONTH] = 1; /* without the action it is only told */
@@ -391,7 +363,7 @@ static void test_a_warning_stops_nothing(void **state)
     assert_true(appbed_wait(b, is_said, "used up: $3.0"));
     assert_true(is_said(b, "nothing is stopped by it"));
     appbed_must(b, app_usage(b->app, "month", 0));
-    assert_int_equal(asked("POST", "/sandboxes/*/pause"), 0);
+    assert_int_equal(faultd_asked(fake, "POST", "/sandboxes/*/pause").n, 0);
 }
 
 /* --- the file -------------------------------------------------------------------------------- */

@@ -2,10 +2,12 @@
 #include "faultproc.h"
 #include <arpa/inet.h>
 #include <cct/util/buf.h>
+#include <cct/util/json.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -207,4 +209,54 @@ void faultd_stop(struct faultd *f)
     free(f->tls_dir);
     free(f->ca);
     free(f);
+}
+
+struct faultd *faultd_serve(const char *const *args)
+{
+    struct faultd *f = faultd_start(args);
+
+    if (!f)
+        die("test: faultd does not start");
+    setenv("E2B_API_URL", faultd_url(f), 1);
+    setenv("E2B_SANDBOX_URL", faultd_url(f), 1);
+    return f;
+}
+
+static struct cJSON *read_log(const struct faultd *f, const char *path)
+{
+    char *text = faultd_http(f, "GET", path, NULL);
+    struct cJSON *j;
+
+    j = text ? json_parse(text, strlen(text), NULL) : NULL;
+    if (!j)
+        die("test: faultd does not tell what it was asked");
+    free(text);
+    return j;
+}
+
+struct faultd_asked faultd_asked(const struct faultd *f, const char *method, const char *path)
+{
+    struct cJSON *j = read_log(f, "/_faultd/log");
+    struct faultd_asked a = {0};
+
+    for (const struct cJSON *r = json_first(json_get(j, "requests")); r; r = json_next(r)) {
+        int64_t at = json_i64(r, "ms", 0);
+
+        if (fnmatch(method, json_str(r, "method", ""), 0) != 0 ||
+            fnmatch(path, json_str(r, "path", ""), 0) != 0)
+            continue;
+        a.first = a.n++ ? a.first : at;
+        a.last = at;
+    }
+    json_free(j);
+    return a;
+}
+
+int64_t faultd_left(const struct faultd *f)
+{
+    struct cJSON *j = read_log(f, "/_faultd/log?brief");
+    int64_t n = json_i64(j, "running", -1) + json_i64(j, "paused", -1);
+
+    json_free(j);
+    return n;
 }

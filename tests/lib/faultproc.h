@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct faultd;
 /* Arguments end with NULL. The program is $B/faultd. */
@@ -27,5 +28,19 @@ bool faultd_command(const struct faultd *f, const char *line, char *answer, size
 bool faultd_can_run(void);
 int faultd_pid(const struct faultd *f);
 void faultd_stop(struct faultd *f);
+
+/* --- what most tests of the application want ------------------------------------------------ */
+
+/* faultd_start(), and the environment names it as the service. Fails the test. */
+struct faultd *faultd_serve(const char *const *args);
+/* Requests that it was sent since its log was begun; method and path as fnmatch() has them.
+ * first, last: when, in its ms. */
+struct faultd_asked {
+    size_t n;
+    int64_t first, last;
+};
+struct faultd_asked faultd_asked(const struct faultd *f, const char *method, const char *path);
+/* How many sandboxes there are, paused ones too. */
+int64_t faultd_left(const struct faultd *f);
 
 #endif
