@@ -387,8 +387,10 @@ static void prune_on(struct store *s)
 static int64_t earliest(const struct store *s)
 {
     int64_t t = s->check_ms < s->prune.next_ms ? s->check_ms : s->prune.next_ms;
+    int64_t log = st_log_due(s);
 
-    return s->search_ms < t ? s->search_ms : t;
+    t = s->search_ms < t ? s->search_ms : t;
+    return log < t ? log : t;
 }
 
 /* Work for the time when nobody waits; the time of the next such work comes back. */
@@ -410,6 +412,10 @@ static int64_t idle_work(struct store *s, int64_t now)
     } else if (!mq_closed(s->in) && now >= s->check_ms) {
         struct err e = {0};
         if (st_check_step(s, &e) == ERR_CORRUPT)
+            after_damage(s);
+    } else if (now >= st_log_due(s)) {
+        struct err e = {0};
+        if (st_log_step(s, &e) == ERR_CORRUPT)
             after_damage(s);
     }
     return earliest(s);
@@ -467,6 +473,7 @@ struct store *store_start(const struct store_opts *o, struct mq *reply, struct e
     s->max_bytes = o->max_bytes;
     s->vacuum = o->vacuum;
     s->full_sync = true;
+    s->log_fd = -1;
     s->last_commit = clock_mono_ms() - GATHER_MS;
     if (thread_start(&s->thread, THREAD_DB, "db", db_main, s) == 0)
         return s;

@@ -126,6 +126,7 @@ static void close_db(struct store *s)
     if (s->db && sqlite3_close(s->db) != SQLITE_OK)
         BUG("a statement is still open: %s", sqlite3_errmsg(s->db));
     s->db = NULL;
+    st_log_end(s);
     s->full_sync = true; /* what a new connection begins with */
 }
 
@@ -152,6 +153,7 @@ static int connect_db(struct store *s, const char *path, struct err *e)
     int rc = sqlite3_open_v2(path, &s->db, flags, NULL);
     if (rc != SQLITE_OK)
         return st_error(s, e, rc);
+    st_log_begin(s);
     sqlite3_extended_result_codes(s->db, 1);
     sqlite3_busy_timeout(s->db, BUSY_MS);
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
@@ -160,7 +162,7 @@ static int connect_db(struct store *s, const char *path, struct err *e)
     return st_exec(s,
                    "PRAGMA secure_delete=ON; PRAGMA temp_store=MEMORY;"
                    "PRAGMA foreign_keys=ON; PRAGMA cell_size_check=ON;"
-                   "PRAGMA wal_autocheckpoint=2000",
+                   "PRAGMA journal_size_limit=8388608",
                    e);
 }
 

@@ -155,6 +155,9 @@ struct store {
     size_t n_batch, cap_batch, batch_rows, batch_bytes;
     bool batch_now, batch_full;
     int64_t last_commit;
+    int64_t log_ms; /* when the log may go into the database */
+    int log_pages, log_begun; /* in it; of these the disk was asked to write */
+    int log_fd;     /* of the log, or -1 */
     int64_t check_ms; /* when the background check goes on; INT64_MAX = done */
     int check_table, check_tries;
     int64_t search_ms; /* when the index goes on; INT64_MAX = when something is written */
@@ -197,6 +200,14 @@ void st_open_again(struct store *s, struct st_reply *r);
 void st_close(struct store *s);
 /* A part of the full check; called when nothing else waits. ERR_CORRUPT: damage. */
 int st_check_step(struct store *s, struct err *e);
+
+/* --- store_log.c ------------------------------------------------------------------- */
+
+void st_log_begin(struct store *s); /* a new connection */
+void st_log_end(struct store *s);
+int64_t st_log_due(const struct store *s); /* INT64_MAX: there is not enough in it */
+/* Now: nobody waits. 0 or a code. */
+int st_log_step(struct store *s, struct err *e);
 
 /* --- store_left.c ------------------------------------------------------------------ */
 
