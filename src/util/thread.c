@@ -28,8 +28,10 @@ enum thread_role thread_role(void)
 
 static void *entry(void *arg)
 {
+    enum { FIRST = 120000 }; /* the heap of a thread else grows by pages, with a call for each */
     struct start s = *(struct start *)arg;
 
+    free(xmalloc(FIRST));
     free(arg);
     my_role = s.role;
     pthread_setname_np(pthread_self(), s.name);
