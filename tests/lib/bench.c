@@ -22,8 +22,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Value below which the part q of the samples lies. */
-static double quantile(const struct bench_set *s, double q)
+double bench_quantile(const struct bench_set *s, double q)
 {
     double v[BENCH_MAX_SAMPLES], at = q * (s->n - 1);
     int i = (int)at;
@@ -36,18 +35,18 @@ static double quantile(const struct bench_set *s, double q)
 
 double bench_median(const struct bench_set *s)
 {
-    return quantile(s, 0.5);
+    return bench_quantile(s, 0.5);
 }
 
 double bench_spread(const struct bench_set *s)
 {
     double m = bench_median(s);
-    return m > 0 ? (quantile(s, 0.75) - quantile(s, 0.25)) / m : 0;
+    return m > 0 ? (bench_quantile(s, 0.75) - bench_quantile(s, 0.25)) / m : 0;
 }
 
 double bench_max(const struct bench_set *s)
 {
-    return quantile(s, 1);
+    return bench_quantile(s, 1);
 }
 
 int bench_runs(int def)
@@ -80,7 +79,9 @@ static const char *verdict(const struct bench_row *r, double ratio)
     bool least = r->kind == BENCH_RATIO_MIN || r->kind == BENCH_VALUE_MIN;
     if (r->kind == BENCH_INFO)
         return "-";
-    if (relative && r->floor && bench_spread(r->floor) > NOISY)
+    if (relative && !(r->floor && r->floor->n))
+        return "skipped: the floor is not there";
+    if (relative && bench_spread(r->floor) > NOISY)
         return "noisy";
     if (least ? v >= r->bar : v <= r->bar)
         return "ok";

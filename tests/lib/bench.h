@@ -13,6 +13,8 @@ struct bench_set {
 };
 void bench_add(struct bench_set *s, double v);
 double bench_median(const struct bench_set *s); /* 0 without samples */
+/* Value below which the part q of the samples lies, 0.99: all but the slowest hundredth. */
+double bench_quantile(const struct bench_set *s, double q);
 /* Distance of the quartiles as a part of the median: 0.3 = 30 %. */
 double bench_spread(const struct bench_set *s);
 double bench_max(const struct bench_set *s);
@@ -37,7 +39,8 @@ struct bench_row {
     bool must; /* a missed bar fails the run */
 };
 /* Prints "row section what floor ours unit ratio spread bar verdict". A ratio to a floor
- * that spread by more than 30 % is called noisy, neither kept nor missed. */
+ * that spread by more than 30 % is called noisy, neither kept nor missed; one to a floor that
+ * has no samples is skipped. */
 void bench_print(const char *section, const struct bench_row *r);
 /* One figure without a floor. */
 void bench_value(const char *section, const char *what, const char *unit, double v,
