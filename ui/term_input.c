@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_LEARNED = 40, MAX_SEQ = 64, ESC = 0x1B, LATE_MS = 150, PASTE_SILENCE_MS = 10000,
+enum { MAX_LEARNED = 40, MAX_SEQ = 64, CTRL_C = 3, ESC = 0x1B, LATE_MS = 150,
+       PASTE_SILENCE_MS = 10000, PLEA_MS = 100,
        X10_MOUSE_BYTES = 3, BURST_BYTES = 16,
        ANSWER_LATE_MS = 1000, /* of what no finger begins: an answer that a line holds up */
        MAX_STRING_TAIL = 16 << 20 /* the terminal's clipboard may be in it */ };
@@ -27,7 +28,7 @@ struct key_decoder {
     bool given;        /* the paste was handed out: it may have been a key, and goes */
     bool torn;         /* a paste was given up by time: its rest may come yet */
     int64_t esc_at;    /* when the pending ESC came, 0 = none */
-    int64_t fed_at;
+    int64_t fed_at;    /* but for keys of somebody who wants out of a paste */
     enum tail tail;
     int64_t tail_until;
     bool st_due;       /* a string was given up: ESC \ of its end may come yet */
@@ -87,6 +88,13 @@ static bool goes_on(const char *bytes, size_t len)
     return len >= BURST_BYTES || memmem(bytes, len, paste_end, sizeof(paste_end) - 1);
 }
 
+/* ^C or Esc alone, in a paste whose end was lost: pressing it does not put off its end. */
+static bool is_plea(const struct key_decoder *d, const char *bytes, size_t len, int64_t now_ms)
+{
+    return d->pasting && len == 1 && (bytes[0] == CTRL_C || bytes[0] == ESC) &&
+           now_ms - d->fed_at >= PLEA_MS;
+}
+
 void key_decoder_feed(struct key_decoder *d, const char *bytes, size_t len, int64_t now_ms)
 {
     if (d->torn && goes_on(bytes, len))
@@ -94,7 +102,8 @@ void key_decoder_feed(struct key_decoder *d, const char *bytes, size_t len, int6
     d->torn = false;
     if (d->in.len == 0 && len > 0 && bytes[0] == ESC)
         d->esc_at = now_ms;
-    d->fed_at = now_ms;
+    if (!is_plea(d, bytes, len, now_ms))
+        d->fed_at = now_ms;
     buf_add(&d->in, bytes, len);
 }
 

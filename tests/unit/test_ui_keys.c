@@ -377,6 +377,22 @@ static void test_paste(void **state)
     take(d, START + wait + 1, &got);
     expect(&got, (key_code[]){K_PASTE, 'j', 0}, "the rest of a torn paste");
     assert_string_equal(got.paste, "K\ry");
+    /* whoever presses ^C meanwhile, for nothing happens, does not make it longer */
+    int64_t now = START + 20000, until = now + wait;
+    key_decoder_feed(d, "\033[200~abc", 9, now);
+    memset(&got, 0, sizeof(got));
+    take(d, now, &got);
+    for (now += 300; now < until; now += 300) {
+        key_decoder_feed(d, "\003", 1, now);
+        take(d, now, &got);
+        assert_int_equal(key_decoder_wait(d, now), until - now);
+    }
+    take(d, until, &got);
+    expect(&got, (key_code[]){K_PASTE, 0}, "paste without an end, and ^C");
+    key_decoder_feed(d, "\003", 1, until + 300);
+    memset(&got, 0, sizeof(got));
+    take(d, until + 300, &got);
+    expect(&got, (key_code[]){3, 0}, "^C after it");
     free(big);
     key_decoder_free(d);
 }
