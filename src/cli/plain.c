@@ -317,7 +317,7 @@ static void turn(struct plain *p, int ms)
         read_signals(p);
     if (f[2].revents)
         read_input(p);
-    app_drain(p->app, 0);
+    app_drain(p->app, CLI_DRAIN_MS);
 }
 
 bool plain_until(struct plain *p, bool (*ready)(struct plain *p))

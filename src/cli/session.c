@@ -279,7 +279,7 @@ int cli_app_until(struct cli_app *a, bool (*ready)(struct cli_app *a), int ms, s
                           {.fd = -1, .events = POLLIN}};
 
     for (;;) {
-        app_drain(a->app, 0);
+        app_drain(a->app, CLI_DRAIN_MS);
         read_signal(a);
         int most = between(a, &p[2]);
         if (a->signal)
