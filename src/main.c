@@ -183,8 +183,8 @@ static int choose_project(struct cli *c, struct files *f, struct err *e)
             return err_set(e, ERR_INVALID, "'%s' is 1 to 64 of A-Z a-z 0-9 - _ . /, no / at its "
                            "ends, not '%.70s'", src == OPT_FLAG ? "--project" : "CC_TUI_PROJECT",
                            c->project);
-        config_note(c->config, "sandbox.project: '%.70s' is no name (A-Z a-z 0-9 - _ . /); the "
-                    "project used last counts", c->project);
+        config_note(c->config, "sandbox.project: '%s' is no name (A-Z a-z 0-9 - _ . /); the "
+                    "project used last counts", str_shown(c->project));
         c->project = NULL;
     }
     if (f->project && c->project && src == OPT_PROJECT) {
@@ -341,8 +341,8 @@ static int run_screen(const struct cli *c, const char *config_dir)
     check_keys(cfg);
     read_notify(cfg, channels);
     if (passage_key_parse(o->shell_leave) == PASSAGE_KEY_BAD)
-        config_note(cfg, "screen.shell_detach_key: '%.20s' is neither ^ and a letter nor none; ^] "
-                    "counts", o->shell_leave);
+        config_note(cfg, "screen.shell_detach_key: '%s' is neither ^ and a letter nor none; ^] "
+                    "counts", str_shown(o->shell_leave));
     text_ambiguous_wide(o->ambiguous_wide);
     block_signals();
     cli_app_opts(c, &ao);

@@ -223,8 +223,8 @@ static int check_keys(const struct keymap *k, enum action a, char *words, struct
                            max);
         if (!parse_binding(w, &b))
             return err_set(e, ERR_INVALID,
-                           "action '%s': '%.20s' is no key (write j, ^D, Alt-x, F9, Down, gg)",
-                           actions[a].name, w);
+                           "action '%s': '%s' is no key (write j, ^D, Alt-x, F9, Down, gg)",
+                           actions[a].name, str_shown(w));
         const struct binding *o = k ? find_clash(k, &b) : NULL;
         if (o)
             return err_set(e, ERR_INVALID, "key '%.20s' is bound to '%s' and '%s' alike", w,
@@ -254,7 +254,7 @@ int keymap_bind(struct keymap *k, const char *action, const char *keys, struct e
         for (int i = 1; i < ACT_COUNT; i++)
             all[i - 1] = actions[i].name;
         int near = str_nearest(action, all, ACT_COUNT - 1);
-        return err_set(e, ERR_INVALID, "unknown action '%.40s'%s%s%s", action,
+        return err_set(e, ERR_INVALID, "unknown action '%s'%s%s%s", str_shown(action),
                        near >= 0 ? " (did you mean '" : "", near >= 0 ? all[near] : "",
                        near >= 0 ? "'?)" : "");
     }

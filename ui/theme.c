@@ -181,14 +181,14 @@ static int parse_line(struct theme *t, char *line, const char *file, int no, str
         for (int i = 0; i < ROLE_COUNT; i++)
             names[i] = roles[i].name;
         int near = str_nearest(name, names, ROLE_COUNT);
-        return err_set(e, ERR_INVALID, "%s:%d: unknown role '%.40s'%s%s%s", file, no, name,
+        return err_set(e, ERR_INVALID, "%s:%d: unknown role '%s'%s%s%s", file, no, str_shown(name),
                        near >= 0 ? " (did you mean '" : "", near >= 0 ? names[near] : "",
                        near >= 0 ? "'?)" : "");
     }
     const char *bad = parse_style(str_trim(eq + 1), &t->roles[role]);
     if (bad)
-        return err_set(e, ERR_INVALID, "%s:%d: '%.40s' is no colour and no attribute", file, no,
-                       bad);
+        return err_set(e, ERR_INVALID, "%s:%d: '%s' is no colour and no attribute", file, no,
+                       str_shown(bad));
     return 0;
 }
 
@@ -246,7 +246,7 @@ int theme_load(struct theme *t, const char *name, const char *dir, struct err *e
     if (str_eq(name, "auto")) /* what the terminal is like is not known here */
         name = "dark";
     if (strchr(name, '/') || !*name || strlen(name) > 31)
-        return err_set(e, ERR_INVALID, "theme '%.40s': not a theme's name", name);
+        return err_set(e, ERR_INVALID, "theme '%s': not a theme's name", str_shown(name));
     struct err fe = {0};
     if (dir) {
         char *themes = fs_join(dir, "themes");
@@ -267,10 +267,10 @@ int theme_load(struct theme *t, const char *name, const char *dir, struct err *e
             return rc;
         }
     return err_set(e, ERR_NOTFOUND,
-                   "theme '%.31s' not found: use auto, dark, light, mono, contrast-dark, "
+                   "theme '%s' not found: use auto, dark, light, mono, contrast-dark, "
                    "contrast-light, dawn, dusk, forest, night, ocean or a NAME.theme file in the "
                    "themes folder of the config directory",
-                   name);
+                   str_shown(name));
 }
 
 static uint32_t rgb_of_256(int i)

@@ -32,9 +32,9 @@ void conf_say_unknown(const struct conf_say *c, int line, const char *what, cons
     int near = str_nearest(word, known, n);
 
     if (near >= 0)
-        conf_say(c, line, "unknown %s \"%.60s\", did you mean \"%s\"?", what, word, known[near]);
+        conf_say(c, line, "unknown %s \"%s\", did you mean \"%s\"?", what, str_shown(word), known[near]);
     else
-        conf_say(c, line, "unknown %s \"%.60s\"", what, word);
+        conf_say(c, line, "unknown %s \"%s\"", what, str_shown(word));
 }
 
 struct reading {

@@ -14,9 +14,10 @@ struct state {
     int line, bad;
 };
 
-static void complain(struct state *st, const char *what, const char *subject)
+/* Nothing of the line itself: a key may have been written there by mistake. */
+static void complain(struct state *st, const char *what)
 {
-    char *m = xasprintf("%s:%d: %s: \"%.60s\"", st->file, st->line, what, subject);
+    char *m = xasprintf("%s:%d: %s", st->file, st->line, what);
 
     st->r->say(st->r->ctx, m);
     st->bad++;
@@ -72,7 +73,7 @@ static void read_section(struct state *st, char *s)
     char *end = strchr(s, ']');
 
     if (!end || !blank_or_comment(end + 1)) {
-        complain(st, "expected \"[section]\"", s);
+        complain(st, "expected \"[section]\"");
         return;
     }
     *end = 0;
@@ -93,14 +94,14 @@ static void read_line(struct state *st, char *s)
     }
     value = strchr(s, '=');
     if (!value || value == s) {
-        complain(st, "expected \"key = value\" or \"[section]\"", s);
+        complain(st, "expected \"key = value\" or \"[section]\"");
         return;
     }
     *value++ = 0;
     value += strspn(value, " \t");
     if (*value == '"') {
         if (!unquote(++value)) {
-            complain(st, "the quoted value does not end with a quote", value);
+            complain(st, "the quoted value does not end with a quote");
             return;
         }
     } else {
@@ -123,7 +124,7 @@ int ini_parse(const char *text, size_t len, const char *file, const struct ini_r
 
         st.line++;
         if (memchr(text, 0, n))
-            complain(&st, "a NUL byte in the line", copy);
+            complain(&st, "a NUL byte in the line");
         else
             read_line(&st, copy);
         free(copy);

@@ -178,11 +178,12 @@ static void on_section(struct load *l, const char *section, int line)
     if (l->sandbox)
         return;
     if (!str_starts(section, "model ") || !*(name += strspn(name, " \t"))) {
-        conf_say(&l->out, line, "unknown section \"%.60s\", expected \"model NAME\" or \"sandbox\"", section);
+        conf_say(&l->out, line, "unknown section \"%s\", expected \"model NAME\" or \"sandbox\"",
+                 str_shown(section));
         return;
     }
     if (!name_ok(name)) {
-        conf_say(&l->out, line, "\"%.60s\" is no name of a model", name);
+        conf_say(&l->out, line, "\"%s\" is no name of a model", str_shown(name));
         return;
     }
     l->cur = find_n(l->m, name, strlen(name));
@@ -227,8 +228,7 @@ static void set_price(struct load *l, const char *key, const char *value, int li
                       double *price)
 {
     if (!price_of(value, price))
-        conf_say(&l->out, line, "%s = \"%.60s\": expected USD for 1M tokens, like 2.50", key,
-                 value);
+        conf_say(&l->out, line, "%s: expected USD for 1M tokens, like 2.50", key);
 }
 
 static void set_date(struct load *l, const char *value, int line, char **date)
@@ -236,7 +236,7 @@ static void set_date(struct load *l, const char *value, int line, char **date)
     if (date_ok(value))
         set_text(date, value);
     else
-        conf_say(&l->out, line, "date = \"%.60s\": expected YYYY-MM-DD", value);
+        conf_say(&l->out, line, "date: expected YYYY-MM-DD");
 }
 
 static void on_key(struct load *l, const char *key, const char *value, int line)
@@ -273,8 +273,7 @@ static void on_sandbox_key(struct load *l, const char *key, const char *value, i
         if (price_of(value, vcpu ? &r->vcpu_second : &r->gib_second))
             r->own = true;
         else
-            conf_say(&l->out, line, "%s = \"%.60s\": expected USD a second, like 0.000014", key,
-                     value);
+            conf_say(&l->out, line, "%s: expected USD a second, like 0.000014", key);
     } else if (str_eq(key, "date")) {
         set_date(l, value, line, &r->date);
     } else {
@@ -293,7 +292,7 @@ static void on_line(void *ctx, const char *section, const char *key, const char 
     else if (l->cur)
         on_key(l, key, value, line);
     else if (!*section)
-        conf_say(&l->out, line, "\"%.60s\" stands before the first [model NAME]", key);
+        conf_say(&l->out, line, "\"%s\" stands before the first [model NAME]", str_shown(key));
 }
 
 /* A new one may have its provider in its name; one without any is nobody's to choose, but

@@ -106,7 +106,7 @@ static int set_number(const struct option_row *r, void *at, const char *value, s
                                     : parse_size(value, &n);
 
     if (!ok)
-        return err_set(e, ERR_INVALID, "'%s' cannot be '%.60s': it wants %s", r->name, value,
+        return err_set(e, ERR_INVALID, "'%s' cannot be that: it wants %s", r->name,
                        r->type == OPT_INT    ? "a number"
                        : r->type == OPT_SPAN ? "a time such as 90, 15m or 1h30m"
                                              : "a size such as 64K, 1M or 2G");
@@ -114,8 +114,8 @@ static int set_number(const struct option_row *r, void *at, const char *value, s
         char lo[32], hi[32];
         option_format_number(r->type, min, lo, sizeof(lo));
         option_format_number(r->type, max, hi, sizeof(hi));
-        return err_set(e, ERR_INVALID, "'%s' cannot be '%.60s': it is from %s to %s", r->name,
-                       value, lo, hi);
+        return err_set(e, ERR_INVALID, "'%s' cannot be that: it is from %s to %s", r->name,
+                       lo, hi);
     }
     if (size)
         *(int64_t *)at = n;
@@ -140,11 +140,11 @@ static int set_usd(const struct option_row *r, double *at, const char *value, st
     double usd, max = strtod(r->max, NULL);
 
     if (!config_usd(value, &usd))
-        return err_set(e, ERR_INVALID, "'%s' cannot be '%.60s': it wants USD such as 10 or 2.50",
-                       r->name, value);
+        return err_set(e, ERR_INVALID, "'%s' cannot be that: it wants USD such as 10 or 2.50",
+                       r->name);
     if (usd > max)
-        return err_set(e, ERR_INVALID, "'%s' cannot be '%.60s': it is from %s to %s", r->name,
-                       value, r->min, r->max);
+        return err_set(e, ERR_INVALID, "'%s' cannot be that: it is from %s to %s", r->name,
+                       r->min, r->max);
     *at = usd;
     return 0;
 }
@@ -152,8 +152,8 @@ static int set_usd(const struct option_row *r, double *at, const char *value, st
 static int set_text(const struct option_row *r, char **at, const char *value, struct err *e)
 {
     if (r->type == OPT_ENUM && !is_choice(r->min, value))
-        return err_set(e, ERR_INVALID, "'%s' cannot be '%.60s': it is one of %s", r->name,
-                       value, r->min);
+        return err_set(e, ERR_INVALID, "'%s' cannot be that: it is one of %s", r->name,
+                       r->min);
     if (strlen(value) > MAX_STR)
         return err_set(e, ERR_INVALID, "'%s' is longer than %d bytes", r->name, MAX_STR);
     for (const char *p = value; *p; p++)
@@ -174,8 +174,7 @@ static int set_row(struct config *c, size_t i, const char *value, enum option_so
 
     if (r->type == OPT_BOOL) {
         if (!parse_bool(value, at))
-            rc = err_set(e, ERR_INVALID, "'%s' cannot be '%.60s': it is on or off", r->name,
-                         value);
+            rc = err_set(e, ERR_INVALID, "'%s' cannot be that: it is on or off", r->name);
     } else if (r->type == OPT_STR || r->type == OPT_ENUM) {
         rc = set_text(r, at, value, e);
     } else if (r->type == OPT_USD) {
@@ -245,7 +244,7 @@ int config_set(struct config *c, const char *name, const char *value, enum optio
         rc = set_row(c, (size_t)i, value, src, e);
     } else {
         const char *near = nearest_name(NULL, bare);
-        rc = err_set(e, ERR_NOTFOUND, "there is no option '%.60s'%s%s%s", name,
+        rc = err_set(e, ERR_NOTFOUND, "there is no option '%.60s'%s%s%s", str_shown(name),
                      near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
     }
     free(section);
@@ -272,10 +271,10 @@ static void unknown_key(struct loading *l, const char *section, const char *key,
         config_note(l->c, "%s:%d: '%s' belongs to [%s], not to [%s]", l->file, line, key,
                     option_rows[other].section, section);
     else if (near)
-        config_note(l->c, "%s:%d: unknown key '%.60s' (did you mean '%s'?)", l->file, line, key,
-                    near);
+        config_note(l->c, "%s:%d: unknown key '%s' (did you mean '%s'?)", l->file, line,
+                    str_shown(key), near);
     else
-        config_note(l->c, "%s:%d: unknown key '%.60s'", l->file, line, key);
+        config_note(l->c, "%s:%d: unknown key '%s'", l->file, line, str_shown(key));
 }
 
 /* A project's file may come with a cloned repository: it says how things look and
@@ -312,10 +311,11 @@ static void take_line(void *ctx, const char *section, const char *key, const cha
     if (!key) {
         const char *near = is_section(section) ? NULL : nearest_section(section);
         if (near)
-            config_note(l->c, "%s:%d: unknown section '%.60s' (did you mean '%s'?)", l->file,
-                        line, section, near);
+            config_note(l->c, "%s:%d: unknown section '%s' (did you mean '%s'?)", l->file,
+                        line, str_shown(section), near);
         else if (!is_section(section))
-            config_note(l->c, "%s:%d: unknown section '%.60s'", l->file, line, section);
+            config_note(l->c, "%s:%d: unknown section '%s'", l->file, line,
+                        str_shown(section));
         return;
     }
     bool keys = strcmp(section, "keys") == 0;

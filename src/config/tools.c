@@ -69,7 +69,7 @@ char **tool_words(const char *command, struct err *e)
 
     for (const char *p = command + strspn(command, " \t\n"); *p; p += strspn(p, " \t\n")) {
         if (!read_word(&p, &b)) {
-            err_set(e, ERR_INVALID, "the command \"%.80s\" has an open quote", command);
+            err_set(e, ERR_INVALID, "the command has an open quote");
             buf_release(&b);
             str_list_free(words);
             return NULL;

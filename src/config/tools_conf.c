@@ -44,7 +44,7 @@ static void set_flag(struct load *l, bool *field, const char *key, const char *v
     if (str_eq(value, yes) || str_eq(value, no))
         *field = str_eq(value, yes);
     else
-        conf_say(&l->out, line, "%s = \"%.60s\": expected %s or %s", key, value, yes, no);
+        conf_say(&l->out, line, "%s: expected %s or %s", key, yes, no);
 }
 
 static void set_timeout(struct load *l, const char *value, int line)
@@ -54,7 +54,7 @@ static void set_timeout(struct load *l, const char *value, int line)
     if (str_to_seconds(value, &s) && s > 0 && s <= LIM_TIMEOUT_MAX_S)
         l->cur->timeout_s = (int)s;
     else
-        conf_say(&l->out, line, "timeout \"%.60s\" is no time like 90, 15m or 1h30m up to 24h", value);
+        conf_say(&l->out, line, "timeout: expected a time like 90, 15m or 1h30m up to 24h");
 }
 
 static void set_needs(struct load *l, const char *value, int line)
@@ -85,7 +85,7 @@ static bool variable_ok(struct load *l, const char *name, int line)
         strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") == n &&
         !(*name >= '0' && *name <= '9'))
         return true;
-    conf_say(&l->out, line, "\"%.60s\" is no name of an environment variable", name);
+    conf_say(&l->out, line, "\"%s\" is no name of an environment variable", str_shown(name));
     return false;
 }
 
@@ -113,7 +113,7 @@ static bool holds_key(struct load *l, const char *name, int line)
     if (provider)
         conf_say(&l->out, line, "%s holds the key of %s: write needs = %s", name, provider, provider);
     else if (!good)
-        conf_say(&l->out, line, "\"%.60s\" is no variable that a tool's key is in", name);
+        conf_say(&l->out, line, "\"%s\" is no variable that a tool's key is in", str_shown(name));
     return good && !provider;
 }
 
@@ -221,11 +221,13 @@ static void on_section(struct load *l, const char *section, int line)
     name += str_starts(section, "tool ") ? strspn(name, " \t") : 0;
     n = strlen(name);
     if (!str_starts(section, "tool ") || !n) {
-        conf_say(&l->out, line, "unknown section \"%.60s\", expected \"tool NAME\"", section);
+        conf_say(&l->out, line, "unknown section \"%s\", expected \"tool NAME\"",
+                 str_shown(section));
         return;
     }
     if (n > 32 || strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") != n) {
-        conf_say(&l->out, line, "\"%.60s\" is no name of a tool: a-z, 0-9, - and _, at most 32", name);
+        conf_say(&l->out, line, "\"%s\" is no name of a tool: a-z, 0-9, - and _, at most 32",
+                 str_shown(name));
         return;
     }
     l->cur = (struct tool *)tools_find(l->t, name);
@@ -252,7 +254,7 @@ static void on_line(void *ctx, const char *section, const char *key, const char 
     else if (l->cur)
         on_key(l, key, value, line);
     else if (!*section)
-        conf_say(&l->out, line, "\"%.60s\" stands before the first [tool NAME]", key);
+        conf_say(&l->out, line, "\"%s\" stands before the first [tool NAME]", str_shown(key));
 }
 
 /* The same program as a tool of the table, under another name. */
@@ -282,7 +284,7 @@ static const struct tool_adapter_row *adapter_of(struct load *l, const struct to
     }
     near = t->adapter ? str_nearest(t->adapter, known, tool_n_adapters) : -1;
     conf_say(&l->out, line_of(l, t), "tool \"%s\" is left out: adapter \"%s\" is not known, did you mean \"%s\"?",
-        t->name, t->adapter ? t->adapter : "", known[near >= 0 ? near : 0]);
+        t->name, t->adapter ? str_shown(t->adapter) : "", known[near >= 0 ? near : 0]);
     return NULL;
 }
 

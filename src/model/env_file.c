@@ -3,6 +3,7 @@
 
 #include <cct/util/buf.h>
 #include <cct/util/utf8.h>
+#include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <ctype.h>
 #include <stdlib.h>
@@ -88,8 +89,8 @@ static char *take_name(struct reader *r)
     if (r->p >= r->end || *r->p != '=') /* it may be a secret that was pasted alone */
         err_set(r->e, ERR_INVALID, "%s:%d: there is no \"=\": write NAME=value", r->file, r->line);
     else
-        err_set(r->e, ERR_INVALID, "%s:%d: the name \"%.60s\" is not possible: letters, digits and "
-                "_", r->file, r->line, name);
+        err_set(r->e, ERR_INVALID, "%s:%d: the name \"%s\" is not possible: letters, digits and "
+                "_", r->file, r->line, str_shown(name));
     free(name);
     return NULL;
 }

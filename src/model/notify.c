@@ -70,8 +70,8 @@ int note_channels(const char *words, struct err *e)
             i++;
         if (i == 5) {
             bits = -1;
-            err_set(e, ERR_INVALID, "'%.40s' is no way to be notified: some of none, mark, bell, "
-                    "osc, hook", w);
+            err_set(e, ERR_INVALID, "'%s' is no way to be notified: some of none, mark, bell, "
+                    "osc, hook", str_shown(w));
             break;
         }
         bits |= table[i].bit;

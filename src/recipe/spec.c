@@ -151,7 +151,7 @@ static void unknown(struct spec *s, const char *key, int line)
     char *text = near >= 0 ? xasprintf("; did you mean \"%s\"?", keys[near]) : xstrdup("");
 
     if (!s->e->code) {
-        err_set(s->e, ERR_INVALID, "a template has no \"%.40s\"%s", key, text);
+        err_set(s->e, ERR_INVALID, "a template has no \"%s\"%s", str_shown(key), text);
         err_wrap(s->e, "%s:%d", s->file, line);
     }
     free(text);

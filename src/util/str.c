@@ -101,6 +101,21 @@ void str_list_free(char **list)
     free(list);
 }
 
+const char *str_shown(const char *s)
+{
+    enum { SHOWN_BYTES = 24, SHOWN_DIGITS = 3 };
+    size_t digits = 0, n = 0;
+
+    for (; s[n] && n <= SHOWN_BYTES; n++) {
+        bool digit = s[n] >= '0' && s[n] <= '9';
+
+        if (!digit && !strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-.^ ", s[n]))
+            return "(not shown)";
+        digits += digit;
+    }
+    return n <= SHOWN_BYTES && digits <= SHOWN_DIGITS ? s : "(not shown)";
+}
+
 char *str_trim(char *s)
 {
     while (space(*s))

@@ -148,7 +148,7 @@ chmod 600 "$T/c/cc-tui.conf"
 run "$c" config check
 check "config check: 1" is 1
 check "config check: line and near word" out "cc-tui.conf:2: unknown key 'thme' (did you mean 'theme'?)"
-check "config check: value" out "cc-tui.conf:3: 'max_fps' cannot be '500'"
+check "config check: value" out "cc-tui.conf:3: 'max_fps' cannot be that: it is from 0 to 60"
 check "config check: keys" out "cc-tui.conf:5:"
 run "$c" config show
 check "a bad line stops nothing" both is 0 err "cc-tui.conf:2:"
@@ -175,8 +175,79 @@ check "config check: tools and models, too" is 1
 check "tools.conf: line and near word" out "tools.conf:2: unknown key \"templat\", did you mean \"template\"?"
 check "tools.conf: a tool that is left out" out "tools.conf:3: tool \"mine\" is left out: adapter \"cloude\" is not known, did you mean \"claude\"?"
 check "models.conf: line and near word" out "models.conf:2: unknown key \"inputt\", did you mean \"input\"?"
-check "models.conf: value" out "models.conf:3: output = \"much\""
+check "models.conf: value" out "models.conf:3: output: expected USD"
 check "a theme: its line" out "mine.theme:1:"
+# A key that was written, or pasted, into a wrong line: no word of it is repeated anywhere.
+K=kJ7xQ2mZ9pW4vT8sL3nR6yB1cD5fG0hA
+mkdir -m 700 "$T/k" "$T/k/themes"
+cat > "$T/k/cc-tui.conf" << END
+$K
+E2B_API_KEY $K
+E2B_API_KEY=$K
+$K==
+[sandbox]
+api_key = $K
+$K = 5
+timeout = $K
+at_end = $K
+kill_all_confirm = "$K
+project = $K $K
+[$K]
+[$K
+[screen]
+theme = $K
+ascii = $K
+max_fps = $K
+shell_detach_key = $K
+[notify]
+asks = $K
+[keys]
+kill = $K
+$K = x
+[usage]
+budget_day = $K
+END
+cat > "$T/k/tools.conf" << END
+$K
+[$K
+$K = 1
+[$K]
+[tool $K]
+[tool t]
+adapter = $K
+command = '$K
+$K = 1
+needs = $K
+needs_env = $K
+env.$K-a = 1
+timeout = $K
+ask = $K
+END
+cat > "$T/k/models.conf" << END
+$K
+$K = 1
+[model -$K]
+[model m]
+input = $K
+date = $K
+$K = 1
+[sandbox]
+vcpu_second = $K
+END
+printf '%s\n' "$K = red" > "$T/k/themes/one.theme"
+printf '%s\n' "title = $K" > "$T/k/themes/two.theme"
+secret() { # command...: told is something, that never
+    CC_TUI_CONFIG_DIR=$T/k CC_TUI_STATE_DIR=$T/k/s CC_TUI_DATA_DIR=$T/k/d run "$@"
+    cat "$T/out" "$T/err" | grep -q . && ! grep -q "$K" "$T/out" "$T/err" && ! grep -rq "$K" "$T/k/s" "$T/k/d"
+}
+check "a key in a wrong line of any file is not repeated" secret "$c" config check
+check "... nor by what reads them by the way" secret "$c" ls
+check "... nor in a theme, as a role" secret "$c" --theme one config check
+check "... nor as a colour" secret "$c" --theme two config check
+check "... nor by --set" secret "$c" --set "sandbox.timeout=$K" ls
+printf '%s==\n' "$K" > "$T/k/env"
+check "... nor in a file of variables" secret "$c" new --tool shell --env-file "$T/k/env" --dry-run
+"$c" local stop --yes > /dev/null 2>&1
 run "$c" doctor
 check "doctor: tools.conf" out "tools.conf:2:"
 rm -r "$T/c/tools.conf" "$T/c/models.conf" "$T/c/themes"

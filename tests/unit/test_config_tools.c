@@ -55,13 +55,13 @@ static void test_ini(void **state)
     check_ini(S("a = \" x # \\\"y\\\" \\\\ \\n\\t\\q \" # note\ncmd = run \"a # b\" c\ne==\n"),
               0, "1 .a=< x # \"y\" \\ \n\t\\q >\n2 .cmd=<run \"a # b\" c>\n3 .e=<=>\n");
     check_ini(S("nothing\n= 3\n[open\n[a] b\nx = \"open\ny = \"a\" b\nn\0l = 1\nlast = ok"), 7,
-              "! f:1: expected \"key = value\" or \"[section]\": \"nothing\"\n"
-              "! f:2: expected \"key = value\" or \"[section]\": \"= 3\"\n"
-              "! f:3: expected \"[section]\": \"[open\"\n"
-              "! f:4: expected \"[section]\": \"[a] b\"\n"
-              "! f:5: the quoted value does not end with a quote: \"open\"\n"
-              "! f:6: the quoted value does not end with a quote: \"a\" b\"\n"
-              "! f:7: a NUL byte in the line: \"n\"\n"
+              "! f:1: expected \"key = value\" or \"[section]\"\n"
+              "! f:2: expected \"key = value\" or \"[section]\"\n"
+              "! f:3: expected \"[section]\"\n"
+              "! f:4: expected \"[section]\"\n"
+              "! f:5: the quoted value does not end with a quote\n"
+              "! f:6: the quoted value does not end with a quote\n"
+              "! f:7: a NUL byte in the line\n"
               "8 .last=<ok>\n");
 }
 
@@ -306,13 +306,13 @@ static void test_mistakes(void **state)
                         "! :1: \"stray\" stands before the first [tool NAME]\n"
                         "! :2: unknown section \"tools\", expected \"tool NAME\"\n"
                         "! :5: unknown key \"templat\", did you mean \"template\"?\n"
-                        "! :6: timeout \"soon\" is no time like 90, 15m or 1h30m up to 24h\n"
+                        "! :6: timeout: expected a time like 90, 15m or 1h30m up to 24h\n"
                         "! :7: unknown provider \"antropic\", did you mean \"anthropic\"?\n"
                         "! :8: \"1X\" is no name of an environment variable\n"
-                        "! :9: the command \"'open\" has an open quote\n"
+                        "! :9: the command has an open quote\n"
                         "! :10: unknown key \"zzzzzzzz\"\n"
                         "! :11: \"UP\" is no name of a tool: a-z, 0-9, - and _, at most 32\n"
-                        "! :20: ask = \"maybe\": expected yes or no\n"
+                        "! :20: ask: expected yes or no\n"
                         "! :24: \"PATH\" is no variable that a tool's key is in\n"
                         "! :24: \"XDG_KEY\" is no variable that a tool's key is in\n"
                         "! :24: OPENAI_API_KEY holds the key of openai: write needs = openai\n"

@@ -20,6 +20,9 @@ size_t str_list_count(char *const *list);
 char **str_list_copy(char *const *list);       /* NULL of NULL */
 char **str_list_add(char **list, char *take);  /* the list as it stands now */
 void str_list_free(char **list);
+/* s if it is like a word that somebody mistyped, else "(not shown)": in a file of settings a key
+ * may stand where none belongs, and what is said of its line goes to screen, log and database. */
+const char *str_shown(const char *s);
 char *str_trim(char *s); /* in place; returns the first non-space */
 /* Whole-string numbers; false on junk, overflow or out of [min, max]. */
 bool str_to_i64(const char *s, int64_t min, int64_t max, int64_t *out);
