@@ -71,11 +71,15 @@ static int fetch(struct cli_app *a, const struct cli *c, struct replay **r, stru
     s = rc == 0 ? cli_app_find(a, c->args[0], e) : NULL;
     if (!s || (k.fd = fs_temp(e)) < 0)
         return e->code;
-    *r = replay_new(s->name ? s->name : s->sandbox_id, s->tool, k.fd, NULL);
+    char *name = xstrdup(s->name ? s->name : s->sandbox_id), *tool = xstrdup(s->tool);
     rc = cli_app_wait(a, app_export(a->app, s->id, EXPORT_EVENTS, NULL, keep, &k), e);
     errno = k.sys;
-    return rc == 0 && k.sys ? err_sys(e, ERR_IO, "what is kept of '%s' cannot be laid out for "
-                                      "replaying", c->args[0]) : rc;
+    if (rc == 0 && k.sys)
+        rc = err_sys(e, ERR_IO, "what is kept of '%s' cannot be laid out for replaying", c->args[0]);
+    *r = replay_new(name, tool, k.fd, NULL); /* its length is that of now */
+    free(name);
+    free(tool);
+    return rc;
 }
 
 /* What is kept here, as it is: no service is asked, nothing is written. */
