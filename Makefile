@@ -28,10 +28,14 @@ OPT_release := -O2 -D_FORTIFY_SOURCE=2 -fno-asynchronous-unwind-tables
 OPT_debug := -O0
 OPT_asan := -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 OPT_tsan := -O1 -fsanitize=thread -fno-omit-frame-pointer
+# what only drives the product is compiled the fast way: the tests are more code than it is
+QUICK_release := -O1
+QUICK_asan := -O0
+QUICK_tsan := -O0
 WARN := -Wall -Wextra -Wshadow -Wformat=2 -Wvla -Wundef -Wwrite-strings \
 	-Wstrict-prototypes -Wmissing-prototypes $(WERROR)
 CFLAGS_ALL = -std=c11 -D_GNU_SOURCE -DCCT_VERSION='"$(VERSION)"' -g $(OPT_$(MODE)) $(WARN) \
-	-fstack-protector-strong -fPIE -pthread -Iinclude -I$(B)/gen $(PKG_CFLAGS) $(CFLAGS)
+	-fstack-protector-strong -fPIE -pthread -Iinclude -I$(B)/gen $(PKG_CFLAGS) $(QUICK) $(CFLAGS)
 # the loader of glibc 2.36 takes the 5,600 places of tables as bits, a hundredth of the size
 RELR := $(if $(filter release,$(MODE)),$(shell getconf GNU_LIBC_VERSION 2>/dev/null | \
 	awk '{ split($$2, v, "."); if (v[1] > 2 || v[2] >= 36) print "-Wl,-z,pack-relative-relocs" }'))
@@ -97,10 +101,12 @@ GEN := $(patsubst src/jobs/%,$(B)/gen/%.h,$(wildcard src/jobs/*.sh)) \
 	$(patsubst themes/%,$(B)/gen/%.h,$(wildcard themes/*.theme))
 $(call o,$(LIB_SRC)): | $(GEN)
 
+$(call o,$(wildcard tests/unit/*.c tests/golden/*.c tests/fuzz/*.c tests/e2e/*.c)): private QUICK = $(QUICK_$(MODE))
+
 # a change of flags rebuilds everything of that mode
 $(B)/flags: FORCE
-	@mkdir -p $(@D); echo '$(subst ','\'',$(CC) $(CFLAGS_ALL))' | cmp -s - $@ || \
-	  echo '$(subst ','\'',$(CC) $(CFLAGS_ALL))' > $@
+	@mkdir -p $(@D); echo '$(subst ','\'',$(CC) $(CFLAGS_ALL) $(QUICK_$(MODE)))' | cmp -s - $@ || \
+	  echo '$(subst ','\'',$(CC) $(CFLAGS_ALL) $(QUICK_$(MODE)))' > $@
 FORCE:
 
 $(UNIT) $(GOLDEN) $(E2E) $(BENCH) $(FUZZ): $(B)/tests/%: $(B)/tests/%.o $(B)/libtest.a $(B)/libcctlocal.a $(B)/libcct.a
@@ -124,14 +130,15 @@ $(B)/faultd: $(call o,$(wildcard tests/faultd/*.c)) $(B)/libcct.a
 run: all
 	@exec $(B)/cc-tui $(ARGS)
 
-# all tests but the benchmarks; `make test T=unit/test_buf` runs one
+# all tests but the benchmarks; `make test T=unit/test_buf` builds and runs one, T=nothing builds all
 TESTS := $(UNIT) $(GOLDEN) $(FUZZ)
+picked = $(if $(filter-out nothing,$(T)),$(foreach t,$(T),$(filter $(B)/tests/$t $(B)/tests/$t/%,$1)),$1)
 .PHONY: all run test unit e2e bench agents soak lint fmt install uninstall clean check FORCE
-test: all $(TESTS) $(E2E) $(FAULTD)
-	@B=$(B) MODE=$(MODE) tests/run.sh $(or $(T),unit golden fuzz cli e2e sdk)
-unit: all $(TESTS)
+test: all $(call picked,$(TESTS) $(E2E)) $(FAULTD)
+	@B=$(B) MODE=$(MODE) tests/run.sh $(or $(T),sdk e2e cli golden unit fuzz)
+unit: all $(call picked,$(TESTS))
 	@B=$(B) MODE=$(MODE) tests/run.sh $(or $(T),unit golden fuzz)
-e2e: all $(E2E) $(FAULTD)
+e2e: all $(call picked,$(E2E)) $(FAULTD)
 	@B=$(B) MODE=$(MODE) tests/run.sh $(or $(T),cli e2e sdk)
 bench: all $(BENCH) $(FLOORS) $(FAULTD)
 	@B=$(B) MODE=$(MODE) RUNS=$(RUNS) tests/bench/run.sh $(SECTION)

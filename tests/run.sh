@@ -29,7 +29,7 @@ judge() { # name, log, status, seconds: what is said of it
 }
 if [ "$1" = --one ]; then
     log=$out/$(echo "$2" | tr / _).log
-    began=$(date +%s)
+    began=$(date +%s%N)
     # a user has few inotify instances: these use them up, and run one after the other
     case $2 in
     e2e/test_envd_watch | sdk/*) exec 9> "/tmp/cc-tui-tests-$(id -u).lock" && flock 9 ;;
@@ -38,7 +38,11 @@ if [ "$1" = --one ]; then
     *.sh | *.mjs) "tests/$2" 9>&- ;;
     *) "$B/tests/$2" 9>&- ;;
     esac > "$log" 2>&1 < /dev/null
-    said=$(judge "$2" "$log" $? $(($(date +%s) - began)))
+    status=$? ms=$((($(date +%s%N) - began) / 1000000))
+    times > "$log.cpu" # second line: of those that ended, 0m1.5s 0m0.2s
+    sed -n "2s/[ms]/ /g;2p" "$log.cpu" |
+        awk -v n="$2" -v ms=$ms '{ printf "%.1f %.1f %s\n", ms / 1000, $1 * 60 + $2 + $3 * 60 + $4, n }' > "$log.time"
+    said=$(judge "$2" "$log" $status $((ms / 1000)))
     echo "$said"
     exit 0
 fi
@@ -47,7 +51,8 @@ programs() {
     for suite in "$@"; do
         case $suite in
         */*) echo "$suite" ;;
-        *)  for src in tests/$suite/test_*.c tests/$suite/fuzz_*.c tests/$suite/test_*.sh; do
+        # scripts first: they take longest, and none should be left to run alone at the end
+        *)  for src in tests/$suite/test_*.sh tests/$suite/test_*.c tests/$suite/fuzz_*.c; do
                 [ -f "$src" ] || continue
                 src=${src#tests/}
                 echo "${src%.c}"
@@ -59,6 +64,10 @@ rm -rf "$out"
 mkdir -p "$out"
 programs "$@" | xargs -r -P "${J:-2}" -n 1 "$0" --one
 cat "$out"/*.tap 2> /dev/null > "$out/all.tap"
+cat "$out"/*.time 2> /dev/null | sort -rn > "$out/times"
+[ "$(wc -l < "$out/times")" -gt 10 ] && awk 'NR <= 10 { top = top sprintf("%9.1f %7.1f  %s\n", $1, $2, $3) }
+    { wall += $1; cpu += $2 }
+    END { printf "slowest of %d (seconds, of CPU; all: %d, %d):\n%s", NR, wall, cpu, top }' "$out/times"
 
 pass=$(grep -E '^[[:space:]]*ok ' "$out/all.tap" | grep -vc '# SKIP')
 skip=$(grep -cE '^[[:space:]]*ok .*# SKIP' "$out/all.tap")
