@@ -17,8 +17,9 @@ static const struct key_case cases[] = {
     KEY(HIST_PREV, "", "[in> help me out]", "^C ![in> help me out]"),
     KEY(HIST_NEXT, "Up [in> help me out]", "![in> help me out]", ""),
     KEY(HIST_FIND, TYPED("me o"), "[in> help me out]", "^C ![in> help me out]"),
-    KEY(INPUT_PGUP, "", "![follow ON]", "PgDn PgDn PgDn [follow ON]"),
-    KEY(INPUT_PGDN, "PgUp ![follow ON]", "[follow ON]", ""),
+    /* its answers have come: what still did would be more than a page */
+    KEY(INPUT_PGUP, "[> . in] ~", "![follow ON]", "PgDn PgDn PgDn [follow ON]"),
+    KEY(INPUT_PGDN, "[> . in] ~ PgUp ![follow ON]", "[follow ON]", ""),
     KEY(INPUT_BARE, "", "![AGENT    STATE]", "Alt-l [AGENT    STATE]"),
     KEY(INPUT_COMMAND, "", "[+ command]", "Esc ![+ command]"),
     KEY(INPUT_ASKING, "", "[> ? ask]", "Esc [NAV] gg [> . in] i [INPUT]"),
