@@ -81,6 +81,7 @@ static void settle(struct ui *ui)
     wall_settle(ui);
     ui_follow(ui);
     processes_settle(ui);
+    raw_settle(ui);
 }
 
 void ui_resize(struct ui *ui, int h, int w)

@@ -194,10 +194,13 @@ uint64_t app_refresh(struct app *a);
 /* Screen visible and recently used: sets the poll interval. */
 void app_active(struct app *a, bool active);
 /* Raw bytes of the agent's stdout from `from` on, as stored and then live, to fn on
- * the main thread (inside app_drain); for `logs --raw`. Ends (EV_DONE) at the present
- * end, or with follow when the session ended. */
-uint64_t app_raw(struct app *a, uint64_t sandbox, uint64_t from, bool follow,
+ * the main thread (inside app_drain); a negative `from` counts from the end of what is
+ * stored when it is asked. Ends (EV_DONE) at the present end, or with follow when the
+ * session ended. */
+uint64_t app_raw(struct app *a, uint64_t sandbox, int64_t from, bool follow,
                  void (*fn)(void *ctx, const char *data, size_t len), void *ctx);
+/* No more of that app_raw() or app_events(): fn is not called again, no EV_DONE comes. */
+void app_logs_end(struct app *a, uint64_t sandbox, uint64_t req);
 /* The same as agent events in JSON, one line each (`logs --json`). */
 uint64_t app_events(struct app *a, uint64_t sandbox, bool follow,
                     void (*fn)(void *ctx, const char *json, size_t len), void *ctx);

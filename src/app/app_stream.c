@@ -79,15 +79,26 @@ static uint64_t stream(struct app *a, struct cmd *c,
     return app_sink_post(a, c, &(struct sink){.fn = fn, .ctx = ctx});
 }
 
-uint64_t app_raw(struct app *a, uint64_t sandbox, uint64_t from, bool follow,
+uint64_t app_raw(struct app *a, uint64_t sandbox, int64_t from, bool follow,
                  void (*fn)(void *ctx, const char *data, size_t len), void *ctx)
 {
     struct cmd *c = app_cmd(a, CMD_RAW);
 
     c->sandbox = sandbox;
-    c->n = (int64_t)from;
+    c->n = from;
     c->on = follow;
     return stream(a, c, fn, ctx);
+}
+
+void app_logs_end(struct app *a, uint64_t sandbox, uint64_t req)
+{
+    struct cmd *c = app_cmd(a, CMD_LOGS_END);
+
+    app_sink_drop(a, req);
+    c->m.req_id = 0;
+    c->sandbox = sandbox;
+    c->id = req;
+    app_post(a, c);
 }
 
 uint64_t app_events(struct app *a, uint64_t sandbox, bool follow,

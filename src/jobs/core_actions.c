@@ -467,12 +467,21 @@ static void do_view(struct jobs *j, struct cmd *c, struct sandbox *row)
         session_load_newer(s, c->id, (uint32_t)c->n, c->on);
         break;
     case CMD_RAW:
-        session_raw(s, c->m.req_id, (uint64_t)c->n, c->on);
+        session_raw(s, c->m.req_id, c->n, c->on);
         break;
     default:
         session_events(s, c->m.req_id, c->on);
         break;
     }
+}
+
+static void end_view(struct jobs *j, const struct cmd *c)
+{
+    struct sandbox *row = jobs_row(j, c->sandbox);
+    struct session *s = row ? session_of(j, row->id) : NULL;
+
+    if (s)
+        session_logs_end(s, c->id);
 }
 
 /* --- dispatch ------------------------------------------------------------------- */
@@ -663,6 +672,9 @@ void core_action(struct jobs *j, struct cmd *c)
     case CMD_FILE_CANCEL:
     case CMD_FILE_SYNCED:
         core_file(j, c);
+        break;
+    case CMD_LOGS_END:
+        end_view(j, c);
         break;
     case CMD_SAY:
         jobs_say(j, (int)c->n, c->sandbox, "%s", c->text);

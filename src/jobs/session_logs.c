@@ -138,6 +138,9 @@ static void go(struct reader *r)
         dry(r);
         return;
     }
+    if (r->back)
+        r->off = s->out.run.stored > r->back ? s->out.run.stored - r->back : 0;
+    r->back = 0;
     r->busy = true;
     if (r->events)
         store_events(s->j->o.store, s->out.run.id, r->off, r->idx, false, EVENT_PAGE,
@@ -164,12 +167,13 @@ static void on_newest(void *ctx, struct st_reply *a)
     go(r);
 }
 
-static void begin(struct session *s, uint64_t req_id, bool events, uint64_t from, bool follow)
+static void begin(struct session *s, uint64_t req_id, bool events, int64_t from, bool follow)
 {
     struct reader *r = xcalloc(1, sizeof(*r));
 
     *r = (struct reader){
-        .s = s, .req_id = req_id, .events = events, .follow = follow, .off = from};
+        .s = s, .req_id = req_id, .events = events, .follow = follow,
+        .off = from > 0 ? (uint64_t)from : 0, .back = from < 0 ? -(uint64_t)from : 0};
     session_follow(s);
     *ARR_PUSH(&s->readers) = r;
     r->busy = !s->out.run.id;
@@ -179,7 +183,7 @@ static void begin(struct session *s, uint64_t req_id, bool events, uint64_t from
         go(r);
 }
 
-void session_raw(struct session *s, uint64_t req_id, uint64_t from, bool follow)
+void session_raw(struct session *s, uint64_t req_id, int64_t from, bool follow)
 {
     begin(s, req_id, false, from, follow);
 }
@@ -187,4 +191,14 @@ void session_raw(struct session *s, uint64_t req_id, uint64_t from, bool follow)
 void session_events(struct session *s, uint64_t req_id, bool follow)
 {
     begin(s, req_id, true, 0, follow);
+}
+
+void session_logs_end(struct session *s, uint64_t req_id)
+{
+    for (size_t i = 0; i < s->readers.n; i++)
+        if (s->readers.v[i]->req_id == req_id) {
+            reader_free(s->readers.v[i]);
+            ARR_REMOVE(&s->readers, i);
+            return;
+        }
 }

@@ -274,6 +274,14 @@ static void test_own_command_ends(void **state)
     d = jobsbed_answer(b, 9, LONG_MS);
     assert_non_null(d);
     assert_non_null(strstr(buf_str(&b->chunks), "it is over"));
+    buf_clear(&b->chunks); /* its end alone */
+    jobsbed_run(b, do_raw, &(struct act){.b = b, .row = row, .req = 8, .from = -5});
+    assert_non_null(jobsbed_answer(b, 8, LONG_MS));
+    assert_string_equal(buf_str(&b->chunks), "over\n");
+    buf_clear(&b->chunks); /* more than there is */
+    jobsbed_run(b, do_raw, &(struct act){.b = b, .row = row, .req = 7, .from = -1000});
+    assert_non_null(jobsbed_answer(b, 7, LONG_MS));
+    assert_string_equal(buf_str(&b->chunks), "it is over\n");
     /* again: the same command, in the same log */
     act(b, do_restart, row, 10);
     d = jobsbed_answer(b, 10, LONG_MS);
@@ -282,6 +290,33 @@ static void test_own_command_ends(void **state)
         fail_msg("%s", d->err.text);
     assert_true(jobsbed_wait(b, is_over_twice, &l, LONG_MS));
     assert_true(wait_agent(b, row, AG_EXITED));
+    jobsbed_free(b);
+}
+
+static bool has_one(void *ctx)
+{
+    struct jobsbed *b = ctx;
+
+    return strstr(buf_str(&b->chunks), "one\n") != NULL;
+}
+
+/* A reader of the live stream is called off: nothing more comes to it, not even an end. */
+static void test_raw_ends(void **state)
+{
+    struct jobsbed *b = open_bed("a");
+    uint64_t row = start(b, "shell", "echo one; until [ -e go ]; do sleep 0.05; done; echo two", NULL);
+    struct act live = {.b = b, .row = row, .req = 9, .follow = true},
+               other = {.b = b, .row = row, .req = 10, .follow = true};
+    (void)state;
+
+    jobsbed_run(b, do_raw, &live);
+    assert_true(jobsbed_wait(b, has_one, b, LONG_MS));
+    jobsbed_run(b, do_raw_end, &live);
+    jobsbed_run(b, do_raw_end, &live); /* twice is once */
+    jobsbed_run(b, do_raw, &other);
+    act(b, do_interrupt, row, 0);
+    assert_non_null(jobsbed_answer(b, 10, LONG_MS)); /* it ended */
+    assert_null(jobsbed_answer(b, 9, 0));
     jobsbed_free(b);
 }
 
@@ -466,6 +501,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_no_such_program, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_death_and_restart, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_own_command_ends, new_db, drop_db),
+        cmocka_unit_test_setup_teardown(test_raw_ends, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_unconfirmed, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_sent_again, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_log_cut, new_db, drop_db),

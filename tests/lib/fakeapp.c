@@ -374,14 +374,22 @@ void app_active(struct app *a, bool active)
     (void)active;
 }
 
-uint64_t app_raw(struct app *a, uint64_t sandbox, uint64_t from, bool follow,
+uint64_t app_raw(struct app *a, uint64_t sandbox, int64_t from, bool follow,
                  void (*fn)(void *ctx, const char *data, size_t len), void *ctx)
 {
     static const char raw[] = "{\"type\":\"system\"}\n\033]0;evil\007{\"type\":\"result\"}\n";
     (void)from;
-    (void)follow;
+    a->raw_fn = follow ? fn : NULL;
+    a->raw_ctx = ctx;
     fn(ctx, raw, sizeof(raw) - 1);
     return fake_called(a, "raw %d", (int)sandbox);
+}
+
+void app_logs_end(struct app *a, uint64_t sandbox, uint64_t req)
+{
+    (void)req;
+    a->raw_fn = NULL;
+    fake_called(a, "no more raw %d", (int)sandbox);
 }
 
 int app_fd(const struct app *a)

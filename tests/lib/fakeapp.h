@@ -26,6 +26,8 @@ struct app {
     void *log_ctx;
     void (*observe)(void *ctx, const struct msg *ev);
     void *observe_ctx;
+    void (*raw_fn)(void *ctx, const char *data, size_t len); /* who reads the raw stream */
+    void *raw_ctx;
     struct app_shell_cb shell; /* repeats what it gets; a '!' ends it with status 3 */
     uint64_t shell_req;
     struct app_file_cb file;   /* of the request about files that came last */

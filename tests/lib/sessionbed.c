@@ -158,7 +158,14 @@ void do_raw(void *ctx)
 {
     struct act *a = ctx;
 
-    session_raw(session_of(&a->b->j, a->row), a->req, 0, a->follow);
+    session_raw(session_of(&a->b->j, a->row), a->req, a->from, a->follow);
+}
+
+void do_raw_end(void *ctx)
+{
+    struct act *a = ctx;
+
+    session_logs_end(session_of(&a->b->j, a->row), a->req);
 }
 
 void act(struct jobsbed *b, void (*fn)(void *ctx), uint64_t row, uint64_t req)

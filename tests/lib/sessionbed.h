@@ -44,6 +44,7 @@ struct act {
     struct jobsbed *b;
     uint64_t row, req;
     bool follow;
+    int64_t from;
 };
 void act(struct jobsbed *b, void (*fn)(void *ctx), uint64_t row, uint64_t req);
 void do_show(void *ctx);
@@ -51,5 +52,6 @@ void do_follow(void *ctx);
 void do_interrupt(void *ctx);
 void do_restart(void *ctx);
 void do_raw(void *ctx);
+void do_raw_end(void *ctx); /* the reader that `req` is */
 
 #endif

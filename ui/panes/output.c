@@ -40,7 +40,6 @@ static void view_free(void *p)
 {
     struct view *v = p;
     ARR_RELEASE(&v->cache);
-    buf_release(&v->raw_text);
     free(v);
 }
 
@@ -48,6 +47,7 @@ static void output_close(void *state)
 {
     struct output *o = state;
     map_free(o->views, view_free);
+    raw_release(&o->raw);
     inputline_release(&o->search);
     free(o->pattern);
     ARR_RELEASE(&o->scratch);
@@ -61,8 +61,6 @@ struct view *output_view(struct ui *ui, void *state)
     if (!v && ui->selected) {
         v = xcalloc(1, sizeof(*v));
         v->follow = true;
-        v->ui = ui;
-        buf_init(&v->raw_text, 0);
         map_put_id(o->views, ui->selected, v);
     }
     return v;
@@ -151,7 +149,7 @@ static void output_draw(struct ui *ui, void *state, struct canvas *c, struct rec
     if (processes_wanted(ui, v))
         processes_draw(ui, v, c, body, focused);
     else if (v && v->raw)
-        view_raw_draw(ui, v, c, body);
+        raw_draw(ui, o, c, body);
     else if (v && t && t->n)
         draw_items(ui, o, v, t, c, body, focused);
     else if (!steps)
@@ -199,24 +197,6 @@ static int output_key(struct ui *ui, void *state, key_code k, const char *paste,
 }
 
 /* --- actions ----------------------------------------------------------------------------- */
-
-static int raw_action(struct output *o, struct view *v, enum action a)
-{
-    size_t page = o->h > 1 ? (size_t)o->h : 1, half = (page + 1) / 2;
-    size_t up = a == ACT_UP ? 1 : a == ACT_HALF_UP ? half : a == ACT_PAGE_UP ? page : 0;
-    size_t down = a == ACT_DOWN ? 1 : a == ACT_HALF_DOWN ? half : a == ACT_PAGE_DOWN ? page : 0;
-    if (a == ACT_TOP)
-        v->raw_top = SIZE_MAX; /* the drawing knows where the begin is */
-    else if (a == ACT_BOTTOM)
-        v->raw_top = 0;
-    else if (up)
-        v->raw_top += v->raw_top <= SIZE_MAX - up ? up : 0;
-    else if (down)
-        v->raw_top = v->raw_top > down ? v->raw_top - down : 0;
-    else
-        return UI_IGNORED;
-    return UI_HANDLED | UI_REDRAW;
-}
 
 /* What comes next in that direction is there before it is wanted. */
 static void load_ahead(struct ui *ui, struct output *o, struct view *v,
@@ -284,15 +264,6 @@ static void go_message(struct view *v, const struct transcript *t, int step)
             v->cur = (struct pos){t->base + (uint64_t)i, 0};
             return;
         }
-}
-
-static void toggle_raw(struct ui *ui, struct view *v)
-{
-    v->raw = !v->raw;
-    v->raw_top = 0;
-    buf_clear(&v->raw_text);
-    if (v->raw)
-        app_raw(ui->app, ui->selected, 0, false, view_raw_add, v);
 }
 
 static int view_action(struct ui *ui, struct output *o, struct view *v,
@@ -463,11 +434,11 @@ static int act(struct ui *ui, void *state, enum action a)
         return export_here(ui);
     case ACT_RAW:
         if (v)
-            toggle_raw(ui, v);
+            v->raw = !v->raw;
         return UI_HANDLED | UI_REDRAW;
     default:
         if (v && v->raw)
-            return raw_action(o, v, a);
+            return raw_action(o, a);
         if (!v || !t || !t->n)
             return UI_IGNORED;
         view_set_style(v, o);
@@ -485,6 +456,20 @@ static int output_action(struct ui *ui, void *state, enum action a)
     return r;
 }
 
+/* Of sandboxes that are gone nothing is kept; of transcripts that were put away, no rows. */
+static void forget_views(struct ui *ui, struct output *o)
+{
+    struct view *v;
+    uint64_t id;
+    for (size_t it = 0; (v = map_next(o->views, &it, NULL, &id));) {
+        if (id == ui->selected || model_transcript(ui->model, id))
+            continue;
+        ARR_RELEASE(&v->cache);
+        if (!model_sandbox(ui->model, id))
+            view_free(map_del_id(o->views, id));
+    }
+}
+
 static bool output_update(struct ui *ui, void *state)
 {
     struct output *o = state;
@@ -496,6 +481,7 @@ static bool output_update(struct ui *ui, void *state)
     if (changed) {
         output_replaced(output_view(ui, o), t);
         output_going(ui, output_view(ui, o), t);
+        forget_views(ui, o);
     }
     return changed;
 }

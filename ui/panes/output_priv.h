@@ -65,16 +65,23 @@ struct view {
     uint64_t top_offset, cur_offset; /* keys of the items there, to find them again after that */
     uint32_t top_index, cur_index;
     int pan;
-    bool raw;
-    struct ui *ui;            /* told when raw bytes came */
-    struct buf raw_text;      /* cleaned lines of the raw stream */
-    size_t raw_top;           /* lines from the end */
+    bool raw;                 /* the raw stream in its place */
     enum procs_view procs;    /* the list of processes in this place */
     int proc_pid, proc_page;  /* of the cursor; rows drawn last */
     size_t proc_at, proc_top;
 };
+/* output_raw.c: the raw stream of one sandbox. */
+struct rawview {
+    struct ui *ui;     /* told when bytes came */
+    uint64_t of, req;  /* the sandbox, 0: none; what brings its bytes */
+    struct buf text;   /* cleaned lines, up to `whole` with their ends */
+    size_t whole;
+    struct buf begun;  /* of the last line, as it came */
+    size_t top;        /* lines from the end */
+};
 struct output {
     struct ui *ui;
+    struct rawview raw;
     struct map *views;        /* sandbox id -> struct view */
     bool wrap, times;
     bool bare;                /* for the terminal's copying: no time stamps */
@@ -109,9 +116,11 @@ void view_settle(struct output *o, struct view *v, const struct transcript *t);
 /* Where the view stands, by keys that hold when all is loaded anew. */
 void view_keep_place(struct view *v, const struct transcript *t);
 void view_end_follow(struct view *v, const struct transcript *t);
-/* The raw stream, cleaned line by line, newest bytes kept. */
-void view_raw_add(void *ctx, const char *data, size_t len);
-void view_raw_draw(struct ui *ui, struct view *v, struct canvas *c, struct rect r);
+
+/* output_raw.c */
+void raw_draw(struct ui *ui, struct output *o, struct canvas *c, struct rect r);
+int raw_action(struct output *o, enum action a); /* UI_IGNORED: none of its own */
+void raw_release(struct rawview *w);
 
 /* The view of the selected sandbox, NULL without one. */
 struct view *output_view(struct ui *ui, void *state);

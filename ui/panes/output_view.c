@@ -1,11 +1,7 @@
-/* Positions in a transcript: which rows there are, where the picture begins, and the raw
- * stream beside it. */
+/* Positions in a transcript: which rows there are, and where the picture begins. */
 #include "output_priv.h"
 
-#include <cct/text/clean.h>
 #include <string.h>
-
-enum { RAW_MAX = 1 << 20 };
 
 /* --- rows of items, cached ------------------------------------------------------- */
 
@@ -189,53 +185,4 @@ void view_fold_changed(struct view *v, uint64_t item)
 {
     if (v->seen.item == item)
         v->seen.row = SIZE_MAX;
-}
-
-/* --- raw view ------------------------------------------------------------------------- */
-
-void view_raw_add(void *ctx, const char *data, size_t len)
-{
-    struct view *v = ctx;
-    v->ui->said = true; /* outside the model: nothing else asks for a new picture */
-    for (size_t i = 0; i < len;) {
-        const char *nl = memchr(data + i, '\n', len - i);
-        size_t n = nl ? (size_t)(nl - data) - i : len - i;
-        while (v->raw_text.len + n + 64 > RAW_MAX && v->raw_text.len) {
-            char *first = memchr(v->raw_text.p, '\n', v->raw_text.len);
-            buf_consume(&v->raw_text, first ? (size_t)(first - v->raw_text.p) + 1
-                                            : v->raw_text.len);
-        }
-        struct buf line = BUF_INIT;
-        clean_line(data + i, n, &line, 4096);
-        buf_add(&v->raw_text, line.p ? line.p : "", line.len);
-        if (nl)
-            buf_addc(&v->raw_text, '\n');
-        buf_release(&line);
-        i += n + 1;
-    }
-}
-
-void view_raw_draw(struct ui *ui, struct view *v, struct canvas *c, struct rect r)
-{
-    size_t lines = 0, skip = v->raw_top;
-    size_t end = v->raw_text.len;
-    const char *p = v->raw_text.p;
-    while (end > 0 && p[end - 1] == '\n')
-        end--;
-    for (size_t i = 0; i < end; i++)
-        lines += p[i] == '\n';
-    if (skip > lines)
-        skip = v->raw_top = lines;
-    while (skip > 0 && end > 0)
-        if (p[--end] == '\n')
-            skip--;
-    for (int y = r.h - 1; y >= 0 && end > 0; y--) {
-        size_t from = end;
-        while (from > 0 && p[from - 1] != '\n')
-            from--;
-        canvas_textn(c, r.y + y, r.x, r.w, ROLE_TEXT, p + from, end - from);
-        end = from ? from - 1 : 0;
-    }
-    if (!v->raw_text.len)
-        canvas_text(c, r.y, r.x + 1, r.w - 2, ROLE_HINT, ui_keys(ui, "no raw output yet ({raw} goes back)"));
 }

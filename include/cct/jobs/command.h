@@ -30,8 +30,9 @@ enum cmd_type {
     CMD_LOAD_NEWER,     /* sandbox; behind it; on: from there on, in the place of all */
     CMD_REFRESH,
     CMD_ACTIVE,         /* on */
-    CMD_RAW,            /* sandbox, n: offset, on: follow */
+    CMD_RAW,            /* sandbox, n: offset, below 0 from the end; on: follow */
     CMD_EVENTS,         /* sandbox, on: follow */
+    CMD_LOGS_END,       /* sandbox; id: the request of one of the two */
     CMD_PAIR,           /* sandbox, n: enum pair_event_kind, id: rounds, text: note or NULL;
                            PAIR_BEGIN: create */
     CMD_SAY,            /* sandbox, n: level, text */

@@ -99,7 +99,9 @@ struct ev_chunk {
 };
 enum { CHUNK_NOTE = -1 /* a remark of ours */ };
 enum { EV_CHUNK = 64 };
-void session_raw(struct session *s, uint64_t req_id, uint64_t from, bool follow);
+/* from: below 0 it counts from the end of what is stored. */
+void session_raw(struct session *s, uint64_t req_id, int64_t from, bool follow);
 void session_events(struct session *s, uint64_t req_id, bool follow);
+void session_logs_end(struct session *s, uint64_t req_id); /* no more of that one */
 
 #endif

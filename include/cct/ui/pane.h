@@ -194,5 +194,7 @@ void output_toggle_processes(struct ui *ui);
 void output_as_fits(struct ui *ui, uint64_t sandbox);
 /* Say whose processes are on the screen, when that changed. */
 void processes_settle(struct ui *ui);
+/* output_raw.c: the raw stream that is read is that of the selected sandbox, where it is wanted. */
+void raw_settle(struct ui *ui);
 
 #endif
