@@ -24,6 +24,8 @@ enum {
     LINE_MAX_BYTES = LIM_MESSAGE_BYTES + 4096,
     AHEAD_BYTES = 256 << 10,
     PIECE_BYTES = 4096,
+    HELD_MOST = 200,
+    HELD_BYTES = 64 << 10,
     TWICE_MS = 1000
 };
 
@@ -50,6 +52,20 @@ void plain_say(struct plain *p, const char *fmt, ...)
     buf_release(&b);
 }
 
+/* Somebody who is away comes back to the newest: all of them are in memory, and would be read
+ * aloud. */
+static void hold(struct plain *p, const char *news)
+{
+    *ARR_PUSH(&p->held) = xstrdup(news);
+    p->held_bytes += strlen(news);
+    while (p->held.n > HELD_MOST || (p->held_bytes > HELD_BYTES && p->held.n > 1)) {
+        p->held_bytes -= strlen(p->held.v[0]);
+        p->held_lost++;
+        free(p->held.v[0]);
+        ARR_REMOVE(&p->held, 0);
+    }
+}
+
 /* Nothing can know that a line is being typed: who types slowly holds the news. */
 void plain_tell(struct plain *p, const char *fmt, ...)
 {
@@ -60,7 +76,7 @@ void plain_tell(struct plain *p, const char *fmt, ...)
     buf_addv(&b, fmt, ap);
     va_end(ap);
     if (p->hold && !p->running)
-        *ARR_PUSH(&p->held) = xstrdup(buf_str(&b));
+        hold(p, buf_str(&b));
     else
         say_line(p, buf_str(&b));
     buf_release(&b);
@@ -68,6 +84,10 @@ void plain_tell(struct plain *p, const char *fmt, ...)
 
 void plain_tell_held(struct plain *p)
 {
+    if (p->held_lost)
+        plain_say(p, "%zu older piece%s of news %s left out here; 'events' has what happened.",
+                  p->held_lost, p->held_lost == 1 ? "" : "s", p->held_lost == 1 ? "is" : "are");
+    p->held_bytes = p->held_lost = 0;
     for (size_t i = 0; i < p->held.n; i++) {
         say_line(p, p->held.v[i]);
         free(p->held.v[i]);

@@ -52,7 +52,8 @@ struct plain {
     unsigned interrupts;   /* so many ^C came */
     /* news */
     bool hold;             /* they wait for the next line */
-    ARR(char *) held;
+    ARR(char *) held;      /* the newest */
+    size_t held_bytes, held_lost; /* of them; older ones that were left out */
     struct notify *notify;
     ARR(uint64_t) changed; /* rows to look at */
     struct map *told_asks; /* ids of questions */

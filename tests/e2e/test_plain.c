@@ -403,6 +403,29 @@ static void extra(const char *name, const char *value)
     env[n] = xasprintf("%s=%s", name, value);
 }
 
+/* Who comes back after a day is told the newest, and how much there was. */
+static void much_is_held(void)
+{
+    faultd_config(fake, "{\"reset\":true,\"sandboxes\":250}");
+    start(false, "--no-color");
+    ask("all projects", "from now on");
+    for (int i = 0; i < 400 && !line_said(&rig, "250"); i++) {
+        line_type(&rig, "list");
+        line_says(&rig, "250", 50);
+    }
+    ask("hold on", "News wait");
+    faultd_config(fake, "{\"reset\":true,\"sandboxes\":0}");
+    static const char left[] = "50 older pieces of news are left out here; 'events' has what";
+    for (int i = 0; i < 400 && !line_said(&rig, left); i++) {
+        assert_false(line_says(&rig, left, 100)); /* while no line ends */
+        ask("", "\n");
+    }
+    says(left);
+    ask("hold off", "as they come");
+    assert_int_equal(count(" is gone: "), 200);
+    end((line_type(&rig, "quit"), 0));
+}
+
 static void test_terminal(void **state)
 {
     (void)state;
@@ -444,6 +467,7 @@ static void test_terminal(void **state)
     says("\r\n> ");
     kill(rig.pid, SIGHUP);
     end(128 + SIGHUP);
+    much_is_held();
     faultd_stop(fake);
 }
 
