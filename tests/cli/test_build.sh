@@ -1,46 +1,15 @@
 #!/bin/sh
 # 'cc-tui build' against a provider of its own: COPY, RUN, what is cached, what fails, arguments,
 # tags, calling off, deleting, and a cc-tui that is killed in the midst of it. TAP.
-set -u
-cd "$(dirname "$0")/../.." || exit 1
-B=${B:-build/debug}
-n=0
-bad=0
-[ -x "$B/cc-tui-local" ] || { echo "ok 1 - build # SKIP $B/cc-tui-local is not built"; echo 1..1; exit 0; }
-B=$(realpath "$B")
-if ! "$B/cc-tui-local" probe > /dev/null 2>&1; then
-    echo "ok 1 - build # SKIP sandboxes cannot be isolated here"; echo 1..1; exit 0
-fi
-T=$(mktemp -d /tmp/test-build.XXXXXX)
-finish() {
-    "$B/cc-tui" local stop --yes >/dev/null 2>&1
-    rm -rf "$T"
-}
-trap finish EXIT
-trap 'exit 1' INT TERM
-unset E2B_API_KEY E2B_API_URL E2B_DOMAIN E2B_SANDBOX_URL
-export LC_ALL=C.UTF-8 HOME="$T/home" PATH="$B:$PATH"
-export CC_TUI_CONFIG_DIR="$T/conf" CC_TUI_DATA_DIR="$T/data" CC_TUI_STATE_DIR="$T/state" \
-       CC_TUI_RUNTIME_DIR="$T/run"
-mkdir -m 700 "$T/home" "$T/conf" "$T/box"
+cd "$(dirname "$0")/../.." && . tests/lib/cli.sh
+begin build namespaces
+run() { timeout 120 "$c" --local "$@" > "$T/out" 2> "$T/err" < /dev/null; rc=$?; }
+out() { grep -q -e "$1" "$T/out"; } # expressions, unlike elsewhere
+no_out() { ! out "$1"; }
+err() { grep -q -e "$1" "$T/err"; }
+shown=20
+mkdir -m 700 "$T/box"
 cd "$T/box" || exit 1
-
-check() { # name, command...
-    name=$1; shift
-    n=$((n + 1))
-    if "$@" > "$T/said" 2>&1; then
-        echo "ok $n - $name"
-    else
-        bad=$((bad + 1))
-        echo "not ok $n - $name"
-        head -n 20 "$T/said" "$T/out" "$T/err" | sed 's/^/# /'
-    fi
-}
-run() { cc-tui --local "$@" > "$T/out" 2> "$T/err" < /dev/null; status=$?; }
-is() { [ "$status" -eq "$1" ]; }
-out() { grep -q -- "$1" "$T/out"; }
-no_out() { ! grep -q -- "$1" "$T/out"; }
-err() { grep -q -- "$1" "$T/err"; }
 
 mkdir src node_modules
 echo hello > one.txt; echo x > src/a.c; echo secret > node_modules/big
@@ -102,13 +71,8 @@ check "tags are taken away" is 0
 run new --tool shell --template first -- cat /opt/one.txt
 check "a sandbox of it" is 0
 id=$(cat "$T/out")
-i=0
-while [ $i -lt 100 ]; do
-    run logs "$id"
-    if out hello; then break; fi
-    i=$((i + 1))
-done
-check "has the files" out hello
+has_hello() { run logs "$id"; out hello; }
+check "has the files" until_true 60 has_hello
 run kill "$id" --yes
 
 # a folder of someone else's that leads out of itself
@@ -124,18 +88,13 @@ check "links out of the folder go as links" is 0
 # called off while its files are read, which would take an hour
 mkdir huge; printf 'FROM e2bdev/base\nCOPY big /\n' > huge/Dockerfile
 if truncate -s 4T huge/big 2> /dev/null; then
-    cc-tui --local build huge --name huge --wait > "$T/huge" 2>&1 < /dev/null &
+    "$c" --local build huge --name huge --wait > "$T/huge" 2>&1 < /dev/null &
     pid=$!
-    i=0
-    while [ $i -lt 300 ]; do
-        run builds --json
-        out '"name":"huge"' && break
-        i=$((i + 1))
-        sleep 0.02
-    done
+    listed() { run builds --json; out '"name":"huge"'; }
+    until_true 60 listed
     run build cancel huge
     check "cancel while files are read: exit status" is 0
-    wait $pid; status=$?
+    wait $pid; rc=$?
     check "cancel while files are read: who waits is told" is 130
     check "cancel while files are read: why" grep -q 'before the service began' "$T/huge"
 fi
@@ -159,10 +118,9 @@ check "delete: not without a yes" is 2
 
 # killed in the midst of it: the service goes on, and it can be followed
 printf 'FROM e2bdev/base\nRUN echo begun; sleep 1; echo ended\n' > midst
-cc-tui --local build midst --name midst --wait > "$T/midst" 2>&1 < /dev/null &
+"$c" --local build midst --name midst --wait > "$T/midst" 2>&1 < /dev/null &
 pid=$!
-i=0
-while [ $i -lt 300 ] && ! grep -q begun "$T/midst"; do i=$((i + 1)); sleep 0.02; done
+until_true 60 grep -q begun "$T/midst"
 kill -9 $pid; wait $pid 2> /dev/null
 run builds --follow midst
 check "after kill -9: the build goes on and can be followed" is 0
@@ -172,16 +130,14 @@ check "after kill -9: the whole log" out ended
 if command -v sqlite3 > /dev/null; then
     printf 'FROM e2bdev/base\nRUN echo begun; sleep 8\n' > taken
     : > "$T/out" # the shell may open it later than we look
-    cc-tui --local build taken --name taken --wait > "$T/out" 2> "$T/err" < /dev/null &
+    "$c" --local build taken --name taken --wait > "$T/out" 2> "$T/err" < /dev/null &
     pid=$!
-    i=0
-    while [ $i -lt 300 ] && ! grep -q begun "$T/out"; do i=$((i + 1)); sleep 0.02; done
-    sqlite3 -cmd '.timeout 5000' "$T/data"/*.db \
+    until_true 60 out begun
+    sqlite3 -cmd '.timeout 5000' "$T/d"/*.db \
         "UPDATE leases SET owner='another', until=strftime('%s','now')*1000+500000, ttl=600000 WHERE name LIKE 'build:%'"
-    i=0
-    while [ $i -lt 300 ] && kill -0 $pid 2> /dev/null; do i=$((i + 1)); sleep 0.02; done
-    kill $pid 2> /dev/null
-    wait $pid; status=$?
+    over() { ! kill -0 $pid 2> /dev/null; }
+    until_true 60 over || kill $pid
+    wait $pid; rc=$?
     check "another process has taken the build: who waits is told" err 'another cc-tui goes on'
     check "another process has taken the build: exit status" is 130
 fi
@@ -196,5 +152,4 @@ run build --tool pi --dry-run
 check "the recipe of a tool" out 'npm install -g @earendil-works/pi-coding-agent@'
 run --readonly build . --name x --wait
 check "a cc-tui that only reads builds nothing" err 'only reads'
-echo "1..$n"
-[ $bad -eq 0 ]
+end

@@ -2,42 +2,14 @@
 # What a terminal would act on (escape sequences, CR, C1, bidi) is in names, arguments, files,
 # tools and answers of the service; none of it comes out of any command, and JSON says it by
 # escapes. A provider of its own. TAP.
-set -u
-cd "$(dirname "$0")/../.." || exit 1
-B=${B:-build/debug}
-n=0
-bad=0
-[ -x "$B/cc-tui-local" ] || { echo "ok 1 - print # SKIP $B/cc-tui-local is not built"; echo 1..1; exit 0; }
-B=$(realpath "$B")
-T=$(mktemp -d /tmp/test-print.XXXXXX)
-finish() {
-    "$B/cc-tui" local stop --yes >/dev/null 2>&1
-    rm -rf "$T"
-}
-trap finish EXIT
-trap 'exit 1' INT TERM
-unset E2B_API_KEY E2B_API_URL E2B_DOMAIN E2B_SANDBOX_URL ANTHROPIC_API_KEY OPENAI_API_KEY
-unset OPENROUTER_API_KEY CLAUDE_CODE_OAUTH_TOKEN GITHUB_TOKEN GH_TOKEN CC_TUI_PROJECT
-export LC_ALL=C.UTF-8 HOME="$T/home" PATH="$B:$PATH"
-export CC_TUI_CONFIG_DIR="$T/conf" CC_TUI_DATA_DIR="$T/data" CC_TUI_STATE_DIR="$T/state" \
-       CC_TUI_RUNTIME_DIR="$T/run"
-mkdir -m 700 "$T/home" "$T/conf"
+cd "$(dirname "$0")/../.." && . tests/lib/cli.sh
+begin print
 # a title, a cleared screen, the line's begin, CSI in one byte of C1, right to left, DEL
 X=$(printf 'a\033]0;owned\007b\033[2Jc\rd\302\2332Je\342\200\256f\177g')
 # what no rule about words refuses
 W=$(printf 'a\302\2332Jb\342\200\256c')
 
-check() { # name, command...
-    name=$1; shift
-    n=$((n + 1))
-    if "$@" > "$T/said" 2>&1; then
-        echo "ok $n - $name"
-    else
-        bad=$((bad + 1))
-        echo "not ok $n - $name"
-        cat -v "$T/out" "$T/err" | head -n 12 | sed 's/^/# /'
-    fi
-}
+more() { cat -v "$T/out" "$T/err" | head -n 12; }
 quiet() { # nothing in them that a terminal acts on
     ! cat "$T/out" "$T/err" | LC_ALL=C grep -aqP \
         '[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]'
@@ -45,11 +17,10 @@ quiet() { # nothing in them that a terminal acts on
 some() { cat "$T/out" "$T/err" | grep -q .; }
 try() { # what, arguments...
     what=$1; shift
-    timeout 60 cc-tui "$@" > "$T/out" 2> "$T/err" < /dev/null
+    run "$c" "$@"
     check "$what" some
     check "$what: nothing acts" quiet
 }
-out() { grep -qF -e "$1" "$T/out"; }
 
 # --- arguments ------------------------------------------------------------------------------
 try "an unknown command" "$X"
@@ -67,26 +38,26 @@ try "a name" projects add "$X"
 try "a file" new --local --tool demo --system-prompt "@$T/$X"
 try "a stderr file" decode --tool claude --exit-code 1 --stderr-file "$T/$X"
 try "what --help explains" help "$X"
-CC_TUI_PROJECT="$X" cc-tui ls > "$T/out" 2> "$T/err"
+CC_TUI_PROJECT="$X" "$c" ls > "$T/out" 2> "$T/err"
 check "an environment variable: nothing acts" quiet
 
 # --- files ----------------------------------------------------------------------------------
 printf '[tool claude]\nlabel = "La%s"\nneeds = openai\n%s = 1\n[tool %s]\nadapter = %s\n' \
-    "$X" "$X" "$X" "$X" > "$T/conf/tools.conf"
-printf '[model %s]\nprice = %s\n' "$X" "$X" > "$T/conf/models.conf"
-printf '[screen]\ntheme = "%s"\n%s = 3\n[keys]\nkill = "%s"\n' "$X" "$X" "$X" > "$T/conf/cc-tui.conf"
-chmod 600 "$T"/conf/*
+    "$X" "$X" "$X" "$X" > "$T/c/tools.conf"
+printf '[model %s]\nprice = %s\n' "$X" "$X" > "$T/c/models.conf"
+printf '[screen]\ntheme = "%s"\n%s = 3\n[keys]\nkill = "%s"\n' "$X" "$X" "$X" > "$T/c/cc-tui.conf"
+chmod 600 "$T"/c/*
 try "what is wrong in files" config check
 try "notes before a command" config show
 try "notes of doctor" doctor
 try "doctor, JSON" doctor --json
-rm "$T/conf/cc-tui.conf"
+rm "$T/c/cc-tui.conf"
 try "a tool's label" new --local --tool claude --dry-run
-rm "$T"/conf/tools.conf "$T"/conf/models.conf
+rm "$T"/c/tools.conf "$T"/c/models.conf
 
 # --- what is stored ---------------------------------------------------------------------------
-cc-tui projects env default "V=$X" > /dev/null 2>&1
-cc-tui projects set default "prompt=$X" > /dev/null 2>&1
+"$c" projects env default "V=$X" > /dev/null 2>&1
+"$c" projects set default "prompt=$X" > /dev/null 2>&1
 try "a variable's value" projects show
 try "JSON" projects show --json
 check "JSON: an escape sequence by its escape" out 'a\u001b]0;owned\u0007b\u001b[2Jc'
@@ -94,7 +65,7 @@ check "JSON: C1, bidi and DEL by theirs" out 'd\u009b2Je\u202ef\u007fg'
 
 # --- the service, the agent ---------------------------------------------------------------------
 try "what the service says" new --local --tool shell --template "$W" -- true
-cc-tui new --local --tool demo --name box --prompt hello > /dev/null 2>&1
+"$c" new --local --tool demo --name box --prompt hello > /dev/null 2>&1
 try "a sandbox" send --local "$X" hello
 try "a process" watch --local box "$X"
 try "a span" timeout --local box "$X"
@@ -107,5 +78,4 @@ try "a search" search --local "owned$W"
 try "a search, JSON" search --local owned --json
 try "a kill" kill --local "$X" --yes
 try "usage, CSV" usage --csv
-echo "1..$n"
-[ $bad -eq 0 ]
+end
