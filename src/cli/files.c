@@ -24,27 +24,12 @@ struct asked {
 
 /* --- what comes -------------------------------------------------------------------- */
 
-static void copy_entry(struct file_entry *d, const struct file_entry *s)
-{
-    *d = *s;
-    d->name = xstrdup(s->name);
-    d->shown = xstrdup(s->shown);
-    d->path = xstrdup(s->path);
-    d->target = xstrdup(s->target);
-    d->owner = xstrdup(s->owner);
-}
-
 static void on_list(void *ctx, const struct file_list *l)
 {
     struct asked *q = ctx;
 
     file_list_release(&q->list);
-    q->list.path = xstrdup(l->path);
-    q->list.v = xcalloc(l->n + 1, sizeof(*q->list.v));
-    q->list.n = l->n;
-    q->list.left_out = l->left_out;
-    for (size_t i = 0; i < l->n; i++)
-        copy_entry(&q->list.v[i], &l->v[i]);
+    file_list_copy(&q->list, l);
     q->listed = true;
 }
 

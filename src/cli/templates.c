@@ -284,15 +284,6 @@ static void print_text(const char *text, const char *indent)
     free(clean);
 }
 
-/* "[builder 3/10] [stdout]: text" is text. */
-static const char *output_of(const char *message)
-{
-    const char *end = *message == '[' ? strstr(message, "] [std") : NULL;
-    const char *text = end ? strstr(end, "]: ") : NULL;
-
-    return text && text - end < 12 ? text + 3 : message;
-}
-
 static void print_log(const struct cJSON *j)
 {
     const char *phase = json_str(j, "phase", NULL), *level = json_str(j, "level", "");
@@ -310,7 +301,7 @@ static void print_log(const struct cJSON *j)
         cli_out("  %s: ", level);
     else
         cli_out("  ");
-    print_text(output_of(json_str(j, "message", "")), "           ");
+    print_text(tbuild_output(json_str(j, "message", "")), "           ");
 }
 
 /* What changed is told; silence each half minute. */

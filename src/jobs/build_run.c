@@ -145,15 +145,6 @@ static void drop_tail(struct build_run *b)
     b->tail.n = 0;
 }
 
-/* "[builder 3/10] [stdout]: text" is text. */
-static const char *output_of(const char *message)
-{
-    const char *at = *message == '[' ? strstr(message, "] [std") : NULL;
-    const char *text = at ? strstr(at, "]: ") : NULL;
-
-    return text && text - at < 12 ? text + 3 : message;
-}
-
 /* It is shortened when nothing is left in it that could be cut into a part of itself. */
 static void add_tail(struct build_run *b, const char *text)
 {
@@ -180,7 +171,7 @@ static void on_line(void *ctx, const struct e2b_log *l)
             b->row->steps = p.steps;
         }
     } else {
-        add_tail(b, output_of(l->message));
+        add_tail(b, tbuild_output(l->message));
     }
     if (!b->req_id)
         return;

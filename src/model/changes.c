@@ -141,26 +141,11 @@ static void read_numstat(struct reader *r, const char *p, const char *end, size_
     }
 }
 
-struct lines {
-    ARR(char *) v;
-};
-
-static void take_line(void *ctx, const char *text, size_t len, const struct text_run *runs,
-                      size_t n_runs)
-{
-    struct lines *l = ctx;
-
-    (void)runs, (void)n_runs;
-    *ARR_PUSH(&l->v) = xstrndup(text, len);
-}
-
 /* A section of the diff begins with its "diff --git", which no line of a file can be. */
 static void read_diff(struct reader *r, const char *p, size_t len, const size_t *order,
                       size_t n_order)
 {
     struct changes *c = r->c;
-    struct clean *cl = clean_new();
-    struct lines l = {ARR_INIT};
     struct change *at = NULL;
     size_t section = 0;
 
@@ -168,11 +153,7 @@ static void read_diff(struct reader *r, const char *p, size_t len, const size_t 
     memcpy(c->diff, p, len);
     c->diff[len] = '\0';
     c->diff_len = len;
-    clean_feed(cl, p, len, take_line, &l);
-    clean_flush(cl, take_line, &l);
-    clean_free(cl);
-    c->line = l.v.v;
-    c->n_lines = l.v.n;
+    c->line = clean_lines(p, len, &c->n_lines);
     for (size_t i = 0; i < c->n_lines; i++) {
         if (str_starts(c->line[i], "diff --git ")) {
             at = section < n_order && order[section] != SIZE_MAX ? &r->v.v[order[section]] : NULL;

@@ -32,6 +32,22 @@ void file_list_release(struct file_list *l)
     memset(l, 0, sizeof(*l));
 }
 
+void file_list_copy(struct file_list *dst, const struct file_list *src)
+{
+    *dst = *src;
+    dst->path = xstrdup(src->path);
+    dst->v = xcalloc(src->n + 1, sizeof(*dst->v));
+    for (size_t i = 0; i < src->n; i++) {
+        struct file_entry *d = &dst->v[i];
+        *d = src->v[i];
+        d->name = xstrdup(d->name);
+        d->shown = xstrdup(d->shown);
+        d->path = xstrdup(d->path);
+        d->target = xstrdup(d->target);
+        d->owner = xstrdup(d->owner);
+    }
+}
+
 static void take_perms(struct file_entry *f, const char *s)
 {
     size_t n = 0;

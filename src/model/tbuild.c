@@ -79,3 +79,11 @@ void tbuild_text(const struct tbuild *b, char *dst, size_t size)
         snprintf(dst, size, "%s%s%s%s", b->phase ? b->phase : tb_state_name(b->state),
                  b->title ? "  " : "", b->title ? b->title : "", b->cached ? " (cached)" : "");
 }
+
+const char *tbuild_output(const char *message)
+{
+    const char *at = *message == '[' ? strstr(message, "] [std") : NULL;
+    const char *text = at ? strstr(at, "]: ") : NULL;
+
+    return text && text - at < 12 ? text + 3 : message;
+}

@@ -4,6 +4,7 @@
 #include "cellline.h"
 #include "scan.h"
 #include <cct/text/width.h>
+#include <cct/util/arr.h>
 #include <cct/util/limits.h>
 #include <cct/util/utf8.h>
 #include <cct/util/xalloc.h>
@@ -82,6 +83,30 @@ void clean_text(const char *s, size_t len, struct buf *out, struct text_runs *ru
     else
         clean_flush(c, collect_line, &ctx);
     clean_free(c);
+}
+
+struct lines {
+    ARR(char *) v;
+};
+
+static void take_line(void *ctx, const char *text, size_t len, const struct text_run *runs,
+                      size_t n_runs)
+{
+    struct lines *l = ctx;
+    (void)runs, (void)n_runs;
+    *ARR_PUSH(&l->v) = xstrndup(text, len);
+}
+
+char **clean_lines(const char *s, size_t len, size_t *n)
+{
+    struct lines l = {ARR_INIT};
+    struct clean *c = clean_new();
+    clean_feed(c, s, len, take_line, &l);
+    clean_flush(c, take_line, &l);
+    clean_free(c);
+    *n = l.v.n;
+    *ARR_PUSH(&l.v) = NULL;
+    return l.v.v;
 }
 
 static void no_line(void *ctx, const char *text, size_t len, const struct text_run *runs,

@@ -241,6 +241,10 @@ static void test_build_words(void **state)
     assert_string_equal(tb_state_word(NULL, "waiting"), "waiting");
     assert_string_equal(tb_state_word("preparing", NULL), "preparing");
     assert_null(tb_state_word(NULL, NULL));
+    assert_string_equal(tbuild_output("[builder 3/10] [stdout]: a: b"), "a: b");
+    assert_string_equal(tbuild_output("[builder 3/10] RUN x"), "[builder 3/10] RUN x");
+    assert_string_equal(tbuild_output("[a] [std of a long kind]: b"), "[a] [std of a long kind]: b");
+    assert_string_equal(tbuild_output(""), "");
 }
 
 int main(void)

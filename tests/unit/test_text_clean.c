@@ -416,9 +416,30 @@ static void test_plain_is_the_same(void **state)
     buf_release(&small);
 }
 
+static void test_lines(void **state)
+{
+    static const char text[] = "one\n\033[31mtwo\033[2J\n\nlast";
+    size_t n;
+    char **v = clean_lines(text, sizeof(text) - 1, &n);
+    (void)state;
+    assert_int_equal(n, 4);
+    assert_string_equal(v[0], "one");
+    assert_string_equal(v[1], "two");
+    assert_string_equal(v[2], "");
+    assert_string_equal(v[3], "last");
+    assert_null(v[4]);
+    for (size_t i = 0; i < n; i++)
+        free(v[i]);
+    free(v);
+    v = clean_lines("", 0, &n);
+    assert_int_equal(n, 0);
+    free(v);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lines),
         cmocka_unit_test(test_sequences_vanish),
         cmocka_unit_test(test_unterminated_ends),
         cmocka_unit_test(test_overwrite),

@@ -71,15 +71,6 @@ static void log_close(void *state)
 
 /* --- lines ------------------------------------------------------------------------------ */
 
-/* "[builder 3/10] [stdout]: text" is text. */
-static const char *output_of(const char *message)
-{
-    const char *at = *message == '[' ? strstr(message, "] [std") : NULL;
-    const char *text = at ? strstr(at, "]: ") : NULL;
-
-    return text && text - at < 12 ? text + 3 : message;
-}
-
 static bool shown(const struct build_log *l, const struct line *v)
 {
     return v->warn || !l->only_warn;
@@ -91,7 +82,7 @@ static void add_text(struct build_log *l, const struct cJSON *j, const char *pha
     struct line *v;
     char *text = phase ? xasprintf("%s  %s%s", phase, json_bool(j, "cached", false) ? "(cached) " : "",
                                    json_str(j, "title", ""))
-                       : xstrdup(output_of(json_str(j, "message", "")));
+                       : xstrdup(tbuild_output(json_str(j, "message", "")));
 
     if (l->v.n >= KEPT) {
         free(l->v.v[0].text);

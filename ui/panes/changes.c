@@ -123,19 +123,6 @@ static void show_current(struct changes_pane *p)
                                   : "the diff does not show it");
 }
 
-struct collect {
-    ARR(char *) v;
-};
-
-static void take_line(void *ctx, const char *text, size_t len, const struct text_run *runs,
-                      size_t n_runs)
-{
-    struct collect *l = ctx;
-    (void)runs;
-    (void)n_runs;
-    *ARR_PUSH(&l->v) = xstrndup(text, len);
-}
-
 static void file_data(void *ctx, const char *data, size_t len)
 {
     buf_add(&((struct changes_pane *)ctx)->file, data, len);
@@ -144,7 +131,6 @@ static void file_data(void *ctx, const char *data, size_t len)
 static void file_end(void *ctx, const struct ev_done *d)
 {
     struct changes_pane *p = ctx;
-    struct collect l = {ARR_INIT};
     p->file_req = 0;
     p->ui->said = true;
     if (d->err.code) {
@@ -155,14 +141,10 @@ static void file_end(void *ctx, const struct ev_done *d)
         own_line(p, "a binary file");
         return;
     }
-    struct clean *cl = clean_new();
-    clean_feed(cl, buf_str(&p->file), p->file.len, take_line, &l);
-    clean_flush(cl, take_line, &l);
-    clean_free(cl);
-    if (p->file.len >= FILE_BYTES)
-        *ARR_PUSH(&l.v) = xstrdup(ui_keys(p->ui, "[cut here: {files} shows files whole]"));
-    p->file_line = l.v.v;
-    p->n_file = l.v.n;
+    p->file_line = clean_lines(buf_str(&p->file), p->file.len, &p->n_file);
+    if (p->file.len >= FILE_BYTES) /* in the place of the end */
+        p->file_line[p->n_file++] =
+            xstrdup(ui_keys(p->ui, "[cut here: {files} shows files whole]"));
     if (p->n_file)
         textview_set(&p->view, p->file_line, p->n_file);
     else

@@ -25,56 +25,39 @@ void file_view_drop(struct files_pane *p)
     p->view_note[0] = '\0';
 }
 
-struct collect {
-    ARR(char *) v;
-};
-
-static void take_line(void *ctx, const char *text, size_t len, const struct text_run *runs,
-                      size_t n_runs)
-{
-    struct collect *l = ctx;
-    (void)runs;
-    (void)n_runs;
-    *ARR_PUSH(&l->v) = xstrndup(text, len);
-}
-
 static void on_data(void *ctx, const char *data, size_t len)
 {
     buf_add(&((struct files_pane *)ctx)->data, data, len);
 }
 
-static void say(struct collect *l, const char *text)
+static void say(struct files_pane *p, const char *text)
 {
-    *ARR_PUSH(&l->v) = xstrdup(text);
+    p->line = xcalloc(1, sizeof(*p->line));
+    p->line[0] = xstrdup(text);
+    p->n_lines = 1;
 }
 
 static void on_end(void *ctx, const struct ev_done *d)
 {
     struct files_pane *p = ctx;
-    struct collect l = {ARR_INIT};
     p->view_req = 0;
     p->ui->said = true;
     p->view_note[0] = '\0';
     if (d->err.code) {
-        say(&l, d->err.text);
+        say(p, d->err.text);
     } else if (file_is_binary(buf_str(&p->data), p->data.len)) {
-        say(&l, ui_keys(p->ui, "a binary file: {file-get} downloads it"));
+        say(p, ui_keys(p->ui, "a binary file: {file-get} downloads it"));
     } else if (!p->data.len) {
-        say(&l, "an empty file");
+        say(p, "an empty file");
     } else {
-        struct clean *cl = clean_new();
-        clean_feed(cl, p->data.p, p->data.len, take_line, &l);
-        clean_flush(cl, take_line, &l);
-        clean_free(cl);
+        p->line = clean_lines(p->data.p, p->data.len, &p->n_lines);
         if (p->data.len >= VIEW_BYTES)
             snprintf(p->view_note, sizeof(p->view_note), "the first %d KiB", VIEW_BYTES >> 10);
         else
-            snprintf(p->view_note, sizeof(p->view_note), "%zu line%s", l.v.n,
-                     l.v.n == 1 ? "" : "s");
+            snprintf(p->view_note, sizeof(p->view_note), "%zu line%s", p->n_lines,
+                     p->n_lines == 1 ? "" : "s");
     }
     buf_clear(&p->data);
-    p->line = l.v.v;
-    p->n_lines = l.v.n;
     textview_set(&p->view, p->line, p->n_lines);
 }
 

@@ -60,31 +60,14 @@ static void cursor_to(struct files_pane *p, const char *name)
 
 /* --- asking ----------------------------------------------------------------------------- */
 
-static void copy_list(struct files_pane *p, const struct file_list *l)
-{
-    file_list_release(&p->list);
-    p->list.v = xcalloc(l->n + 1, sizeof(*p->list.v));
-    for (size_t i = 0; i < l->n; i++) {
-        struct file_entry *d = &p->list.v[i];
-        *d = l->v[i];
-        d->name = xstrdup(d->name);
-        d->shown = xstrdup(d->shown);
-        d->path = xstrdup(d->path);
-        d->target = xstrdup(d->target);
-        d->owner = xstrdup(d->owner);
-    }
-    p->list.n = l->n;
-    p->list.left_out = l->left_out;
-    p->list.path = xstrdup(l->path);
-}
-
 static void on_list(void *ctx, const struct file_list *l)
 {
     struct files_pane *p = ctx;
     bool same = str_eq(p->path, l->path);
     const struct file_entry *f = files_current(p);
     char *name = p->back ? xstrdup(p->back) : same && f ? xstrdup(f->name) : NULL;
-    copy_list(p, l);
+    file_list_release(&p->list);
+    file_list_copy(&p->list, l);
     free(p->path);
     p->path = xstrdup(l->path);
     p->have = true;

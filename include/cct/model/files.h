@@ -31,6 +31,7 @@ struct file_list {
 /* Of ListDir's answer; 0 or ERR_PROTO. */
 int file_list_parse(struct file_list *l, const char *json, size_t len, struct err *e);
 void file_list_release(struct file_list *l);
+void file_list_copy(struct file_list *dst, const struct file_list *src);
 /* Of the entry in the answer of Stat, MakeDir and Move; false: there is none. */
 bool file_entry_parse(struct file_entry *f, const char *json, size_t len);
 void file_entry_release(struct file_entry *f);

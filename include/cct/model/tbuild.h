@@ -51,4 +51,7 @@ static inline bool tb_is_over(enum tb_state s)
 /* "uploading 1.2 of 3.4 MiB", "step 3 of 10  RUN npm i", its error; "" for nothing. */
 void tbuild_text(const struct tbuild *b, char *dst, size_t size);
 
+/* Of a line of a build's log, "[builder 3/10] [stdout]: text", the text; borrowed. */
+const char *tbuild_output(const char *message);
+
 #endif

@@ -76,6 +76,8 @@ void clean_line(const char *s, size_t len, struct buf *out, unsigned max_cells);
 /* The same into new memory. NULL s gives "". */
 char *clean_line_dup(const char *s, unsigned max_cells);
 char *clean_text_dup(const char *s, size_t len);
+/* The same line by line, *n of them; a NULL stands behind them. The caller frees each and all. */
+char **clean_lines(const char *s, size_t len, size_t *n);
 /* Only [ -~]: everything else as <U+XXXX> or <XX>; for ids in dialogs. */
 void clean_ascii(const char *s, size_t len, struct buf *out);
 
