@@ -3,8 +3,6 @@
 
 #include <cct/util/clock.h>
 
-enum { CTRL_C_TWICE_MS = 1000 };
-
 /* Who has waited longer, or was made before. */
 static bool asked_before(const struct sandbox *a, const struct sandbox *b)
 {
@@ -83,7 +81,7 @@ static int back(struct ui *ui)
 {
     bool ctrl_c = ui->found == ACT_BACK_TWICE;
     int64_t since = ui->now - ui->last_ctrl_c;
-    if (ctrl_c && ui->last_ctrl_c && since >= 0 && since <= CTRL_C_TWICE_MS)
+    if (ctrl_c && ui->last_ctrl_c && since >= 0 && since <= UI_TWICE_MS)
         return UI_HANDLED | UI_QUIT;
     if (ctrl_c) {
         ui->last_ctrl_c = ui->now;

@@ -462,6 +462,7 @@ void ui_draw(struct ui *ui, int64_t now)
         return;
     if (ui->tiny) {
         canvas_textf(c, c->h / 2, 0, c->w, ROLE_STATUS_WARN, "needs %dx%d or more", UI_MIN_W, UI_MIN_H);
+        canvas_text(c, c->h / 2 + 1, 0, c->w, ROLE_STATUS_WARN, ui_keys(ui, "{quit} twice quits"));
         return;
     }
     if (ui->bare) {

@@ -307,6 +307,19 @@ static int pane_key(struct ui *ui, key_code k, const char *paste, size_t len)
     return r;
 }
 
+/* Nothing can be seen, so nothing but leaving is done, and that by a second key: the first may be
+ * of a word that is being typed while a window changes its size. */
+static int tiny_key(struct ui *ui, key_code k)
+{
+    int64_t since = ui->now - ui->last_ctrl_c;
+    bool leaves = keymap_which(ui->keys, ACT_QUIT, k) >= 0 ||
+                  keymap_which(ui->keys, ACT_BACK_TWICE, k) >= 0;
+    if (leaves && ui->last_ctrl_c && since >= 0 && since <= UI_TWICE_MS)
+        return UI_QUIT;
+    ui->last_ctrl_c = leaves ? ui->now : 0;
+    return UI_IGNORED;
+}
+
 int ui_key(struct ui *ui, key_code k, const char *paste, size_t len)
 {
     THREAD_ASSERT(THREAD_MAIN);
@@ -331,9 +344,8 @@ int ui_key(struct ui *ui, key_code k, const char *paste, size_t len)
     ui->awaits_ask = 0;
     ui->last_key = k;
     app_touch(ui->app);
-    if (ui->tiny) /* nothing can be seen, so nothing but leaving is done */
-        return keymap_which(ui->keys, ACT_QUIT, k) >= 0 || keymap_which(ui->keys, ACT_BACK_TWICE, k) >= 0
-                   ? UI_QUIT : UI_IGNORED;
+    if (ui->tiny)
+        return tiny_key(ui, k);
     if (k == K_PASTE_LONG) {
         ui_status(ui, 1, "nothing was taken: the paste is longer than anything here holds (%u KiB)",
                   LIM_MESSAGE_BYTES >> 10);
