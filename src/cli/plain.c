@@ -425,7 +425,7 @@ static int open_plain(struct plain *p, struct cli *c, struct err *e)
 {
     struct app_opts o;
 
-    *p = (struct plain){.c = c, .in = BUF_INIT_MAX(AHEAD_BYTES + PIECE_BYTES)};
+    *p = (struct plain){.c = c, .in = BUF_INIT_MAX(AHEAD_BYTES + PIECE_BYTES), .sort = SORT_DOING};
     p->tty = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     p->sigfd = cli_signals_open();
     cli_talk_on_stdout();
@@ -479,6 +479,7 @@ static void close_plain(struct plain *p)
     map_free(p->told_asks, NULL);
     buf_release(&p->in);
     free(p->last_trouble);
+    free(p->filter);
 }
 
 /* Sandboxes live on: as the screen says it at its end. */

@@ -1,6 +1,7 @@
 /* Sandboxes, questions and events, read aloud: numbered, the state first. */
 #include "plain_priv.h"
 
+#include <cct/model/filter.h>
 #include <cct/model/pair.h>
 #include <cct/model/sort.h>
 #include <cct/util/clock.h>
@@ -108,15 +109,19 @@ static void say_row(struct plain *p, size_t number, const struct sandbox *s)
     buf_release(&b);
 }
 
-/* Those that ask first; alike ones in the order in which they were made. */
-static void sort_rows(const struct sandbox **v, size_t n)
+struct place {
+    const struct sandbox *s;
+    size_t nth;
+    enum sort by;
+};
+
+/* Alike ones in the order in which they were made. */
+static int before(const void *a, const void *b)
 {
-    for (size_t i = 1; i < n; i++)
-        for (size_t k = i; k > 0 && sort_compare(SORT_DOING, false, v[k - 1], v[k]) > 0; k--) {
-            const struct sandbox *s = v[k];
-            v[k] = v[k - 1];
-            v[k - 1] = s;
-        }
+    const struct place *x = a, *y = b;
+    int c = sort_compare(x->by, false, x->s, y->s);
+
+    return c ? c : x->nth < y->nth ? -1 : x->nth > y->nth;
 }
 
 static void forget_numbers(struct plain *p)
@@ -126,34 +131,73 @@ static void forget_numbers(struct plain *p)
     ARR_CLEAR(&p->numbers);
 }
 
+/* How many, in *rows (the caller's). */
+static size_t choose_rows(struct plain *p, bool all, struct place **rows)
+{
+    const struct model *m = app_model(p->app);
+    struct place *v = *rows = xcalloc(m->n_sandboxes + 1, sizeof(*v));
+    struct filter f;
+    size_t n = 0;
+
+    filter_parse(&f, p->filter ? p->filter : "");
+    for (size_t i = 0; i < m->n_sandboxes; i++) {
+        const struct sandbox *s = &m->sandboxes[i];
+
+        if (model_in_view(m, s) && (all || cli_is_up(s)) && filter_match(&f, s)) {
+            v[n] = (struct place){s, n, (enum sort)p->sort};
+            n++;
+        }
+    }
+    qsort(v, n, sizeof(*v), before);
+    return n;
+}
+
 void plain_do_list(struct plain *p, char *args)
 {
     const struct model *m = app_model(p->app);
-    const struct sandbox **rows = xcalloc(m->n_sandboxes + 1, sizeof(const struct sandbox *));
+    struct place *rows;
     bool all = str_eq(args, "all");
-    size_t n = 0, elsewhere = model_elsewhere(m);
+    size_t n, elsewhere = model_elsewhere(m);
 
     if (*args && !all) {
         plain_say(p, "'list' is said alone, or as 'list all' for those that ended, too.");
-        free(rows);
         return;
     }
-    for (size_t i = 0; i < m->n_sandboxes; i++)
-        if (model_in_view(m, &m->sandboxes[i]) && (all || cli_is_up(&m->sandboxes[i])))
-            rows[n++] = &m->sandboxes[i];
-    sort_rows(rows, n);
+    n = choose_rows(p, all, &rows);
     forget_numbers(p);
     if (model_is_stale(m))
         plain_say(p, "The list cannot be had now; this is what was seen last.");
-    if (!n)
+    if (p->filter)
+        plain_say(p, "Only what has %s: %zu. 'filter' alone lists all again.", p->filter, n);
+    else if (!n)
         plain_say(p, "No sandbox is up. 'new --tool TOOL --name NAME' makes one.");
     for (size_t i = 0; i < n; i++) {
-        *ARR_PUSH(&p->numbers) = xstrdup(rows[i]->sandbox_id ? rows[i]->sandbox_id : "");
-        say_row(p, i + 1, rows[i]);
+        const struct sandbox *s = rows[i].s;
+
+        *ARR_PUSH(&p->numbers) = xstrdup(s->sandbox_id ? s->sandbox_id : "");
+        say_row(p, i + 1, s);
     }
     if (elsewhere)
         plain_say(p, "%zu of other projects: 'all projects' lists them, too.", elsewhere);
     free(rows);
+}
+
+void plain_do_filter(struct plain *p, char *args)
+{
+    str_set(&p->filter, *args ? args : NULL);
+    plain_do_list(p, args + strlen(args));
+}
+
+void plain_do_sort(struct plain *p, char *args)
+{
+    int by = *args ? sort_parse(args) : SORT_DOING;
+
+    if (by < 0) {
+        plain_say(p, "There is no such order. 'help sort by' reads them.");
+        return;
+    }
+    p->sort = by;
+    plain_say(p, "The list is sorted: %s.", sort_help((enum sort)by));
 }
 
 /* --- questions and events ------------------------------------------------------------ */

@@ -13,6 +13,7 @@
 #include "cli_priv.h"
 
 #include <cct/model/notify.h>
+#include <cct/model/sort.h>
 #include <cct/util/buf.h>
 
 /* Place of an entry in its transcript. */
@@ -66,6 +67,8 @@ struct plain {
     struct plain_reading reading;
     uint64_t await;        /* its transcript is waited for */
     bool arrived;
+    char *filter;          /* words that the list is narrowed to, or NULL */
+    int sort;              /* its order (enum sort) */
     ARR(char *) numbers;   /* ids of sandboxes as `list` has numbered them */
 };
 
@@ -80,6 +83,7 @@ int64_t plain_now(const struct plain *p); /* the service's time */
 /* --- plain_words.c */
 void plain_line(struct plain *p, char *line);
 /* Words of our own: what follows the word is in args, "" or more. */
+#define PLAIN_SORT_WORD(id, word, help) " " word
 #define PLAIN_WORDS(X)                                                                         \
     X(list, "list", "ls l", "[all]",                                                           \
       "the sandboxes, numbered; a number may stand wherever a name does")                      \
@@ -92,6 +96,10 @@ void plain_line(struct plain *p, char *line);
     X(say, "say", "@", "NAME TEXT", "send TEXT to the agent, just as it is typed")             \
     X(asks, "asks", "", "", "what the agents ask you; 'answer NAME NUMBER' answers")           \
     X(events, "events", "log", "[N]", "the last N events, 10 where none is said")              \
+    X(filter, "filter", "", "[WORDS]",                                                         \
+      "list what has all of WORDS, such as state:running or agent:claude; alone: all again")   \
+    X(sort, "sort by", "sort", "[COLUMN]",                                                     \
+      "the order of the list:" SORTS(PLAIN_SORT_WORD) "; alone: those that ask first")         \
     X(hold, "hold", "", "[on|off]",                                                            \
       "news wait until you end a line, so that none comes while you type")                     \
     X(kill, "kill all", "", "[everything]",                                                    \

@@ -403,6 +403,25 @@ static void extra(const char *name, const char *value)
     env[n] = xasprintf("%s=%s", name, value);
 }
 
+/* What narrows and orders the list of the screen does so here. */
+static void list_is_narrowed(void)
+{
+    for (int i = 0; i < 400 && !line_said(&rig, "12. "); i++) {
+        line_type(&rig, "list");
+        line_says(&rig, "12. ", 50);
+    }
+    size_t paused = count(". paused: "), running = count(". running: ");
+    ask("filter state:paused", "Only what has state:paused: 1.");
+    ask("filter nonesuch", "Only what has nonesuch: 0.");
+    assert_int_equal(count(". paused: "), paused + 1);
+    assert_int_equal(count(". running: "), running);
+    ask("filter", "12. ");
+    ask("sort by cost", "The list is sorted: the most expensive.");
+    ask("sort by colour", "There is no such order.");
+    ask("help sort by", "made name agent state doing left age cost");
+    ask("sort", "The list is sorted: those that ask you");
+}
+
 /* Who comes back after a day is told the newest, and how much there was. */
 static void much_is_held(void)
 {
@@ -442,6 +461,8 @@ static void test_terminal(void **state)
     line_send(&rig, "\003");
     says("The line is cleared. Ctrl-C once more within a second");
     says("\r\n> ");
+    ask("all projects", "from now on");
+    list_is_narrowed();
     ask("kill all everything", "Type the number 12 to do it; anything else is no.\r\n> ");
     ask("y", "nothing was killed");
     ask("kill all everything", "Type the number 12 to do it");
