@@ -63,22 +63,8 @@ static void ours(const char *arguments)
 
 /* --- keys -------------------------------------------------------------------------- */
 
-struct times {
-    double ms[KEYS];
-    int n;
-};
-
-static void must_show(struct ptyrig *r, const char *text)
-{
-    if (rig_wait(r, text, SOON))
-        return;
-    char *s = rig_screen(r);
-    fputs(s, stderr);
-    die("'%s' does not come to the screen", text);
-}
-
 static void press(struct ptyrig *r, const char *key, int row, const char *effect, bool shown,
-                  struct times *t)
+                  struct bench_set *t)
 {
     int64_t t0;
 
@@ -87,60 +73,51 @@ static void press(struct ptyrig *r, const char *key, int row, const char *effect
     rig_type(r, key);
     if (!rig_wait_row(r, row, effect, shown, SOON))
         die("a key had no effect: '%s'", effect);
-    t->ms[t->n++] = (double)(bench_now_us() - t0) / 1000;
+    bench_add(t, (double)(bench_now_us() - t0) / 1000);
 }
 
 /* A letter and its deletion in turn. */
-static void letters(struct ptyrig *r, struct times *t)
+static void letters(struct ptyrig *r, struct bench_set *t)
 {
     t->n = 0;
     rig_type(r, "1gg2i");
-    must_show(r, "claude-1> ");
+    rig_must_show(r, "claude-1> ", SOON);
     rig_type(r, "latency-");
-    must_show(r, "> latency-");
+    rig_must_show(r, "> latency-", SOON);
     while (t->n < KEYS)
         press(r, t->n % 2 ? "\177" : "q", INPUT_ROW, "latency-q", t->n % 2 == 0, t);
     rig_type(r, "\177\177\177\177\177\177\177\177");
     if (!rig_wait_gone(r, "laten", SOON))
         die("the message cannot be taken back");
     rig_type(r, "\033");
-    must_show(r, "NAV");
+    rig_must_show(r, "NAV", SOON);
 }
 
 /* Another row, with all that its agent said, and back. */
-static void rows(struct ptyrig *r, struct times *t)
+static void rows(struct ptyrig *r, struct bench_set *t)
 {
     t->n = 0;
     rig_type(r, "1gg");
-    must_show(r, "output: claude-1");
+    rig_must_show(r, "output: claude-1", SOON);
     while (t->n < KEYS)
         press(r, t->n % 2 ? "k" : "j", TITLE_ROW,
               t->n % 2 ? "output: claude-1" : "output: claude-2", true, t);
 }
 
-static int by_time(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static void report(const char *what, struct times *t, bool loaded)
+static void report(const char *what, const struct bench_set *t, bool loaded)
 {
     char *text = xasprintf("%s, %s: median", what, loaded ? "20 agents talk" : "all idle");
     char *last = xasprintf("%s, %s: p99", what, loaded ? "20 agents talk" : "all idle");
 
-    qsort(t->ms, (size_t)t->n, sizeof(t->ms[0]), by_time);
-    bench_value(section, text, "ms", t->ms[t->n / 2], BENCH_INFO, 0, false);
-    bench_value(section, last, "ms", t->ms[t->n - 1 - t->n / 100], BENCH_VALUE_MAX, BAR_MS,
-                loaded);
+    bench_value(section, text, "ms", bench_median(t), BENCH_INFO, 0, false);
+    bench_value(section, last, "ms", bench_quantile(t, 0.99), BENCH_VALUE_MAX, BAR_MS, loaded);
     free(text);
     free(last);
 }
 
 static void measure(struct ptyrig *r, bool loaded)
 {
-    static struct times t;
+    static struct bench_set t;
 
     letters(r, &t);
     report("a letter", &t, loaded);
@@ -172,12 +149,12 @@ int main(void)
     }
     argv[1] = (char *)local;
     rig_start(&r, 40, 120, argv, NULL);
-    must_show(&r, "20 idle");
+    rig_must_show(&r, "20 idle", SOON);
     measure(&r, false);
     ours("send --all -- '[[case:chatter]]'");
-    must_show(&r, "20 working");
+    rig_must_show(&r, "20 working", SOON);
     measure(&r, true);
-    must_show(&r, "20 working"); /* to the last key */
+    rig_must_show(&r, "20 working", SOON); /* to the last key */
     rig_type(&r, "q");
     if (!rig_wait_exit(&r, SOON))
         die("the screen does not end");

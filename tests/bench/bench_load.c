@@ -30,33 +30,6 @@ static void make_text(struct buf *b)
 
 /* --- keys ---------------------------------------------------------------------------- */
 
-struct times {
-    double ms[KEYS];
-    int n;
-};
-
-static int by_time(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double quantile(struct times *t, double q)
-{
-    qsort(t->ms, (size_t)t->n, sizeof(t->ms[0]), by_time);
-    return t->ms[(int)(q * (t->n - 1))];
-}
-
-static void must_show(struct ptyrig *r, const char *text)
-{
-    if (rig_wait(r, text, SOON))
-        return;
-    char *s = rig_screen(r);
-    fputs(s, stderr);
-    die("'%s' does not come to the screen", text);
-}
-
 /* The row on which the text stands. */
 static int row_of(struct ptyrig *r, const char *text)
 {
@@ -68,22 +41,23 @@ static int row_of(struct ptyrig *r, const char *text)
 
 /* Two keys in turn, each with what it makes of the row. */
 static void press(struct ptyrig *r, const char *const keys[2], const char *const effects[2],
-                  const bool shown[2], int row, struct times *t)
+                  const bool shown[2], int row, struct bench_set *t)
 {
-    for (t->n = 0; t->n < KEYS; t->n++) {
-        int i = t->n % 2;
+    t->n = 0;
+    for (int n = 0; n < KEYS; n++) {
+        int i = n % 2;
 
-        rig_wait_quiet(r, PAUSE_MS + t->n % 7, PAUSE_MS + t->n % 7); /* at no beat of its own */
+        rig_wait_quiet(r, PAUSE_MS + n % 7, PAUSE_MS + n % 7); /* at no beat of its own */
         int64_t t0 = bench_now_us();
         rig_type(r, keys[i]);
         if (!rig_wait_row(r, row, effects[i], shown[i], SOON))
             die("a key had no effect: '%s'", effects[i]);
-        t->ms[t->n] = (double)(bench_now_us() - t0) / 1000;
+        bench_add(t, (double)(bench_now_us() - t0) / 1000);
     }
 }
 
 /* A letter and its deletion, behind what stands on the row. */
-static void letters(struct ptyrig *r, struct times *t)
+static void letters(struct ptyrig *r, struct bench_set *t)
 {
     static const char *const keys[] = {"q", "\177"}, *const effects[] = {"latency-q", "latency-q"};
     static const bool shown[] = {true, false};
@@ -98,13 +72,13 @@ static void curses_alone(const char *dir, struct bench_set *median)
     static const char *const keys[] = {"x", "y"}, *const effects[] = {"key x", "key y"};
     static const bool shown[] = {true, true};
     char *argv[] = {bench_program("tests/bench/ncmin"), NULL};
-    static struct times t;
+    static struct bench_set t;
     struct ptyrig r;
 
     rig_start(&r, H, W, argv, (const char *const *)bench_env(dir, 0));
-    must_show(&r, "DRAWN");
+    rig_must_show(&r, "DRAWN", SOON);
     press(&r, keys, effects, shown, H - 3, &t);
-    bench_add(median, quantile(&t, 0.5));
+    bench_add(median, bench_quantile(&t, 0.5));
     rig_type(&r, "q");
     rig_wait_exit(&r, SOON);
     rig_stop(&r);
@@ -119,15 +93,15 @@ static void under_tmux(const struct buf *text, struct bench_set *p99)
     char *cmd = xasprintf("exec tmux -f /dev/null -S %s/tmux new-session cat \\; split-window -b"
                           " 'exec %s %d -' \\; select-pane -D", dir, prog, flood_port(f));
     char sh[] = "/bin/sh", option[] = "-c", *argv[] = {sh, option, cmd, NULL};
-    static struct times t;
+    static struct bench_set t;
     struct ptyrig r;
 
     rig_start(&r, H, W, argv, (const char *const *)bench_env(dir, 0));
     rig_wait_quiet(&r, 500, 3000);
     rig_type(&r, "latency-");
-    must_show(&r, "latency-");
+    rig_must_show(&r, "latency-", SOON);
     letters(&r, &t);
-    bench_add(p99, quantile(&t, 0.99));
+    bench_add(p99, bench_quantile(&t, 0.99));
     if (system(kill_it) != 0)
         fprintf(stderr, "tmux does not end\n");
     rig_wait_exit(&r, SOON);
@@ -145,26 +119,26 @@ static void ours(const struct buf *text, struct bench_set *idle, struct bench_se
 {
     struct flood *f = flood_start(text->p, text->len);
     char *dir = storebox_dir(), *argv[] = {bench_program("cc-tui"), NULL};
-    static struct times t;
+    static struct bench_set t;
     struct ptyrig r;
 
     flood_store(dir, "shell");
     rig_start(&r, H, W, argv, (const char *const *)flood_env(f, dir));
-    must_show(&r, "NAV");
+    rig_must_show(&r, "NAV", SOON);
     if (!flood_followed(f, SOON))
         die("the screen does not follow its agent");
     rig_type(&r, "i");
-    must_show(&r, "flood> ");
+    rig_must_show(&r, "flood> ", SOON);
     rig_type(&r, "latency-");
-    must_show(&r, "> latency-");
+    rig_must_show(&r, "> latency-", SOON);
     letters(&r, &t);
-    bench_add(idle, quantile(&t, 0.5));
+    bench_add(idle, bench_quantile(&t, 0.5));
     flood_grow(f, ENDLESS);
     rig_wait_quiet(&r, 500, 500); /* it is under way */
     int64_t t0 = bench_now_us();
     uint64_t sent = flood_sent(f);
     letters(&r, &t);
-    bench_add(p99, quantile(&t, 0.99));
+    bench_add(p99, bench_quantile(&t, 0.99));
     bench_add(rate, (double)(flood_sent(f) - sent) / (double)(bench_now_us() - t0));
     rig_stop(&r);
     flood_stop(f);

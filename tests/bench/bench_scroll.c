@@ -24,33 +24,6 @@ static void make_text(struct buf *b)
                     "agent builds something big\n", i);
 }
 
-struct times {
-    double ms[KEYS];
-    int n;
-};
-
-static int by_time(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double quantile(struct times *t, double q)
-{
-    qsort(t->ms, (size_t)t->n, sizeof(t->ms[0]), by_time);
-    return t->ms[(int)(q * (t->n - 1))];
-}
-
-static void must_show(struct ptyrig *r, const char *text, int ms)
-{
-    if (rig_wait(r, text, ms))
-        return;
-    char *s = rig_screen(r);
-    fputs(s, stderr);
-    die("'%s' does not come to the screen", text);
-}
-
 /* Number of the line on that row, or -1. */
 static int line_on(struct ptyrig *r, int row)
 {
@@ -66,7 +39,7 @@ static int line_on(struct ptyrig *r, int row)
 }
 
 /* A key, until that line stands on that row. */
-static void press(struct ptyrig *r, const char *key, int row, int line, struct times *t)
+static void press(struct ptyrig *r, const char *key, int row, int line, struct bench_set *t)
 {
     char want[16];
 
@@ -79,7 +52,7 @@ static void press(struct ptyrig *r, const char *key, int row, int line, struct t
         fputs(s, stderr);
         die("line %d did not come to row %d", line, row);
     }
-    t->ms[t->n++] = (double)(bench_now_us() - t0) / 1000;
+    bench_add(t, (double)(bench_now_us() - t0) / 1000);
 }
 
 static void measure(const struct buf *text, struct bench_set *up, struct bench_set *down,
@@ -87,20 +60,20 @@ static void measure(const struct buf *text, struct bench_set *up, struct bench_s
 {
     struct flood *f = flood_start(text->p, text->len);
     char *dir = storebox_dir(), *argv[] = {bench_program("cc-tui"), NULL}, last[16];
-    static struct times u, d, j;
+    static struct bench_set u, d, j;
     struct ptyrig r;
     int bottom = TOP, line;
 
     u.n = d.n = j.n = 0;
     flood_store(dir, "shell");
     rig_start(&r, H, W, argv, (const char *const *)flood_env(f, dir));
-    must_show(&r, "NAV", SOON);
+    rig_must_show(&r, "NAV", SOON);
     if (!flood_followed(f, SOON))
         die("the screen does not follow its agent");
     rig_type(&r, "2f"); /* the output alone */
     flood_grow(f, text->len);
     snprintf(last, sizeof(last), "<%07d>", LINES - 1);
-    must_show(&r, last, LONG);
+    rig_must_show(&r, last, LONG);
     rig_wait_quiet(&r, 500, 3000);
     while (line_on(&r, bottom) != LINES - 1)
         if (++bottom == H)
@@ -108,18 +81,18 @@ static void measure(const struct buf *text, struct bench_set *up, struct bench_s
     int page = bottom - TOP + 1;
     for (int i = 1; i <= KEYS; i++) /* the cursor goes up a page, and the picture with it */
         press(&r, "\033[5~", TOP, LINES - 1 - i * page, &u);
-    bench_add(up, quantile(&u, 0.99));
+    bench_add(up, bench_quantile(&u, 0.99));
     for (int i = 0; i < JUMPS; i++) {
         press(&r, "gg", TOP, 0, &j);
         press(&r, "G", bottom, LINES - 1, &j);
     }
-    bench_add(jump, quantile(&j, 1));
+    bench_add(jump, bench_max(&j));
     press(&r, "gg", TOP, 0, &j);
     for (int i = 1; i <= KEYS; i++) {
         line = i * page;
         press(&r, "\033[6~", bottom, line, &d);
     }
-    bench_add(down, quantile(&d, 0.99));
+    bench_add(down, bench_quantile(&d, 0.99));
     rig_stop(&r);
     flood_stop(f);
     storebox_remove(dir);

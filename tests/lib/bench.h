@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { BENCH_MAX_SAMPLES = 256 };
+enum { BENCH_MAX_SAMPLES = 512 };
 struct bench_set {
     double v[BENCH_MAX_SAMPLES];
     int n;

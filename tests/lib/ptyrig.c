@@ -3,6 +3,7 @@
 
 #include <cct/util/buf.h>
 #include <cct/util/utf8.h>
+#include <cct/util/xalloc.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -234,6 +235,15 @@ static bool wait_shown(struct ptyrig *r, const char *text, int y, bool shown, in
 bool rig_wait(struct ptyrig *r, const char *text, int ms)
 {
     return wait_shown(r, text, -1, true, ms);
+}
+
+void rig_must_show(struct ptyrig *r, const char *text, int ms)
+{
+    if (rig_wait(r, text, ms))
+        return;
+    char *s = rig_screen(r);
+    fputs(s, stderr);
+    die("'%s' does not come to the screen", text);
 }
 
 bool rig_wait_gone(struct ptyrig *r, const char *text, int ms)
