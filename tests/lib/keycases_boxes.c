@@ -85,10 +85,10 @@ const struct key_group keys_boxes = {
     .name = "boxes",
     .h = 24,
     .w = 80,
-    .setup = "$C new --tool demo --name one -q\n"
-             "$C new --tool demo --name two -q\n"
+    .setup = DEMO("one")
+             DEMO("two")
              NINE "$C new --tool nine --name nine -q\n"
-             "$C new --tool demo --name four -q\n"
+             DEMO("four")
              "$C projects env default COLOUR=red\n"
              "printf 'open sesame' | $C keys protect passphrase --passphrase-fd 0\n",
     .begin = "[the vault is locked] 'open sesame' Enter [the vault is open] [> . one] [. two] [? nine] [. four]",
@@ -108,7 +108,7 @@ const struct key_group keys_low = {
     .name = "low",
     .h = 11,
     .w = 80,
-    .setup = "$C new --tool demo --name one -q\n",
+    .setup = DEMO("one"),
     .begin = "[> . one]",
     .cases = low,
     .n = N(low),

@@ -32,8 +32,8 @@ const struct key_group keys_forms = {
     .name = "forms",
     .h = 24,
     .w = 80,
-    .setup = "$C new --tool demo --name one -q\n"
-             "$C new --tool demo --name two -q\n",
+    .setup = DEMO("one")
+             DEMO("two"),
     .begin = "[> . one] [. two]",
     .cases = cases,
     .n = N(cases),

@@ -57,10 +57,10 @@ const struct key_group keys_input = {
     .h = 24,
     .w = 80,
     .setup = "echo remember > notes-of-today.txt\n"
-             "$C new --tool demo --name in -q\n"
-             "$C new --tool demo --name busy -q\n"
-             "$C new --tool demo --name ask --ask yes --prompt tour -q\n"
-             "$C new --tool demo --name lost --prompt 'run sleep 60' -q\n",
+             DEMO("in")
+             DEMO("busy")
+             DEMO("ask --ask yes --prompt tour")
+             DEMO("lost --prompt 'run sleep 60'"),
     .begin = "[> . in] [. busy] [? ask] [* lost] G [> * lost] i 'no way' Enter [1 queued] Esc [NAV] "
              "D [kill this sandbox?] ~ y [x lost] [sends it again] gg [> . in] i [INPUT]",
     .cases = cases,

@@ -79,9 +79,9 @@ const struct key_group keys_list = {
     .name = "list",
     .h = 24,
     .w = 80,
-    .setup = "$C new --tool demo --name a --copies 7 -q\n"
-             "$C new --tool demo --name ask1 --ask yes --prompt tour -q\n"
-             "$C new --tool demo --name ask2 --ask yes --prompt tour -q\n"
+    .setup = DEMO("a --copies 7")
+             DEMO("ask1 --ask yes --prompt tour")
+             DEMO("ask2 --ask yes --prompt tour")
              "$C new --tool demo --name gone -q && $C kill gone --yes\n",
     .begin = "[> . a-1] [? ask1] [2 ask you] G [> x gone] gg [> . a-1]",
     .cases = cases,
@@ -112,8 +112,8 @@ const struct key_group keys_wide = {
     .name = "wide",
     .h = 40,
     .w = 120,
-    .setup = "$C new --tool demo --name one -q\n"
-             "$C new --tool demo --name box --copies 6 -q\n",
+    .setup = DEMO("one")
+             DEMO("box --copies 6"),
     .begin = "[> . one] [= 1 sandboxes] [5 events]",
     .cases = wide,
     .n = N(wide),

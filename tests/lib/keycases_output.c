@@ -45,7 +45,7 @@ const struct key_group keys_output = {
     .h = 24,
     .w = 80,
     .setup = "long=$(printf 'word%.0s ' 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20)\n"
-             "$C new --tool demo --name out -q\n"
+             DEMO("out")
              "$C send out --wait \"[[say:begin $long END-OF-LONG]]\"\n"
              "$C send out --wait '[[say:some code:\n```sh\nls -l\n```\nthat was it]]'\n"
              "$C send out --wait 'run seq 30'\n",

@@ -75,7 +75,7 @@ const struct key_group keys_files = {
     .h = 24,
     .w = 80,
     .setup = "echo hello > a.txt; seq 30 > b.txt; echo late > late.txt\n"
-             "$C new --tool demo --name own -q\n"
+             DEMO("own")
              "$C files put own a.txt; $C files put own b.txt; $C files mkdir own sub\n",
     .begin = "[> . own] O [= files: own] [b.txt]",
     .cases = files,
@@ -94,7 +94,7 @@ const struct key_group keys_changes = {
     .h = 24,
     .w = 80,
     .setup = "echo hello > a.txt; seq 30 > b.txt; echo late > late.txt\n"
-             "$C new --tool demo --name own -q\n"
+             DEMO("own")
              "$C files put own a.txt; $C files put own b.txt\n",
     .begin = "[> . own] v [= changes: own] [b.txt]",
     .cases = changes,

@@ -34,6 +34,8 @@ struct key_case {
     {.act = ACT_##a, .from = (f), .want = (w), .back = (b), .probe = (p), .once = true}
 #define KEY_NTH(a, i, f, w, b) \
     {.act = ACT_##a, .from = (f), .want = (w), .back = (b), .nth = (i)}
+/* A line of a set-up: a demo agent of that name, more of its options behind it. */
+#define DEMO(name) "$C new --tool demo --name " name " -q\n"
 struct key_group {
     const char *name;
     int h, w;
