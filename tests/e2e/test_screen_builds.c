@@ -1,12 +1,11 @@
 /* Builds by keys alone: cc-tui --local on a pseudo terminal builds a template with COPY and
  * RUN, one that fails, the first once more from the cache; one is called off; and one goes on
  * while cc-tui is killed, and is picked up by the next. */
-#include "../lib/ptyrig.h"
+#include "../lib/ptyhome.h"
 
 #include <cct/util/fs.h>
 #include <cct/util/xalloc.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -21,22 +20,11 @@
 
 enum { SOON = 20000, AT_ONCE = 3000 };
 
-static char dir[] = "/tmp/cct-builds.XXXXXX";
-static char *binary;
-static char *env_text[8];
 static bool isolated;
-
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *f)
-{
-    (void)st;
-    (void)flag;
-    (void)f;
-    return remove(path);
-}
 
 static void put(const char *name, const char *text)
 {
-    char *path = fs_join(dir, name);
+    char *path = fs_join(ptyhome.dir, name);
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
 
     assert_true(fd >= 0);
@@ -47,20 +35,11 @@ static void put(const char *name, const char *text)
 
 static int set_up(void **state)
 {
-    static const char *const names[] = {"DATA", "CONFIG", "STATE", "RUNTIME"};
-    char *probe = xasprintf("%s-local probe >/dev/null 2>&1", binary);
-
-    (void)state;
+    if (ptyhome_set_up(state) != 0)
+        return -1;
+    char *probe = xasprintf("%s-local probe >/dev/null 2>&1", ptyhome.binary);
     isolated = system(probe) == 0;
     free(probe);
-    if (!mkdtemp(dir))
-        return -1;
-    for (int i = 0; i < 4; i++) {
-        char *path = xasprintf("%s/%s", dir, names[i]);
-        mkdir(path, 0700);
-        env_text[i] = xasprintf("CC_TUI_%s_DIR=%s", names[i], path);
-        free(path);
-    }
     put("one.txt", "from here\n");
     put("good", "FROM e2bdev/base\nCOPY one.txt /opt/\nRUN cat /opt/one.txt\n");
     put("bad", "FROM e2bdev/base\nRUN echo the reason; exit 7\n");
@@ -69,40 +48,14 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    for (int i = 0; i < 4; i++)
-        putenv(env_text[i]);
-    char *command = xasprintf("%s local stop --yes >/dev/null 2>&1", binary);
-    int rc = system(command);
-    (void)rc;
-    nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-    free(command);
-    return 0;
-}
-
-static void start(struct ptyrig *r)
-{
-    char *argv[] = {binary, (char *)"--local", NULL};
-    const char *env[] = {"TERM=xterm-256color", "LC_ALL=C.UTF-8", "SSH_CONNECTION", "COLUMNS",
-                         "LINES", "E2B_API_KEY", env_text[0], env_text[1], env_text[2],
-                         env_text[3], NULL};
-    rig_start(r, 40, 120, argv, env);
-}
-
 static void must_show(struct ptyrig *r, const char *text)
 {
-    if (!rig_wait(r, text, SOON)) {
-        char *s = rig_screen(r);
-        fputs(s, stderr);
-        fail_msg("'%s' does not come", text);
-    }
+    ptyhome_shows(r, text, SOON);
 }
 
 static void build(struct ptyrig *r, const char *file, const char *name)
 {
-    char *keys = xasprintf("%s\t%s/%s\033s", name, dir, file);
+    char *keys = xasprintf("%s\t%s/%s\033s", name, ptyhome.dir, file);
 
     rig_type(r, "n");
     must_show(r, "Alt-s build");
@@ -129,7 +82,7 @@ static void test_builds(void **state)
     (void)state;
     if (!isolated)
         skip();
-    start(&r);
+    ptyhome_start(&r, 40, 120);
     must_show(&r, "local ok");
     rig_type(&r, "33");
     must_show(&r, "3 builds");
@@ -164,7 +117,7 @@ static void test_called_off(void **state)
     (void)state;
     if (!isolated)
         skip();
-    start(&r);
+    ptyhome_start(&r, 40, 120);
     must_show(&r, "local ok");
     rig_type(&r, "33");
     must_show(&r, "base");
@@ -192,7 +145,7 @@ static void test_picked_up(void **state)
     (void)state;
     if (!isolated)
         skip();
-    start(&r);
+    ptyhome_start(&r, 40, 120);
     must_show(&r, "local ok");
     rig_type(&r, "33");
     must_show(&r, "base");
@@ -201,7 +154,7 @@ static void test_picked_up(void **state)
     kill(r.pid, SIGKILL);
     assert_true(rig_wait_exit(&r, SOON));
     rig_stop(&r);
-    start(&r);
+    ptyhome_start(&r, 40, 120);
     must_show(&r, "local ok");
     rig_type(&r, "33");
     must_show(&r, "slow");
@@ -213,18 +166,10 @@ static void test_picked_up(void **state)
 
 int main(void)
 {
-    const char *b = getenv("B");
-    char path[4096];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
-    path[n > 0 ? n : 0] = 0;
-    char *tests_dir = strstr(path, "/tests/e2e/");
-    if (tests_dir)
-        *tests_dir = 0; /* the build folder */
-    binary = xasprintf("%s/cc-tui", tests_dir ? path : b ? b : "build/debug");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_builds),
         cmocka_unit_test(test_called_off),
         cmocka_unit_test(test_picked_up),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, ptyhome_tear_down);
 }

@@ -1,9 +1,8 @@
 /* The whole program by keys alone: cc-tui --local on a pseudo terminal, with places of its
  * own; create, talk, kill, and look that all is gone. */
-#include "../lib/ptyrig.h"
+#include "../lib/ptyhome.h"
 
 #include <cct/util/xalloc.h>
-#include <ftw.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -18,65 +17,6 @@
 #include <cmocka.h>
 
 enum { SOON = 20000, AT_ONCE = 2500 };
-
-static char dir[] = "/tmp/cct-live.XXXXXX";
-static char *binary;
-static char *env_text[8];
-
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *f)
-{
-    (void)st;
-    (void)flag;
-    (void)f;
-    return remove(path);
-}
-
-static int set_up(void **state)
-{
-    static const char *const names[] = {"DATA", "CONFIG", "STATE", "RUNTIME"};
-    (void)state;
-    if (!mkdtemp(dir))
-        return -1;
-    for (int i = 0; i < 4; i++) {
-        char *path = xasprintf("%s/%s", dir, names[i]);
-        mkdir(path, 0700);
-        env_text[i] = xasprintf("CC_TUI_%s_DIR=%s", names[i], path);
-        free(path);
-    }
-    return 0;
-}
-
-/* The provider lives on after the screen: it is ended by its own command. */
-static int tear_down(void **state)
-{
-    (void)state;
-    for (int i = 0; i < 4; i++)
-        putenv(env_text[i]);
-    char *command = xasprintf("%s local stop --yes >/dev/null 2>&1", binary);
-    int rc = system(command);
-    (void)rc;
-    nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-    free(command);
-    return 0;
-}
-
-static void start(struct ptyrig *r, int h, int w)
-{
-    char *argv[] = {binary, (char *)"--local", NULL};
-    const char *env[] = {"TERM=xterm-256color", "LC_ALL=C.UTF-8", "SSH_CONNECTION", "COLUMNS",
-                         "LINES", "E2B_API_KEY", env_text[0], env_text[1], env_text[2],
-                         env_text[3], NULL};
-    rig_start(r, h, w, argv, env);
-}
-
-static void must_show(struct ptyrig *r, const char *text, int ms)
-{
-    if (!rig_wait(r, text, ms)) {
-        char *s = rig_screen(r);
-        fputs(s, stderr); /* longer than what cmocka prints */
-        fail_msg("'%s' does not come", text);
-    }
-}
 
 /* The status also tells what a sanitizer found in the program. */
 static void end(struct ptyrig *r, int status)
@@ -101,39 +41,39 @@ static void answer(struct ptyrig *r, const char *key, const char *text)
 {
     for (int left = SOON; !rig_wait(r, text, 100) && left > 0; left -= 100)
         rig_type(r, key);
-    must_show(r, text, AT_ONCE);
+    ptyhome_shows(r, text, AT_ONCE);
 }
 
 static void test_by_keys_alone(void **state)
 {
     (void)state;
     struct ptyrig r;
-    start(&r, 24, 80);
-    must_show(&r, "cc-tui", SOON);
-    must_show(&r, "local ok", SOON);
+    ptyhome_start(&r, 24, 80);
+    ptyhome_shows(&r, "cc-tui", SOON);
+    ptyhome_shows(&r, "local ok", SOON);
     rig_type(&r, "n");
-    must_show(&r, "new sandbox", SOON);
+    ptyhome_shows(&r, "new sandbox", SOON);
     rig_type(&r, "tried-out\033s");
-    must_show(&r, "tried-out", SOON);
-    must_show(&r, "idle", SOON);
+    ptyhome_shows(&r, "tried-out", SOON);
+    ptyhome_shows(&r, "idle", SOON);
     rig_type(&r, "/tried-out\r2");
     rig_type(&r, "irun uname -a\r");
-    must_show(&r, "Linux", SOON);
-    must_show(&r, "exit status 0", SOON);
+    ptyhome_shows(&r, "Linux", SOON);
+    ptyhome_shows(&r, "exit status 0", SOON);
     rig_type(&r, "\033");
-    must_show(&r, "NAV", SOON);
+    ptyhome_shows(&r, "NAV", SOON);
     rig_type(&r, "Dyyy"); /* in one piece, as a paste without marks comes */
-    must_show(&r, "kill this sandbox?", SOON);
+    ptyhome_shows(&r, "kill this sandbox?", SOON);
     rig_type(&r, "\033");
     assert_true(rig_wait_gone(&r, "kill this sandbox?", SOON));
     rig_type(&r, "K");
-    must_show(&r, "y  kill ", SOON);
+    ptyhome_shows(&r, "y  kill ", SOON);
     answer(&r, "y", "proved by a new list");
     rig_type(&r, "\033");
     rig_wait_gone(&r, "proved by", SOON);
     rig_type(&r, "1\033");
     assert_true(rig_wait_gone(&r, "filter:", SOON));
-    must_show(&r, "killed", SOON);
+    ptyhome_shows(&r, "killed", SOON);
     rig_type(&r, "q");
     end(&r, 0);
 }
@@ -143,18 +83,18 @@ static void test_comes_back(void **state)
 {
     (void)state;
     struct ptyrig r;
-    start(&r, 40, 120);
-    must_show(&r, "tried-out", SOON);
-    must_show(&r, "killed", SOON);
+    ptyhome_start(&r, 40, 120);
+    ptyhome_shows(&r, "tried-out", SOON);
+    ptyhome_shows(&r, "killed", SOON);
     rig_type(&r, "G");
-    must_show(&r, "Linux", SOON);
+    ptyhome_shows(&r, "Linux", SOON);
     kill(r.pid, SIGTERM);
     end(&r, 143);
 }
 
 static void configure(const char *text)
 {
-    char *file = xasprintf("%s/CONFIG/cc-tui.conf", dir);
+    char *file = xasprintf("%s/CONFIG/cc-tui.conf", ptyhome.dir);
     FILE *f = fopen(file, "w");
     assert_non_null(f);
     fputs(text, f);
@@ -169,24 +109,24 @@ static void test_configured_anew(void **state)
     (void)state;
     struct ptyrig r, second;
     configure("");
-    start(&r, 24, 100);
-    must_show(&r, "local ok", SOON);
+    ptyhome_start(&r, 24, 100);
+    ptyhome_shows(&r, "local ok", SOON);
     rig_type(&r, "ihalf a draft\033");
-    must_show(&r, "NAV", SOON);
+    ptyhome_shows(&r, "NAV", SOON);
     configure("[screen]\nsort = name\n[keys]\nwall = Y\n");
-    must_show(&r, "screen.sort and more changed", SOON);
-    must_show(&r, "half a draft", AT_ONCE);
+    ptyhome_shows(&r, "screen.sort and more changed", SOON);
+    ptyhome_shows(&r, "half a draft", AT_ONCE);
     rig_type(&r, "Y");
-    must_show(&r, "= wall =", SOON);
+    ptyhome_shows(&r, "= wall =", SOON);
     rig_type(&r, "Y");
-    must_show(&r, "STATE", SOON);
+    ptyhome_shows(&r, "STATE", SOON);
     rig_type(&r, ":set screen.warn_left 1m\r");
-    must_show(&r, "screen.warn_left changed", SOON);
+    ptyhome_shows(&r, "screen.warn_left changed", SOON);
     kill(r.pid, SIGUSR1);
-    must_show(&r, "nothing in the configuration changed", SOON);
-    start(&second, 24, 80);
-    must_show(&second, "another cc-tui has this open", SOON);
-    must_show(&second, "NAV 2nd", AT_ONCE);
+    ptyhome_shows(&r, "nothing in the configuration changed", SOON);
+    ptyhome_start(&second, 24, 80);
+    ptyhome_shows(&second, "another cc-tui has this open", SOON);
+    ptyhome_shows(&second, "NAV 2nd", AT_ONCE);
     rig_type(&second, "q");
     end(&second, 0);
     rig_type(&r, "q");
@@ -198,8 +138,8 @@ static void test_closed_terminal(void **state)
 {
     (void)state;
     struct ptyrig r;
-    start(&r, 24, 80);
-    must_show(&r, "local ok", SOON);
+    ptyhome_start(&r, 24, 80);
+    ptyhome_shows(&r, "local ok", SOON);
     rig_hang_up(&r);
     assert_true(rig_wait_exit(&r, AT_ONCE));
     rig_stop(&r);
@@ -221,11 +161,9 @@ static void start_flood(void)
                               "seq -f \"line %%.0f of a flood\" $((i * 5000)) $((i * 5000 + 4999)); "
                               "sleep 0.1; i=$((i + 1)); done; "
                               "echo; echo flood over at $(date +%%s%%3N) ms; sleep 600' >/dev/null",
-                              binary, rounds);
+                              ptyhome.binary, rounds);
 
-    for (int i = 0; i < 4; i++)
-        putenv(env_text[i]);
-    assert_int_equal(system(command), 0);
+    assert_int_equal(ptyhome_command(command), 0);
     free(command);
 }
 
@@ -250,15 +188,15 @@ static void test_flood(void **state)
     int asked = 0;
 
     start_flood();
-    start(&r, 24, 80);
-    must_show(&r, "flood", SOON);
+    ptyhome_start(&r, 24, 80);
+    ptyhome_shows(&r, "flood", SOON);
     rig_type(&r, "/flood\r");
-    must_show(&r, "of a flood", SOON);
+    ptyhome_shows(&r, "of a flood", SOON);
     begun = rig_now_ms();
     while (!end_shown(&r) && rig_now_ms() - begun < 500000) {
         int64_t t0 = rig_now_ms();
         rig_type(&r, "?");
-        must_show(&r, "+ help -", 100 * PATIENCE * 10);
+        ptyhome_shows(&r, "+ help -", 100 * PATIENCE * 10);
         rig_type(&r, "\033");
         assert_true(rig_wait_gone(&r, "+ help -", 100 * PATIENCE * 10));
         int64_t took = (rig_now_ms() - t0) / 2;
@@ -280,14 +218,6 @@ static void test_flood(void **state)
 
 int main(void)
 {
-    const char *b = getenv("B");
-    char path[4096];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
-    path[n > 0 ? n : 0] = 0;
-    char *tests_dir = strstr(path, "/tests/e2e/");
-    if (tests_dir)
-        *tests_dir = 0; /* the build folder */
-    binary = xasprintf("%s/cc-tui", tests_dir ? path : b ? b : "build/debug");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_by_keys_alone),
         cmocka_unit_test(test_comes_back),
@@ -295,5 +225,5 @@ int main(void)
         cmocka_unit_test(test_closed_terminal),
         cmocka_unit_test(test_flood),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, ptyhome_set_up, ptyhome_tear_down);
 }
