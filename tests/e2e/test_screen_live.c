@@ -113,6 +113,7 @@ static void test_configured_anew(void **state)
     ptyhome_shows(&r, "local ok", SOON);
     rig_type(&r, "ihalf a draft\033");
     ptyhome_shows(&r, "NAV", SOON);
+    ptyhome_shows(&r, "kill all: 2 killed", SOON); /* of before: it would take the line of what comes */
     configure("[screen]\nsort = name\n[keys]\nwall = Y\n");
     ptyhome_shows(&r, "screen.sort and more changed", SOON);
     ptyhome_shows(&r, "half a draft", AT_ONCE);
