@@ -1,5 +1,6 @@
 /* The write-ahead log. What is in it goes into the database when nobody waits, for then the disk
- * is waited for twice; only one that has grown large does not wait. */
+ * is waited for twice; only one that has grown large does not wait. A larger one would save
+ * time, but whoever comes then, and a key while all processors are at work, would wait long. */
 #include "store_priv.h"
 
 #include <cct/util/clock.h>
@@ -9,9 +10,9 @@
 #include <unistd.h>
 
 enum {
-    LOG_WORTH = 2000,  /* pages: fewer stay in it until the end */
-    LOG_MOST = 16384,  /* so many go into the database at once */
-    LOG_STEP = 1024,   /* after so many the disk begins to write them */
+    LOG_WORTH = 500,   /* pages: fewer stay in it until the end */
+    LOG_MOST = 2000,   /* so many go into the database at once */
+    LOG_STEP = 512,    /* after so many the disk begins to write them */
     LOG_QUIET_MS = 500 /* without a commit */
 };
 
