@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { TITLE_ROW = 1, INPUT_ROW = 37, COPIES = 5, KEYS = 300, SOON = 30000, PAUSE_MS = 8 };
+enum { COPIES = 5, KEYS = 300, SOON = 30000, PAUSE_MS = 8 };
 #define BAR_MS 16
 
 static const char section[] = "keys";
@@ -84,8 +84,9 @@ static void letters(struct ptyrig *r, struct bench_set *t)
     rig_must_show(r, "claude-1> ", SOON);
     rig_type(r, "latency-");
     rig_must_show(r, "> latency-", SOON);
+    int row = rig_must_row(r, "> latency-");
     while (t->n < KEYS)
-        press(r, t->n % 2 ? "\177" : "q", INPUT_ROW, "latency-q", t->n % 2 == 0, t);
+        press(r, t->n % 2 ? "\177" : "q", row, "latency-q", t->n % 2 == 0, t);
     rig_type(r, "\177\177\177\177\177\177\177\177");
     if (!rig_wait_gone(r, "laten", SOON))
         die("the message cannot be taken back");
@@ -99,8 +100,9 @@ static void rows(struct ptyrig *r, struct bench_set *t)
     t->n = 0;
     rig_type(r, "1gg");
     rig_must_show(r, "output: claude-1", SOON);
+    int row = rig_must_row(r, "output: claude-1");
     while (t->n < KEYS)
-        press(r, t->n % 2 ? "k" : "j", TITLE_ROW,
+        press(r, t->n % 2 ? "k" : "j", row,
               t->n % 2 ? "output: claude-1" : "output: claude-2", true, t);
 }
 

@@ -30,15 +30,6 @@ static void make_text(struct buf *b)
 
 /* --- keys ---------------------------------------------------------------------------- */
 
-/* The row on which the text stands. */
-static int row_of(struct ptyrig *r, const char *text)
-{
-    for (int y = 0; y < r->h; y++)
-        if (rig_wait_row(r, y, text, true, 0))
-            return y;
-    die("'%s' is on no row", text);
-}
-
 /* Two keys in turn, each with what it makes of the row. */
 static void press(struct ptyrig *r, const char *const keys[2], const char *const effects[2],
                   const bool shown[2], int row, struct bench_set *t)
@@ -62,7 +53,7 @@ static void letters(struct ptyrig *r, struct bench_set *t)
     static const char *const keys[] = {"q", "\177"}, *const effects[] = {"latency-q", "latency-q"};
     static const bool shown[] = {true, false};
 
-    press(r, keys, effects, shown, row_of(r, "latency-"), t);
+    press(r, keys, effects, shown, rig_must_row(r, "latency-"), t);
 }
 
 /* --- the programs ---------------------------------------------------------------------- */

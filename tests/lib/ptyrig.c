@@ -246,6 +246,14 @@ void rig_must_show(struct ptyrig *r, const char *text, int ms)
     die("'%s' does not come to the screen", text);
 }
 
+int rig_must_row(struct ptyrig *r, const char *text)
+{
+    for (int y = 0; y < r->h; y++)
+        if (rig_wait_row(r, y, text, true, 0))
+            return y;
+    die("'%s' is on no row", text);
+}
+
 bool rig_wait_gone(struct ptyrig *r, const char *text, int ms)
 {
     return wait_shown(r, text, -1, false, ms);

@@ -60,6 +60,7 @@ void rig_type(struct ptyrig *r, const char *text);
 /* Read until `text` stands on the screen (or not any more); false after ms. */
 bool rig_wait(struct ptyrig *r, const char *text, int ms);
 void rig_must_show(struct ptyrig *r, const char *text, int ms); /* dies with the screen */
+int rig_must_row(struct ptyrig *r, const char *text); /* the first on which it stands now */
 bool rig_wait_gone(struct ptyrig *r, const char *text, int ms);
 /* The same on one row alone: quick enough to time it. */
 bool rig_wait_row(struct ptyrig *r, int y, const char *text, bool shown, int ms);
