@@ -96,7 +96,9 @@ static void replay_unread_line(struct script *s, char *line)
 static void play_line(struct script *s, char *line)
 {
     s->ui.replay_now += strtoll(script_word(&line), NULL, 10);
-    ui_replay_turn(&s->ui, s->ui.replay_now);
+    do /* it is looked through for some time at each turn, whatever this machine does in that */
+        ui_replay_turn(&s->ui, s->ui.replay_now);
+    while (!replay_is_ready(s->replay));
     script_draw(s);
 }
 
