@@ -1,314 +1,203 @@
-/* Foreign JSON becomes a tree as cJSON has it, so that its functions serve for the rest: one
- * pass, no recursion, no copy of the text. It takes what cJSON takes; strings are repaired on
- * the way (json_string.h). */
+/* The pass over foreign bytes before cJSON sees them. One look at each byte,
+ * and no copy unless something needs repair: inside strings lone surrogate
+ * escapes and \u0000 become \ufffd, invalid UTF-8 and raw NUL become U+FFFD.
+ * Depth is refused here, before any recursion, and so is a document that ends
+ * early, which some versions of cJSON read past. */
 #include <cJSON.h>
+#include <cct/util/buf.h>
 #include <cct/util/json.h>
 #include <cct/util/limits.h>
-#include <limits.h>
-#include <locale.h>
-#include <stdlib.h>
+#include <cct/util/utf8.h>
 #include <string.h>
 
+#include "json_run.h"
 #include "json_scratch.h"
-#include "json_string.h"
 
-enum {
-    NUMBER_BYTES = 63,  /* a longer one is none */
-    EXACT_DIGITS = 15,  /* so many a double holds, whatever they are */
+struct pass {
+    const char *text;
+    size_t len;
+    size_t i;       /* where we are */
+    size_t copied;  /* text[0..copied) is in `out`, repaired */
+    struct buf out; /* empty while nothing was repaired */
 };
 
-struct parse {
-    const char *text, *s, *end;
-    bool scratch;
-    cJSON *open[LIM_JSON_DEPTH]; /* containers that we are in */
-    unsigned depth;
-    cJSON *root;
-    struct err *e;
-};
-
-static bool broken(struct parse *p, const char *at, const char *what)
+/* Put `with` in place of the next `skip` bytes. */
+static void repair(struct pass *p, size_t skip, const char *with)
 {
-    err_set(p->e, ERR_PROTO, "%s at byte %zu of %zu", what, (size_t)(at - p->text),
-            (size_t)(p->end - p->text));
-    return false;
+    buf_add(&p->out, p->text + p->copied, p->i - p->copied);
+    buf_adds(&p->out, with);
+    p->i += skip;
+    p->copied = p->i;
 }
 
-static bool malformed(struct parse *p)
+static int hex_value(char c)
 {
-    if (p->s < p->end)
-        return broken(p, p->s, "JSON is malformed");
-    err_set(p->e, ERR_PROTO, "JSON ends too early, after %zu bytes", (size_t)(p->end - p->text));
-    return false;
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-static void *take(struct parse *p, size_t n)
+/* The unit of a \uXXXX escape at text[at], or -1. */
+static int unit_at(const struct pass *p, size_t at)
 {
-    void *at = json_scratch_take(p->scratch, n);
+    int v = 0;
 
-    if (!at)
-        err_set(p->e, ERR_LIMIT, "JSON of %zu bytes needs more memory than there is",
-                (size_t)(p->end - p->text));
-    return at;
-}
-
-/* As cJSON has it: what controls there are between values says nothing. */
-static void skip_space(struct parse *p)
-{
-    while (p->s < p->end && (unsigned char)*p->s <= ' ' && *p->s)
-        p->s++;
-}
-
-/* --- values ------------------------------------------------------------------------ */
-
-static char *read_string(struct parse *p)
-{
-    struct json_string js;
-    const char *at = json_string_scan(p->s + 1, p->end, &js);
-    char *text;
-
-    if (at) {
-        broken(p, at, "JSON has a string that is broken");
-        return NULL;
+    if (at > p->len || p->len - at < 6 || p->text[at] != '\\' || p->text[at + 1] != 'u')
+        return -1;
+    for (size_t k = at + 2; k < at + 6; k++) {
+        int h = hex_value(p->text[k]);
+        if (h < 0)
+            return -1;
+        v = v << 4 | h;
     }
-    text = take(p, js.room);
-    if (!text)
-        return NULL;
-    if (!json_string_read(&js, text)) {
-        broken(p, p->s, "JSON has a string with an escape that is none");
-        cJSON_free(text);
-        return NULL;
-    }
-    p->s = js.from + js.len + 1;
-    return text;
+    return v;
 }
 
-/* A new value, the last one of the container that is open. */
-static cJSON *add(struct parse *p)
+/* At a backslash inside a string. A \u without four digits ends the pass here:
+ * cJSON would take it for NUL. Other odd escapes are left for cJSON to refuse. */
+static bool escape(struct pass *p)
 {
-    cJSON *j = take(p, sizeof(*j)), *in = p->depth ? p->open[p->depth - 1] : NULL;
+    int unit = unit_at(p, p->i);
 
-    if (!j)
-        return NULL;
-    memset(j, 0, sizeof(*j));
-    if (!in) {
-        p->root = j;
-    } else if (!in->child) {
-        in->child = j->prev = j;
+    if (unit < 0) {
+        if (p->len - p->i > 1 && p->text[p->i + 1] == 'u')
+            return false;
+        p->i += 2;
+    } else if (unit >= 0xD800 && unit <= 0xDBFF) {
+        int low = unit_at(p, p->i + 6);
+        if (low >= 0xDC00 && low <= 0xDFFF)
+            p->i += 12;
+        else
+            repair(p, 6, "\\ufffd");
+    } else if (unit == 0 || (unit >= 0xDC00 && unit <= 0xDFFF)) {
+        repair(p, 6, "\\ufffd");
     } else {
-        j->prev = in->child->prev;
-        j->prev->next = in->child->prev = j;
+        p->i += 6;
+    }
+    return true;
+}
+
+/* From behind the opening quote to behind the closing one; false when there is
+ * none, or at an escape that is none. */
+static bool string(struct pass *p)
+{
+    while (p->i < p->len) {
+        p->i += json_run(p->text + p->i, p->len - p->i);
+        if (p->i >= p->len)
+            break;
+        unsigned char c = (unsigned char)p->text[p->i];
+        if (c == '"') {
+            p->i++;
+            return true;
+        }
+        if (c == '\\') {
+            if (!escape(p))
+                return false;
+        } else if (c >= 0x80) {
+            uint32_t cp;
+            size_t n = utf8_decode(p->text + p->i, p->len - p->i, &cp);
+            if (n == 0 || cp == UTF8_BAD)
+                repair(p, 1, "\xEF\xBF\xBD");
+            else
+                p->i += n;
+        } else if (c == 0) {
+            repair(p, 1, "\xEF\xBF\xBD");
+        } else {
+            p->i++;
+        }
+    }
+    return false;
+}
+
+static int walk(struct pass *p, struct err *e)
+{
+    unsigned depth = 0;
+
+    while (p->i < p->len) {
+        switch (p->text[p->i++]) {
+        case '"':
+            if (!string(p))
+                return err_set(e, ERR_PROTO,
+                               "JSON has a string that is broken at byte %zu of %zu",
+                               p->i < p->len ? p->i : p->len, p->len);
+            break;
+        case '{':
+        case '[':
+            if (++depth > LIM_JSON_DEPTH)
+                return err_set(e, ERR_LIMIT, "JSON is nested deeper than %u", LIM_JSON_DEPTH);
+            break;
+        case '}':
+        case ']':
+            if (depth-- == 0)
+                return err_set(e, ERR_PROTO, "JSON closes more than it opens at byte %zu",
+                               p->i - 1);
+            break;
+        case '\0':
+            return err_set(e, ERR_PROTO, "JSON has a NUL at byte %zu", p->i - 1);
+        default:
+            break;
+        }
+    }
+    if (depth > 0)
+        return err_set(e, ERR_PROTO, "JSON ends too early, after %zu bytes", p->len);
+    return 0;
+}
+
+static size_t skip_space(const char *s, size_t i, size_t len)
+{
+    while (i < len && (s[i] == ' ' || s[i] == '\t' || s[i] == '\n' || s[i] == '\r'))
+        i++;
+    return i;
+}
+
+static cJSON *read_whole(const char *text, size_t len, struct err *e)
+{
+    const char *end = NULL;
+    cJSON *j = cJSON_ParseWithLengthOpts(text, len, &end, 0);
+    size_t at = end ? (size_t)(end - text) : 0;
+
+    if (!j) {
+        err_set(e, ERR_PROTO, "JSON is malformed at byte %zu of %zu", at, len);
+        return NULL;
+    }
+    if (skip_space(text, at, len) != len) {
+        cJSON_Delete(j);
+        err_set(e, ERR_PROTO, "JSON is followed by other text at byte %zu of %zu", at, len);
+        return NULL;
     }
     return j;
 }
 
-static void set_number(cJSON *j, double v)
-{
-    j->type = cJSON_Number;
-    j->valuedouble = v;
-    j->valueint = v >= INT_MAX ? INT_MAX : v <= (double)INT_MIN ? INT_MIN : (int)v;
-}
-
-static bool is_part(char c)
-{
-    return (c >= '0' && c <= '9') || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E';
-}
-
-/* As far as strtod takes it; the rest is malformed by itself. */
-static bool any_number(struct parse *p, cJSON *j)
-{
-    char text[NUMBER_BYTES + 1], *after;
-    size_t n = 0;
-
-    for (; n < NUMBER_BYTES && p->s + n < p->end && is_part(p->s[n]); n++)
-        text[n] = p->s[n] == '.' ? *localeconv()->decimal_point : p->s[n];
-    text[n] = '\0';
-    set_number(j, strtod(text, &after));
-    p->s += after - text;
-    return after != text || malformed(p);
-}
-
-static bool number(struct parse *p, cJSON *j)
-{
-    const char *s = p->s + (*p->s == '-'), *first = s;
-    int64_t v = 0;
-
-    for (; s < p->end && s - first < EXACT_DIGITS && *s >= '0' && *s <= '9'; s++)
-        v = 10 * v + (*s - '0');
-    if (s == first || (s < p->end && is_part(*s)) || (v == 0 && *p->s == '-'))
-        return any_number(p, j);
-    set_number(j, (double)(*p->s == '-' ? -v : v));
-    p->s = s;
-    return true;
-}
-
-static bool word(struct parse *p, cJSON *j, const char *text, int type)
-{
-    size_t n = strlen(text);
-
-    if ((size_t)(p->end - p->s) < n || memcmp(p->s, text, n) != 0)
-        return malformed(p);
-    j->type = type;
-    j->valueint = type == cJSON_True;
-    p->s += n;
-    return true;
-}
-
-static bool enter(struct parse *p, cJSON *j, int type)
-{
-    if (p->depth == LIM_JSON_DEPTH) {
-        err_set(p->e, ERR_LIMIT, "JSON is nested deeper than %u", LIM_JSON_DEPTH);
-        return false;
-    }
-    j->type = type;
-    p->open[p->depth++] = j;
-    p->s++;
-    return true;
-}
-
-/* A value, or the begin of a container. */
-static bool value(struct parse *p, cJSON *j)
-{
-    if (p->s >= p->end)
-        return malformed(p);
-    switch (*p->s) {
-    case '"':
-        j->valuestring = read_string(p);
-        j->type = cJSON_String;
-        return j->valuestring != NULL;
-    case '{':
-        return enter(p, j, cJSON_Object);
-    case '[':
-        return enter(p, j, cJSON_Array);
-    case 't':
-        return word(p, j, "true", cJSON_True);
-    case 'f':
-        return word(p, j, "false", cJSON_False);
-    case 'n':
-        return word(p, j, "null", cJSON_NULL);
-    default:
-        return *p->s == '-' || (*p->s >= '0' && *p->s <= '9') ? number(p, j) : malformed(p);
-    }
-}
-
-/* --- containers --------------------------------------------------------------------- */
-
-/* The name of a member and its colon. */
-static bool name_of(struct parse *p, cJSON *j)
-{
-    if (p->s >= p->end || *p->s != '"')
-        return malformed(p);
-    j->string = read_string(p);
-    if (!j->string)
-        return false;
-    skip_space(p);
-    if (p->s >= p->end || *p->s != ':')
-        return malformed(p);
-    p->s++;
-    skip_space(p);
-    return true;
-}
-
-static bool next_value(struct parse *p)
-{
-    cJSON *in = p->depth ? p->open[p->depth - 1] : NULL, *j = add(p);
-
-    skip_space(p);
-    return j && (!in || in->type != cJSON_Object || name_of(p, j)) && value(p, j);
-}
-
-/* Behind a value: containers that end here are left; true: another value follows. */
-static bool goes_on(struct parse *p, bool *ok)
-{
-    while (p->depth) {
-        const cJSON *in = p->open[p->depth - 1];
-        char c;
-
-        skip_space(p);
-        c = p->s < p->end ? *p->s : '\0';
-        if (c == (in->type == cJSON_Object ? '}' : ']')) {
-            p->s++;
-            p->depth--;
-            continue;
-        }
-        *ok = c == ',' || malformed(p);
-        p->s += *ok;
-        return *ok;
-    }
-    return false;
-}
-
-/* The first of a container's values has no comma before it. */
-static bool ends_at_once(struct parse *p)
-{
-    skip_space(p);
-    return p->s < p->end && *p->s == (p->open[p->depth - 1]->type == cJSON_Object ? '}' : ']');
-}
-
-static bool document(struct parse *p)
-{
-    bool ok = true;
-
-    for (;;) {
-        unsigned depth = p->depth;
-
-        if (!next_value(p))
-            return false;
-        if (p->depth > depth && !ends_at_once(p))
-            continue;
-        if (!goes_on(p, &ok))
-            return ok;
-    }
-}
-
-/* --- the whole ---------------------------------------------------------------------- */
-
-static bool whole(struct parse *p)
-{
-    static const char bom[] = "\xEF\xBB\xBF";
-
-    if ((size_t)(p->end - p->s) > LIM_JSON_BYTES) {
-        err_set(p->e, ERR_LIMIT, "JSON of %zu bytes is larger than %u", (size_t)(p->end - p->s),
-                LIM_JSON_BYTES);
-        return false;
-    }
-    if (p->end - p->s >= 3 && memcmp(p->s, bom, 3) == 0)
-        p->s += 3;
-    skip_space(p);
-    if (p->s == p->end) {
-        err_set(p->e, ERR_PROTO, "JSON is empty");
-        return false;
-    }
-    if (!document(p))
-        return false;
-    skip_space(p);
-    return p->s == p->end || broken(p, p->s, "JSON is followed by other text");
-}
-
-static cJSON *parse(const char *text, size_t len, bool scratch, struct err *e)
-{
-    struct parse p; /* its stack stays as it is until it is used */
-
-    p.text = p.s = text;
-    p.end = text + len;
-    p.scratch = scratch;
-    p.depth = 0;
-    p.root = NULL;
-    p.e = e;
-    if (whole(&p))
-        return p.root;
-    cJSON_Delete(p.root);
-    return NULL;
-}
-
 struct cJSON *json_parse(const char *text, size_t len, struct err *e)
 {
-    return parse(text, len, false, e);
+    struct pass p = {.text = text, .len = len};
+    cJSON *j = NULL;
+
+    if (len > LIM_JSON_BYTES) {
+        err_set(e, ERR_LIMIT, "JSON of %zu bytes is larger than %u", len, LIM_JSON_BYTES);
+        return NULL;
+    }
+    if (skip_space(text, 0, len) == len) {
+        err_set(e, ERR_PROTO, "JSON is empty");
+        return NULL;
+    }
+    if (walk(&p, e) == 0) {
+        if (p.copied > 0) {
+            buf_add(&p.out, text + p.copied, len - p.copied);
+            j = read_whole(buf_str(&p.out), p.out.len, e);
+        } else {
+            j = read_whole(text, len, e);
+        }
+    }
+    buf_release(&p.out);
+    return j;
 }
 
 struct cJSON *json_parse_once(const char *text, size_t len, struct err *e)
 {
     bool scratch = json_scratch_begin();
-    struct cJSON *j = parse(text, len, scratch, e);
+    struct cJSON *j = json_parse(text, len, e);
 
     if (scratch)
         json_scratch_end(j);

@@ -1,31 +1,34 @@
-/* See json_scratch.h. cJSON frees what it is given by the function given here from the begin of
- * the program on. */
+/* See json_scratch.h. cJSON takes its memory by the functions given here from the begin of the
+ * program on. */
 #include "json_scratch.h"
 
 #include <cJSON.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-enum { SCRATCH = 256 << 10, ALIGN = 8 };
+enum { SCRATCH = 256 << 10, ALIGN = 16 };
 
 static _Alignas(ALIGN) char block[SCRATCH];
-static size_t used; /* of whoever has it */
-static bool more;   /* not all of the document found room */
+static size_t used;            /* of whoever has it */
+static bool more;              /* not all of the document found room */
 static _Atomic(const struct cJSON *) document;
 static atomic_flag taken = ATOMIC_FLAG_INIT;
+static _Thread_local bool parsing;
 
-void *json_scratch_take(bool scratch, size_t n)
+static void *take(size_t n)
 {
-    if (scratch && n <= SCRATCH - used) {
-        char *p = block + used;
+    if (parsing) {
+        size_t room = (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 
-        used += (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
-        return p;
-    }
-    if (scratch)
+        if (n <= SCRATCH && room <= SCRATCH - used) {
+            used += room;
+            return block + used - room;
+        }
         more = true;
-    return malloc(n); /* as large as foreign text wants it: no reason to end the program */
+    }
+    return malloc(n); /* cJSON tells its caller when there is none */
 }
 
 static void give(void *p)
@@ -36,7 +39,7 @@ static void give(void *p)
 
 __attribute__((constructor)) static void hook(void)
 {
-    cJSON_InitHooks(&(cJSON_Hooks){malloc, give}); /* cJSON tells its caller when there is none */
+    cJSON_InitHooks(&(cJSON_Hooks){take, give});
 }
 
 bool json_scratch_begin(void)
@@ -45,11 +48,13 @@ bool json_scratch_begin(void)
         return false;
     used = 0;
     more = false;
+    parsing = true;
     return true;
 }
 
 void json_scratch_end(const struct cJSON *root)
 {
+    parsing = false;
     atomic_store(&document, root);
     if (!root)
         atomic_flag_clear(&taken);

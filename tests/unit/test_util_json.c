@@ -1,5 +1,4 @@
 /* json: what foreign writers do, getters that are exact, the writer. */
-#include <cJSON.h>
 #include <cct/util/buf.h>
 #include <cct/util/json.h>
 #include <cct/util/limits.h>
@@ -294,70 +293,6 @@ static void test_mutations(void **state)
         }
 }
 
-static bool cjson_takes(const char *text, size_t len, cJSON **j)
-{
-    const char *end = NULL;
-
-    *j = cJSON_ParseWithLengthOpts(text, len, &end, 0);
-    while (*j && end < text + len && *end && (unsigned char)*end <= ' ')
-        end++;
-    return *j && end == text + len;
-}
-
-static void same_as_cjson(const char *text, size_t len)
-{
-    cJSON *theirs, *ours = parse_exact(text, len, NULL);
-    bool taken = cjson_takes(text, len, &theirs);
-
-    if (taken != (ours != NULL))
-        fail_msg("cJSON %s it: %.*s", taken ? "takes" : "refuses", (int)len, text);
-    if (taken) { /* and a tree that its functions may change */
-        char *text2 = cJSON_PrintUnformatted(ours), *text3 = cJSON_PrintUnformatted(theirs);
-
-        assert_string_equal(text2, text3);
-        cJSON_free(text2);
-        cJSON_free(text3);
-        assert_true(!cJSON_IsObject(ours) || cJSON_AddStringToObject(ours, "more", "x"));
-        assert_true(!cJSON_IsArray(ours) || cJSON_AddItemToArray(ours, cJSON_CreateNull()));
-    }
-    cJSON_Delete(ours);
-    cJSON_Delete(theirs);
-}
-
-/* What needs no repair is what cJSON makes of it: documents, each character of them left out,
- * and put in another's place. */
-static void test_cjson(void **state)
-{
-    static const char *const docs[] = {
-        "{\"a\":[1,-2.5e3,\"x\"],\"b\":{\"c\":null,\"d\":true,\"e\":false},\"f\":[],\"g\":{}}",
-        " [ 1 , [ [ ] , { } ] , \"\" , { \"\" : 0 } ] ",
-        "[0,-0,007,1.0,123456789012345,1234567890123456,-999999999999999,9007199254740993]",
-        "[1e5,1E+5,1e-5,-.5,1.,0.1,3.14159265358979,1e999,-1e999,1e-999,2147483648,-2147483649]",
-        "[-,+1,1-2,1e,e1,--1,1.2.3,.5]",
-        "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u20ac\\ud83d\\ude00 \xc3\xa9\"",
-        "\xef\xbb\xbf{}", "true", "nulll", "12", "\"x\" ", "[\"\x7f\x1f\t\"]", "\t[\x01 1\x0b]\r",
-    };
-    static const char with[] = "[]{}:,\"019-+.eEtfn x/u";
-    char copy[200];
-
-    (void)state;
-    for (size_t d = 0; d < sizeof(docs) / sizeof(docs[0]); d++) {
-        size_t len = strlen(docs[d]);
-
-        same_as_cjson(docs[d], len);
-        for (size_t i = 0; i < len; i++) {
-            memcpy(copy, docs[d], len + 1);
-            for (const char *c = with; *c && !strstr(docs[d], "\\u"); c++) {
-                copy[i] = *c;
-                same_as_cjson(copy, len);
-            }
-            memmove(copy + i, docs[d] + i + 1, len - i);
-            if (!strstr(docs[d], "\\u"))
-                same_as_cjson(copy, len - 1);
-        }
-    }
-}
-
 /* On a terminal nothing of it acts, and it says the same. */
 static void test_for_terminal(void **state)
 {
@@ -396,7 +331,6 @@ int main(void)
         cmocka_unit_test(test_once),
         cmocka_unit_test(test_depth),  cmocka_unit_test(test_getters),
         cmocka_unit_test(test_writer), cmocka_unit_test(test_mutations),
-        cmocka_unit_test(test_cjson),
     };
     return cmocka_run_group_tests_name("util_json", tests, NULL, NULL);
 }

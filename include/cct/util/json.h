@@ -1,6 +1,6 @@
 /* JSON from outside, read with care; JSON of our own, written with buf.
  *
- * json_parse() takes what cJSON takes, and repairs what foreign writers do: a lone
+ * json_parse() repairs what foreign writers do before cJSON sees it: a lone
  * surrogate escape and \u0000 become \ufffd, invalid UTF-8 becomes U+FFFD;
  * depth and size are bounded, trailing garbage is refused. The getters are
  * exact in case, type and range: a wrong type counts as absent. Any thread. */
