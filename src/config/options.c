@@ -324,7 +324,7 @@ static void take_line(void *ctx, const char *section, const char *key, const cha
     int i = keys ? -1 : find_row(section, key);
     if (l->src == OPT_PROJECT && (keys || i >= 0) && !project_may(section, key))
         config_note(l->c, "%s:%d: '%s' is not taken from a project's file; set it in your own",
-                    l->file, line, key);
+                    l->file, line, keys ? str_shown(key) : key);
     else if (keys)
         add_key_line(l, key, value, line);
     else if (i < 0)

@@ -157,16 +157,17 @@ static void test_project_file(void **state)
         "5: 'kill_all_confirm' is not taken from a project's file; set it in your own",
         "7: 'ca_file' is not taken from a project's file; set it in your own",
         "9: 'down' is not taken from a project's file; set it in your own",
-        "11: 'retention_days' is not taken from a project's file; set it in your own",
+        "10: '(not shown)' is not taken from a project's file; set it in your own",
+        "12: 'retention_days' is not taken from a project's file; set it in your own",
     };
     struct config c;
     (void)state;
     write_file(user, "[sandbox]\ntool = shell\ntimeout = 5m\n");
     write_file(project, "[screen]\ntheme = mono\n[sandbox]\ntool = claude\n"
                         "kill_all_confirm = never\n[net]\nca_file = /tmp/ca.pem\n[keys]\n"
-                        "down = K\n[store]\nretention_days = 1\n");
+                        "down = K\nsk-1234567890 = K\n[store]\nretention_days = 1\n");
     config_load(&c, user, project);
-    check_notes(&c, project, want, 4);
+    check_notes(&c, project, want, 5);
     assert_string_equal(c.o.tool, "claude");
     assert_int_equal(c.o.timeout, 300);
     assert_string_equal(c.o.theme, "mono");
