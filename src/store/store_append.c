@@ -3,7 +3,6 @@
 #include "store_priv.h"
 
 #include <cct/util/limits.h>
-#include <stdio.h>
 
 enum {
     ROWS = 32,       /* of one statement */
@@ -50,28 +49,17 @@ static int last_key(struct store *s, uint64_t run, struct last_key *k, struct er
 
 /* --- many rows ----------------------------------------------------------------------- */
 
-/* IGNORE, for a statement that may fail in its middle keeps what it would have to put back. */
-static const char *many_sql(void)
-{
-    static char sql[128 + ROWS * 24]; /* of the db thread; its address is its name */
-    size_t n = 0;
-
-    if (sql[0])
-        return sql;
-    for (int i = 0; i < ROWS; i++) {
-        int at = FIXED_COLUMNS + 1 + i * ROW_COLUMNS;
-
-        n += (size_t)snprintf(sql + n, sizeof(sql) - n, "%s(?1,?%d,?%d,?%d)",
-                              i ? "," : "INSERT OR IGNORE INTO agentEvents(run, offset, idx, json)"
-                                        " VALUES",
-                              at, at + 1, at + 2);
-    }
-    return sql;
-}
+/* IGNORE, for a statement that may fail in its middle keeps what it would have to put back. A
+ * parameter without a number has the next one. */
+#define ROW "(?1,?,?,?)"
+#define ROWS_4 ROW "," ROW "," ROW "," ROW
+#define ROWS_16 ROWS_4 "," ROWS_4 "," ROWS_4 "," ROWS_4
+static const char many[] =
+    "INSERT OR IGNORE INTO agentEvents(run, offset, idx, json) VALUES" ROWS_16 "," ROWS_16;
 
 static int put_many(struct store *s, uint64_t run, const struct st_event *v, struct err *e)
 {
-    sqlite3_stmt *q = st_query(s, e, many_sql(), "i", (int64_t)run);
+    sqlite3_stmt *q = st_query(s, e, many, "i", (int64_t)run);
     int rc = q ? SQLITE_OK : e->code;
 
     if (!q)
