@@ -172,7 +172,7 @@ void sandbox_snapshot(struct sandbox *dst, const struct sandbox *src)
 
     *dst = *src;
     dst->block = list + size ? xmalloc(list + size) : NULL;
-    char *end = (char *)dst->block + list;
+    char *end = dst->block ? (char *)dst->block + list : NULL;
     if (list) {
         dst->meta = dst->block;
         for (size_t i = 0; i < n; i++) {
