@@ -420,6 +420,7 @@ void ui_observe(void *ctx, const struct msg *ev)
         if (ui->overlays[i].ops->observe)
             ui->overlays[i].ops->observe(ui, ui->overlays[i].state, ev);
     pane_input_observe(ui, ev);
+    raw_observe(ui, ev);
     ui_notes_observe(ui, ev);
     if (ev->type == EV_DONE && ev->req_id == ui->int_req && ui->int_req) {
         const struct sandbox *s = model_sandbox(ui->model, d->sandbox);

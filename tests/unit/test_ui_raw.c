@@ -154,6 +154,28 @@ static void test_stays(void **state)
     assert_true(shows("line 129."));
 }
 
+/* The stream ends with a pause, or with the agent; it is read again when there is more to come. */
+static void test_awake(void **state)
+{
+    (void)state;
+    keys("keys 2 V");
+    keys("row 1 one claude paused unknown\nended");
+    keys("row 1 one claude paused unknown last=x");
+    assert_string_equal(calls(), "");
+    keys("row 1 one claude running working");
+    assert_string_equal(calls(), "call raw 1\n");
+    come("after the pause\n");
+    assert_true(shows("after the pause"));
+    keys("ended\nrow 1 one claude running idle"); /* nothing says that more will come */
+    assert_string_equal(calls(), "");
+    keys("row 1 one claude running exited\nrow 1 one claude running starting");
+    assert_string_equal(calls(), "");
+    keys("row 1 one claude running working");
+    assert_string_equal(calls(), "call raw 1\n");
+    keys("ended\nkeys V"); /* nobody reads any more */
+    assert_string_equal(calls(), "");
+}
+
 /* A sandbox that is gone leaves no view behind. */
 static void test_views_go(void **state)
 {
@@ -171,7 +193,8 @@ int main(void)
 #define RUN(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         RUN(test_live),    RUN(test_pieces), RUN(test_one_at_a_time),
-        RUN(test_bounded), RUN(test_stays),  RUN(test_views_go),
+        RUN(test_bounded), RUN(test_stays),  RUN(test_awake),
+        RUN(test_views_go),
     };
     return cmocka_run_group_tests_name("ui_raw", tests, NULL, NULL);
 }

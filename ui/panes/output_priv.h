@@ -73,7 +73,8 @@ struct view {
 /* output_raw.c: the raw stream of one sandbox. */
 struct rawview {
     struct ui *ui;     /* told when bytes came */
-    uint64_t of, req;  /* the sandbox, 0: none; what brings its bytes */
+    uint64_t of, req;  /* the sandbox, 0: none; what brings its bytes, 0: that has ended */
+    bool stood;        /* nothing could come since it ended */
     struct buf text;   /* cleaned lines, up to `whole` with their ends */
     size_t whole;
     struct buf begun;  /* of the last line, as it came */

@@ -71,19 +71,42 @@ void raw_release(struct rawview *w)
     w->whole = w->top = 0;
 }
 
+void raw_observe(struct ui *ui, const struct msg *ev)
+{
+    struct rawview *w = &((struct output *)ui->panes[PANE_OUTPUT].state)->raw;
+    if (ev->type == EV_DONE && w->req && ev->req_id == w->req)
+        w->req = 0;
+}
+
+static bool puts_out(const struct sandbox *s)
+{
+    return s && s->state == SB_RUNNING && s->agent != AG_STARTING && s->agent != AG_EXITED &&
+           s->agent != AG_FAILED;
+}
+
+/* The stream has ended, with a pause or with the agent, and since then it came back. */
+static bool goes_on(struct rawview *w, const struct sandbox *s)
+{
+    if (w->req || !w->of)
+        return false;
+    w->stood |= !puts_out(s);
+    return w->stood && puts_out(s);
+}
+
 void raw_settle(struct ui *ui)
 {
     struct output *o = ui->panes[PANE_OUTPUT].state;
     const struct view *v = output_view(ui, o);
     struct rawview *w = &o->raw;
     uint64_t of = v && v->raw ? ui->selected : 0;
-    if (of == w->of)
+    if (of == w->of && !goes_on(w, model_sandbox(ui->model, of)))
         return;
-    if (w->of)
+    if (w->req)
         app_logs_end(ui->app, w->of, w->req);
     raw_release(w);
     w->of = of;
     w->ui = ui;
+    w->stood = false;
     w->req = of ? app_raw(ui->app, of, -RAW_BACK, true, add, w) : 0;
 }
 

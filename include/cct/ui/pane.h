@@ -196,5 +196,6 @@ void output_as_fits(struct ui *ui, uint64_t sandbox);
 void processes_settle(struct ui *ui);
 /* output_raw.c: the raw stream that is read is that of the selected sandbox, where it is wanted. */
 void raw_settle(struct ui *ui);
+void raw_observe(struct ui *ui, const struct msg *ev);
 
 #endif
