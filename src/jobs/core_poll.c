@@ -19,6 +19,7 @@
 #define PATIENCE_MS 8000  /* who waits for a list is told then that there is none */
 #define APART_MS 2000     /* from the begin of one list to the next */
 #define PAGE_MS 400       /* ... and more when it is long */
+#define TRIM_MS 60000     /* memory that was freed goes back */
 #define LOOK_MS 10000     /* did the machine sleep? */
 #define SUSPEND_MS 2000
 #define FAR_S ((time_t)1 << 34)
@@ -32,7 +33,7 @@ struct lister {
     struct e2b *client; /* of the call */
     uint64_t turn;      /* lists asked for */
     int64_t due;        /* mono, of the next list */
-    int64_t sent_at, changed_at;
+    int64_t sent_at, changed_at, trimmed_at;
     int pages;          /* of the last list */
     int attempt;
     size_t lists;
@@ -223,6 +224,10 @@ static void on_list(void *ctx, const struct e2b_result *r)
     p->again = false;
     core_metrics_listed(j);
     core_builds_listed(j);
+    if (j->o.follow_all && now - p->trimmed_at >= TRIM_MS) {
+        p->trimmed_at = now;
+        xtrim(); /* one thread makes what another one frees: that leaves holes */
+    }
     if (first)
         core_create_demo(j);
 }

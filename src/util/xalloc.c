@@ -1,6 +1,7 @@
 /* Allocation that cannot fail, and the one way the program dies. */
 #include <cct/util/xalloc.h>
 #include <errno.h>
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -112,6 +113,13 @@ void *xcalloc(size_t n, size_t size)
 void *xrealloc(void *p, size_t n)
 {
     return checked(realloc(p, n ? n : 1), n);
+}
+
+void xtrim(void)
+{
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
 }
 
 char *xstrdup(const char *s)

@@ -9,6 +9,9 @@
 void *xmalloc(size_t n);
 void *xcalloc(size_t n, size_t size); /* overflow of n*size dies */
 void *xrealloc(void *p, size_t n);
+/* Memory that was freed goes back to the system, also from between what is in use: other
+ * threads that allocate wait for a millisecond or two. Any thread. */
+void xtrim(void);
 char *xstrdup(const char *s);               /* s may be NULL: NULL comes back */
 char *xstrndup(const char *s, size_t n);    /* always NUL-terminated */
 char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
