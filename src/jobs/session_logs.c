@@ -138,6 +138,11 @@ static void go(struct reader *r)
         dry(r);
         return;
     }
+    if (r->run && r->run != s->out.run.id) { /* the agent began another log */
+        r->off = 0;
+        r->idx = 0;
+    }
+    r->run = s->out.run.id;
     if (r->back)
         r->off = s->out.run.stored > r->back ? s->out.run.stored - r->back : 0;
     r->back = 0;

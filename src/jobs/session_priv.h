@@ -289,7 +289,7 @@ struct show {
 struct reader { /* logs */
     uint64_t req_id;
     bool events, follow, busy, again;
-    uint64_t off;
+    uint64_t run, off;
     uint64_t back; /* from that many bytes before the end on, when the run is known */
     uint32_t idx;
     uint64_t timer;

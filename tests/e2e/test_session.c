@@ -293,11 +293,11 @@ static void test_own_command_ends(void **state)
     jobsbed_free(b);
 }
 
-static bool has_one(void *ctx)
+static bool has_chunk(void *ctx)
 {
-    struct jobsbed *b = ctx;
+    struct look *l = ctx;
 
-    return strstr(buf_str(&b->chunks), "one\n") != NULL;
+    return strstr(buf_str(&l->b->chunks), l->text) != NULL;
 }
 
 /* A reader of the live stream is called off: nothing more comes to it, not even an end. */
@@ -307,10 +307,11 @@ static void test_raw_ends(void **state)
     uint64_t row = start(b, "shell", "echo one; until [ -e go ]; do sleep 0.05; done; echo two", NULL);
     struct act live = {.b = b, .row = row, .req = 9, .follow = true},
                other = {.b = b, .row = row, .req = 10, .follow = true};
+    struct look said = {.b = b, .text = "one\n"};
     (void)state;
 
     jobsbed_run(b, do_raw, &live);
-    assert_true(jobsbed_wait(b, has_one, b, LONG_MS));
+    assert_true(jobsbed_wait(b, has_chunk, &said, LONG_MS));
     jobsbed_run(b, do_raw_end, &live);
     jobsbed_run(b, do_raw_end, &live); /* twice is once */
     jobsbed_run(b, do_raw, &other);
@@ -396,16 +397,21 @@ static void test_log_cut(void **state)
     /* far more than what comes after the cut, or a late look would see a log that
      * only grew */
     uint64_t row = start(b, "shell", NULL, "seq 2000 | tr '\\n' ' '; echo a long first line");
-    struct look l = {.b = b, .row = row, .text = "output may be missing"};
+    struct look l = {.b = b, .row = row, .text = "output may be missing"},
+                first = {.b = b, .text = "a long first line\n"},
+                fresh = {.b = b, .text = "fresh start\n"};
     (void)state;
 
     assert_true(wait_text(b, row, "a long first line"));
+    jobsbed_run(b, do_raw, &(struct act){.b = b, .row = row, .req = 9, .follow = true});
+    assert_true(jobsbed_wait(b, has_chunk, &first, LONG_MS));
     jobsbed_send(b, row, "for f in ~/.cc-tui/*/out.log; do : >$f; done; echo fresh start", 0);
     assert_true(wait_text(b, row, "fresh start"));
     assert_true(jobsbed_wait(b, has_notice, &l, LONG_MS));
     jobsbed_send(b, row, "echo and further", 4);
     assert_non_null(jobsbed_answer(b, 4, LONG_MS));
     assert_true(wait_text(b, row, "and further"));
+    assert_true(jobsbed_wait(b, has_chunk, &fresh, LONG_MS)); /* who follows the bytes gets these, too */
     jobsbed_free(b);
 }
 
