@@ -120,9 +120,10 @@ static void test_watched_to_its_end(void **state)
 {
     struct appbed *b = *state;
     struct foreign_box x = new_box();
-    int pid = foreign_start(&x, FOREIGN_NO_INPUT,
-                            "echo before; " GATED("echo out; echo err >&2; printf 'no end'; "
-                                                  "exit 3"));
+    int pid = foreign_start_until(&x, FOREIGN_NO_INPUT,
+                                  "echo before; " GATED("echo out; echo err >&2; "
+                                                        "printf 'no end'; exit 3"),
+                                  "YmVmb3JlCg=="); /* before */
     uint64_t id = foreign_listed(b, x.id)->id;
     char *text;
 

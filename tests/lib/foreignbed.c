@@ -73,20 +73,26 @@ static int stream(const struct foreign_box *x, const char *method, const struct 
     return fd;
 }
 
-int foreign_start(const struct foreign_box *x, enum foreign_input in, const char *command)
+int foreign_start_until(const struct foreign_box *x, enum foreign_input in, const char *command,
+                        const char *text)
 {
     struct buf json = BUF_INIT, got = BUF_INIT;
     const char *p;
     int pid;
 
     start_json(&json, in, command);
-    close(stream(x, "Start", &json, "}}}", &got));
+    close(stream(x, "Start", &json, text, &got));
     p = memmem(got.p, got.len, "\"pid\":", 6);
     pid = p ? (int)strtol(p + 6, NULL, 10) : 0;
     buf_release(&json);
     buf_release(&got);
     assert_true(pid > 0);
     return pid;
+}
+
+int foreign_start(const struct foreign_box *x, enum foreign_input in, const char *command)
+{
+    return foreign_start_until(x, in, command, "}}}");
 }
 
 void foreign_await_end(const struct foreign_box *x, int pid)

@@ -15,6 +15,9 @@ struct foreign_box {
 /* A process: its pid. The stream that started it is closed at once; it lives on. */
 enum foreign_input { FOREIGN_NO_INPUT, FOREIGN_STDIN, FOREIGN_PTY };
 int foreign_start(const struct foreign_box *x, enum foreign_input in, const char *command);
+/* The same, and the stream was read until that text (base64) was in it: nobody gets it later. */
+int foreign_start_until(const struct foreign_box *x, enum foreign_input in, const char *command,
+                        const char *text);
 
 /* Its end, awaited by a stream of our own. */
 void foreign_await_end(const struct foreign_box *x, int pid);

@@ -127,7 +127,7 @@ static void test_sets(void **state)
     reload_set(r, "wrap", "perhaps");
     struct settings *s = taken(r);
     assert_int_equal(s->config.n_notes, 1);
-    assert_non_null(strstr(s->config.notes[0], "perhaps"));
+    assert_non_null(strstr(s->config.notes[0], "'wrap' cannot be that: it is on or off"));
     assert_false(s->config.o.wrap);
     settings_free(s);
     reload_ask(r); /* what did not fit is forgotten, what did stays */

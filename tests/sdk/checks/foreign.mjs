@@ -19,7 +19,7 @@ export default async function (t) {
 
   await t.step('a command of the SDK is listed and watched to its end', async () => {
     const s = await sandbox(t)
-    const command = 'while ! read -t 0.1 go; do echo tick; done; echo out-$go; exit 4'
+    const command = 'while :; do echo tick; sleep 0.1; done & read go; kill $!; wait $! 2>&-; echo out-$go; exit 4'
     const c = await s.commands.run(command, { background: true, stdin: true })
     const found = (await list(s)).find((p) => p.pid === c.pid)
     ok(found?.command.includes(command), JSON.stringify(found))
