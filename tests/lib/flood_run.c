@@ -111,34 +111,56 @@ static double counter(const char *path, const char *name)
     return v;
 }
 
+struct sitting {
+    struct flood *f;
+    char *dir, *frames;
+    struct flow w;
+    struct rawpty p;
+};
+
+/* The screen with its agent, at rest. */
+static void begin(struct sitting *x, const char *text, size_t len, const char *tool)
+{
+    *x = (struct sitting){.f = flood_start(text, len), .dir = storebox_dir()};
+    x->frames = xasprintf("%s/frames", x->dir);
+    const char *argv[] = {bench_program("cc-tui"), "--bench-frames", x->frames, NULL};
+
+    flood_store(x->dir, tool);
+    rawpty_start(&x->p, argv, flood_env(x->f, x->dir), FLOOD_H, FLOOD_W);
+    if (!flow_until(&x->w, x->p.fd, "NAV", SOON) || !flood_followed(x->f, SOON))
+        die("the screen does not follow its agent");
+    rawpty_settle(&x->p, 300, 2000);
+    x->w.bytes = 0;
+}
+
+/* All frames that it drew. */
+static double end(struct sitting *x)
+{
+    rawpty_send(&x->p, "q");
+    rawpty_end(&x->p, 5000);
+    double n = counter(x->frames, "frames ");
+    flood_stop(x->f);
+    storebox_remove(x->dir);
+    free(x->frames);
+    free(x->dir);
+    return n;
+}
+
 bool flood_run(struct flood_run *r, const char *text, size_t len, const char *tool,
                const char *mark)
 {
-    struct flood *f = flood_start(text, len);
-    char *dir = storebox_dir(), *frames = xasprintf("%s/frames", dir);
-    const char *argv[] = {bench_program("cc-tui"), "--bench-frames", frames, NULL};
-    struct flow w = {.have = 0};
-    struct rawpty p;
+    struct sitting x;
 
-    flood_store(dir, tool);
-    rawpty_start(&p, argv, flood_env(f, dir), FLOOD_H, FLOOD_W);
-    if (!flow_until(&w, p.fd, "NAV", SOON) || !flood_followed(f, SOON))
-        die("the screen does not follow its agent");
-    rawpty_settle(&p, 300, 2000);
-    w.bytes = 0;
-    double cpu = cpu_of(p.pid);
+    begin(&x, text, len, tool);
+    double without = end(&x); /* they are told at the end alone */
+    begin(&x, text, len, tool);
+    double cpu = cpu_of(x.p.pid);
     int64_t t = bench_now_us();
-    flood_grow(f, len);
-    bool ok = flow_until(&w, p.fd, mark, LONG) && stored(dir, len, LONG);
+    flood_grow(x.f, len);
+    bool ok = flow_until(&x.w, x.p.fd, mark, LONG) && stored(x.dir, len, LONG);
     double us = (double)(bench_now_us() - t);
-    *r = (struct flood_run){(double)len / us, (double)w.bytes, 0, kb_of(p.pid, "VmRSS"),
-                            (double)len / 1e6 / (cpu_of(p.pid) - cpu)};
-    rawpty_send(&p, "q");
-    rawpty_end(&p, 5000);
-    r->frames_s = counter(frames, "frames ") / (us / 1e6);
-    flood_stop(f);
-    storebox_remove(dir);
-    free(frames);
-    free(dir);
+    *r = (struct flood_run){(double)len / us, (double)x.w.bytes, 0, kb_of(x.p.pid, "VmRSS"),
+                            (double)len / 1e6 / (cpu_of(x.p.pid) - cpu)};
+    r->frames_s = (end(&x) - without) / (us / 1e6);
     return ok;
 }
