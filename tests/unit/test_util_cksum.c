@@ -48,30 +48,11 @@ static void test_lengths(void **state)
         }
 }
 
-/* Pieces that are too short for more than the tables, which are all that some processors have. */
-static void test_short_pieces(void **state)
-{
-    unsigned char text[MOST];
-
-    (void)state;
-    for (int i = 0; i < MOST; i++)
-        text[i] = (unsigned char)(i * 167 + 13);
-    for (size_t piece = 1; piece < 16; piece++) {
-        uint32_t crc = 0;
-
-        for (size_t at = 0; at < MOST; at += piece)
-            crc = cksum_add(crc, text + at, at + piece < MOST ? piece : MOST - at);
-        assert_int_equal(crc, by_bits(0, text, MOST));
-        assert_int_equal(crc, cksum_add(0, text, MOST));
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_known),
         cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_short_pieces),
     };
     return cmocka_run_group_tests_name("util_cksum", tests, NULL, NULL);
 }
