@@ -220,7 +220,7 @@ static void begin_edit(struct courier *c, struct ui *ui, const struct ui_out *ou
                             (unsigned long long)e->id);
         buf_add(&e->input, out->text.p ? out->text.p : "", out->text.len);
         c->edit_id = e->id;
-        term_lend();
+        term_lend(NULL);
         errands_post(c->errands, e);
     }
     free(dir);
@@ -253,7 +253,7 @@ static void begin_show(struct courier *c, struct ui *ui, const struct ui_out *ou
     errand_argv(e, (const char *const[]){"/bin/sh", "-c", shown, "sh", out->text.p, NULL});
     errand_setenv(e, "CC_TUI_SANDBOX", out->label);
     c->show_id = e->id;
-    term_lend();
+    term_lend(NULL);
     errands_post(c->errands, e);
 }
 

@@ -64,6 +64,7 @@ int ui_shell(struct ui *ui)
     const struct left_shell *l = find_left(ui, id);
     struct passage_opts o = {.sandbox = id, .leave_key = ui->opts.shell_leave};
     struct passage_end end;
+    struct buf typed = BUF_INIT; /* behind the key that asked for it */
     char name[128];
 
     ui->shell = 0;
@@ -75,13 +76,16 @@ int ui_shell(struct ui *ui)
         o.pid = l->pid;
         o.ident = l->ident;
     }
-    term_lend();
+    term_lend(&typed);
+    o.typed = typed.p;
+    o.typed_len = typed.len;
     passage_run(ui->app, &o, &end);
     if (o.pid && !end.live && !end.left && !end.signal && !end.hung_up) {
         o.pid = 0; /* it has ended meanwhile: a new one */
         o.ident = 0;
         passage_run(ui->app, &o, &end);
     }
+    buf_release(&typed);
     if (end.signal || end.hung_up)
         return 128 + (end.signal ? end.signal : SIGHUP);
     term_take();

@@ -343,8 +343,9 @@ void term_suspend(void)
     come_back();
 }
 
-void term_lend(void)
+void term_lend(struct buf *typed)
 {
+    key_decoder_rest(T.keys, typed);
     leave_screen();
     T.lent = true;
 }

@@ -601,6 +601,14 @@ bool key_decoder_empty(const struct key_decoder *d)
     return d->in.len == 0 && !d->pasting;
 }
 
+void key_decoder_rest(struct key_decoder *d, struct buf *typed)
+{
+    if (typed)
+        buf_add(typed, d->in.p, d->in.len);
+    buf_clear(&d->in);
+    d->esc_at = 0;
+}
+
 int key_decoder_wait(const struct key_decoder *d, int64_t now_ms)
 {
     if (!d->pasting && (d->in.len == 0 || d->in.p[0] != ESC))

@@ -33,6 +33,7 @@ struct passage {
     int sigfd;
     bool terminal;        /* else pipes */
     struct keyhunt hunt;
+    size_t typed_at;      /* of what was typed before: handed on so far */
     size_t under_way;     /* bytes of input that were not taken yet */
     bool in_open, eof_told;
     struct buf out, err;  /* not written yet */
@@ -317,20 +318,11 @@ static void in_ends(struct passage *p)
     }
 }
 
-static void read_input(struct passage *p)
+static void take_input(struct passage *p, const char *data, size_t n)
 {
-    char data[READ_BYTES];
-    size_t max = room(p) < sizeof(data) ? room(p) : sizeof(data), at, span = 0;
-    ssize_t n = read(STDIN_FILENO, data, max);
+    size_t span = 0;
+    size_t at = p->terminal ? keyhunt_feed(&p->hunt, p->o->leave_key, data, n, &span) : n;
 
-    if (n < 0 && (errno == EINTR || errno == EAGAIN))
-        return;
-    if (n <= 0) {
-        in_ends(p);
-        return;
-    }
-    at = p->terminal ? keyhunt_feed(&p->hunt, p->o->leave_key, data, (size_t)n, &span)
-                        : (size_t)n;
     if (at) {
         p->under_way += at;
         app_shell_input(p->app, p->shell, data, at);
@@ -339,6 +331,31 @@ static void read_input(struct passage *p)
         p->end->left = true;
         p->stop = true;
     }
+}
+
+static void take_typed(struct passage *p)
+{
+    size_t left = p->o->typed_len - p->typed_at, n = left < room(p) ? left : room(p);
+
+    if (!n)
+        return;
+    take_input(p, p->o->typed + p->typed_at, n);
+    p->typed_at += n;
+}
+
+static void read_input(struct passage *p)
+{
+    char data[READ_BYTES];
+    size_t max = room(p) < sizeof(data) ? room(p) : sizeof(data);
+    ssize_t n = read(STDIN_FILENO, data, max);
+
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
+        return;
+    if (n <= 0) {
+        in_ends(p);
+        return;
+    }
+    take_input(p, data, (size_t)n);
     secret_wipe(data, (size_t)n);
 }
 
@@ -346,6 +363,10 @@ static void read_input(struct passage *p)
 
 static void turn(struct passage *p, int ms)
 {
+    if (p->in_open && p->shell && !p->stop)
+        take_typed(p);
+    if (p->stop && p->shell) /* they end with the key that leaves it */
+        return;
     struct pollfd f[5] = {{.fd = p->sigfd, .events = POLLIN},
                           {.fd = app_fd(p->app), .events = POLLIN},
                           {.fd = p->in_open && p->shell && room(p) ? STDIN_FILENO : -1,

@@ -132,6 +132,12 @@ static void test_shell(void **state)
     screenrig_shows(&r, "process 1207 in api-tests");
     rig_type(&r, "!");
     screenrig_shows(&r, "the shell in api-tests ended with status 3");
+    rig_type(&r, "sqq-ahead\035"); /* at once: the two keys are not ours when it is left */
+    screenrig_shows(&r, "goes on as process 1207: s comes back");
+    rig_type(&r, "s");
+    screenrig_shows(&r, "process 1207 in api-tests");
+    rig_type(&r, "!");
+    screenrig_shows(&r, "the shell in api-tests ended with status 3");
     rig_type(&r, "s");
     screenrig_shows(&r, "a shell in api-tests");
     kill(r.pid, SIGTERM);

@@ -276,8 +276,9 @@ static void test_from_the_screen(void **state)
     rig_start(&rig, 24, 80, argv, env);
     shows("box> press i");
     shows("local ok");
-    rig_type(&rig, "s");
+    rig_type(&rig, "secho ahead-$((40+2))\r"); /* at once: what stands behind is the shell's */
     shows("a shell in box; Ctrl-] leaves it running");
+    shows("ahead-42");
     rig_type(&rig, "mkdir d; echo content-$((1+1)) >d/file; git init -q d; stty size\r");
     shows("24 80");
     rig_resize(&rig, 30, 100);

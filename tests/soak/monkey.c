@@ -25,6 +25,13 @@ static const struct {
 void monkey_press(struct soak *s, const char *keys)
 {
     s->keys++;
+    if (s->rig.tape) { /* beside what came: for whoever looks for the reason of it */
+        fputs("<key", s->rig.tape);
+        for (size_t i = 0; keys[i] && i < 40; i++)
+            fprintf(s->rig.tape, keys[i] > ' ' && keys[i] < 127 ? " %c" : " %02x",
+                    (unsigned char)keys[i]);
+        fputc('>', s->rig.tape);
+    }
     rig_type(&s->rig, keys);
 }
 

@@ -18,6 +18,8 @@ struct passage_opts {
     int leave_key;   /* a control byte, or PASSAGE_NO_KEY */
     bool quiet;      /* nothing is said of how to leave */
     const char *name; /* of the sandbox, for what is said */
+    const char *typed; /* `typed_len` bytes that were typed for it before: the first of its input */
+    size_t typed_len;
 };
 struct passage_end {
     struct err err;  /* code 0: it ended with `status`, or was left */

@@ -4,6 +4,7 @@
 
 #include <cct/ui/canvas.h>
 #include <cct/ui/keymap.h>
+#include <cct/util/buf.h>
 #include <cct/util/err.h>
 
 struct term_opts {
@@ -19,8 +20,9 @@ int term_open(const struct term_opts *o, const char **note, struct err *e);
 void term_close(void);   /* restore every mode; safe twice */
 void term_suspend(void); /* ^Z: restore, stop the process group, come back, redraw */
 /* Give the terminal to a program, as it was before term_open(), and take it back. Between
- * the two nothing is read and nothing is written. */
-void term_lend(void);
+ * the two nothing is read and nothing is written. What was typed for us and not taken by then
+ * is the program's: it is added to `typed`, or dropped when that is NULL. */
+void term_lend(struct buf *typed);
 void term_take(void);
 void term_size(int *h, int *w);
 /* Ask the kernel for the size again (after SIGWINCH). */
@@ -84,6 +86,8 @@ key_code key_decoder_next(struct key_decoder *d, int64_t now_ms, const char **pa
                           size_t *len);
 int key_decoder_wait(const struct key_decoder *d, int64_t now_ms);
 bool key_decoder_empty(const struct key_decoder *d); /* no byte waits */
+/* The bytes that wait are added to `typed` (NULL: are dropped): they are another's. */
+void key_decoder_rest(struct key_decoder *d, struct buf *typed);
 /* 0 no answer yet, 1 the terminal knows mode 2026, -1 it does not. */
 int key_decoder_sync(const struct key_decoder *d);
 int key_decoder_margins(const struct key_decoder *d); /* the same for mode 69 */
