@@ -18,7 +18,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <locale.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,18 +37,9 @@ static void hold_stdio(void)
             _exit(CLI_FAILED);
 }
 
-/* Large blocks are the kernel's again once they are free. Left to itself malloc takes the largest
- * that was ever freed as the measure of what to keep, and a day's heap only grows. */
-static void keep_heap_small(void)
-{
-    enum { LARGE = 256 << 10 };
-    mallopt(M_MMAP_THRESHOLD, LARGE);
-    mallopt(M_TRIM_THRESHOLD, LARGE);
-}
-
 static int prepare(struct err *e)
 {
-    keep_heap_small();
+    xkeep_small();
     hold_stdio();
     if (getuid() != geteuid() || getgid() != getegid())
         return err_set(e, ERR_PERM, "cc-tui does not run set-user-ID or set-group-ID");

@@ -19,7 +19,7 @@ static void reader_free(struct reader *r)
     free(r);
 }
 
-static void reader_end(struct reader *r, const struct err *e)
+static void drop(struct reader *r)
 {
     struct session *s = r->s;
 
@@ -28,8 +28,13 @@ static void reader_end(struct reader *r, const struct err *e)
             ARR_REMOVE(&s->readers, i);
             break;
         }
-    jobs_done(s->j, r->req_id, e && e->code ? e : NULL, s->row);
     reader_free(r);
+}
+
+static void reader_end(struct reader *r, const struct err *e)
+{
+    jobs_done(r->s->j, r->req_id, e && e->code ? e : NULL, r->s->row);
+    drop(r);
 }
 
 void session_logs_release(struct session *s)
@@ -202,8 +207,7 @@ void session_logs_end(struct session *s, uint64_t req_id)
 {
     for (size_t i = 0; i < s->readers.n; i++)
         if (s->readers.v[i]->req_id == req_id) {
-            reader_free(s->readers.v[i]);
-            ARR_REMOVE(&s->readers, i);
+            drop(s->readers.v[i]);
             return;
         }
 }

@@ -27,9 +27,8 @@ enum { BUF_KEPT = 64 << 10 };
 void buf_clear(struct buf *b)
 {
     if (b->cap > BUF_KEPT && b->len < b->cap / 4) {
-        free(b->p);
-        b->p = NULL;
-        b->cap = 0;
+        buf_release(b);
+        return;
     }
     b->len = 0;
     b->over = false;

@@ -115,6 +115,16 @@ void *xrealloc(void *p, size_t n)
     return checked(realloc(p, n ? n : 1), n);
 }
 
+void xkeep_small(void)
+{
+#ifdef __GLIBC__
+    enum { LARGE = 256 << 10 };
+
+    mallopt(M_MMAP_THRESHOLD, LARGE);
+    mallopt(M_TRIM_THRESHOLD, LARGE);
+#endif
+}
+
 void xtrim(void)
 {
 #ifdef __GLIBC__

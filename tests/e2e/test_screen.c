@@ -149,9 +149,7 @@ static void test_shell(void **state)
     rig_type(&r, "G");
     rig_type(&r, "s"); /* paused: nothing wakes it */
     screenrig_shows(&r, "spike-wasm is paused: r resumes it");
-    rig_type(&r, "q");
-    screenrig_ends(&r, SOON);
-    rig_stop(&r);
+    screenrig_quit(&r, SOON);
 }
 /* ^Z under a real shell with job control, the same by a signal from outside, and back. */
 static void test_suspend(void **state)
@@ -260,9 +258,7 @@ static void test_whole_screens(void **state)
     screenrig_shows(&r, "LAST LINE");
     rig_type(&r, ">");
     screenrig_shows(&r, "sorted by name");
-    rig_type(&r, "q");
-    screenrig_ends(&r, AT_ONCE);
-    rig_stop(&r);
+    screenrig_quit(&r, AT_ONCE);
 }
 static void test_copy(void **state)
 {
@@ -296,9 +292,7 @@ static void test_editor(void **state)
     assert_true(r.judge.alt && r.judge.paste && r.judge.focus);
     rig_type(&r, "\003\003");
     rig_wait_quiet(&r, 50, SOON);
-    rig_type(&r, "q");
-    screenrig_ends(&r, AT_ONCE);
-    rig_stop(&r);
+    screenrig_quit(&r, AT_ONCE);
     if (rmdir(dir) != 0) /* its file is gone */
         fail_msg("%s is not empty", dir);
     free(run);
@@ -341,9 +335,7 @@ static void test_command_here(void **state)
     screenrig_shows(&r, "[status 3] back by Enter");
     rig_type(&r, "\r");
     screenrig_shows(&r, "ASKS YOU");
-    rig_type(&r, "q");
-    screenrig_ends(&r, AT_ONCE);
-    rig_stop(&r);
+    screenrig_quit(&r, AT_ONCE);
 }
 /* On request alone; after an absence it is on again, at the end it is off. */
 static void test_mouse(void **state)
@@ -368,9 +360,7 @@ static void test_mouse(void **state)
     assert_false(r.judge.mouse);
     rig_type(&r, "\033m");
     screenrig_shows(&r, "mouse on");
-    rig_type(&r, "q");
-    screenrig_ends(&r, AT_ONCE);
-    rig_stop(&r);
+    screenrig_quit(&r, AT_ONCE);
 }
 int main(int argc, char **argv)
 {

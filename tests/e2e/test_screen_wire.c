@@ -36,15 +36,11 @@ static void test_odd_sizes(void **state)
     rig_type(&r, "1");
     screenrig_shows(&r, "ASKS YOU");
     screenrig_same_as_fresh(&r);
-    rig_type(&r, "q");
-    screenrig_ends(&r, AT_ONCE);
-    rig_stop(&r);
+    screenrig_quit(&r, AT_ONCE);
     /* started without a size */
     screenrig_start_with(&r, 0, 0, screenrig_rows, NULL);
     screenrig_shows(&r, "fix-login");
-    rig_type(&r, "q");
-    screenrig_ends(&r, AT_ONCE);
-    rig_stop(&r);
+    screenrig_quit(&r, AT_ONCE);
 }
 static void test_resize_storm(void **state)
 {
@@ -63,9 +59,7 @@ static void test_resize_storm(void **state)
     screenrig_shows(&r, "ASKS YOU");
     screenrig_same_as_fresh(&r);
     screenrig_is_clean(&r);
-    rig_type(&r, "q");
-    screenrig_ends(&r, AT_ONCE);
-    rig_stop(&r);
+    screenrig_quit(&r, AT_ONCE);
 }
 /* Smaller and back before a picture came in between: what the terminal cut is there again. */
 static void test_size_there_and_back(void **state)
@@ -78,9 +72,7 @@ static void test_size_there_and_back(void **state)
     screenrig_shows(&r, "? help");
     screenrig_shows(&r, "NAV");
     screenrig_same_as_fresh(&r);
-    rig_type(&r, "q");
-    screenrig_ends(&r, AT_ONCE);
-    rig_stop(&r);
+    screenrig_quit(&r, AT_ONCE);
 }
 /* A frame of the old size may come when the terminal has the new one: the region that it scrolled
  * in does not stay. */
@@ -100,9 +92,7 @@ static void test_size_and_region(void **state)
     assert_string_equal(before, after);
     free(before);
     free(after);
-    rig_type(&r, "q");
-    screenrig_ends(&r, AT_ONCE);
-    rig_stop(&r);
+    screenrig_quit(&r, AT_ONCE);
 }
 static void open_in(const char *term, const char *locale, int h, int w)
 {
@@ -177,9 +167,7 @@ static void test_ascii_locale(void **state)
                              screenrig_rows);
     screenrig_start_with(&r, 24, 80, script, env);
     screenrig_shows(&r, "caf? ?? end");
-    rig_type(&r, "q");
-    screenrig_ends(&r, AT_ONCE);
-    rig_stop(&r);
+    screenrig_quit(&r, AT_ONCE);
     free(script);
 }
 /* Every hostile string as an agent's text, through the real screen. */

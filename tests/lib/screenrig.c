@@ -141,6 +141,12 @@ void screenrig_ends(struct ptyrig *r, int ms)
         fail_msg("%s", why);
     screenrig_is_clean(r);
 }
+void screenrig_quit(struct ptyrig *r, int ms)
+{
+    rig_type(r, "q");
+    screenrig_ends(r, ms);
+    rig_stop(r);
+}
 void screenrig_same_as_fresh(struct ptyrig *r)
 {
     rig_wait_quiet(r, 150, SOON);

@@ -26,6 +26,7 @@ void screenrig_start(struct ptyrig *r, int h, int w);
 void screenrig_shows(struct ptyrig *r, const char *text);
 void screenrig_is_clean(struct ptyrig *r);
 void screenrig_ends(struct ptyrig *r, int ms);
+void screenrig_quit(struct ptyrig *r, int ms); /* by its key; the rig is stopped */
 /* The picture equals the one that a full redraw gives. */
 void screenrig_same_as_fresh(struct ptyrig *r);
 
