@@ -118,6 +118,11 @@ bool agent_dec_busy(const struct agent_dec *d);
  * decoder may resume), and of the next unread byte. */
 uint64_t agent_dec_turn_offset(const struct agent_dec *d);
 uint64_t agent_dec_offset(const struct agent_dec *d);
+/* Offset of the line at hand: of the next unread byte when none has begun. */
+uint64_t agent_dec_line(const struct agent_dec *d);
+/* From here on the indexes of events at a process's end: beyond what one line can hold. They
+ * stand at the last byte it printed, so behind its last line and before a later run's first. */
+#define AGENT_EXIT_INDEX (1u << 24)
 /* For adapters: fill kind and fields, place is added here. Strings borrowed. */
 void agent_dec_emit(struct agent_dec *d, struct agent_event *ev);
 

@@ -10,9 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Indexes of exit events: beyond what one line can hold, so that they sort after
- * the last line and before a line that a later run appends. */
-#define EXIT_INDEX (1u << 24)
 #define LONG_HEAD 64           /* bytes kept of a line that is left out */
 #define KEEP_BYTES (16u << 10) /* a bigger line buffer is given back */
 #define MANY_LINES 16          /* fewer go out one by one */
@@ -23,7 +20,7 @@ struct agent_dec {
     agent_event_fn fn;
     agent_lines_fn lines_fn; /* may be NULL */
     void *ctx;
-    uint64_t start, pos; /* first byte fed, next unread byte */
+    uint64_t pos; /* next unread byte */
     uint64_t line_off, line_no, turn_off;
     uint32_t index;
     int64_t time_ms;
@@ -63,7 +60,7 @@ struct agent_dec *agent_dec_new(const struct agent_adapter *a, uint64_t offset,
     d->state = a->state_new();
     d->fn = fn;
     d->ctx = ctx;
-    d->start = d->pos = d->line_off = d->turn_off = offset;
+    d->pos = d->line_off = d->turn_off = offset;
     d->line_no = 1;
     buf_init(&d->pend, LIM_LINE_BYTES + 1);
     return d;
@@ -88,7 +85,7 @@ uint64_t agent_dec_offset(const struct agent_dec *d)
 }
 uint64_t agent_dec_line(const struct agent_dec *d)
 {
-    return d->line_off;
+    return d->exit_place ? d->pos : d->line_off;
 }
 bool agent_dec_busy(const struct agent_dec *d)
 {
@@ -161,8 +158,8 @@ void agent_dec_place_exit(struct agent_dec *d)
     if (d->exit_place)
         return;
     /* the last byte read: no later line begins there */
-    d->line_off = d->pos > d->start ? d->pos - 1 : d->pos;
-    d->index = EXIT_INDEX;
+    d->line_off = d->pos ? d->pos - 1 : 0;
+    d->index = AGENT_EXIT_INDEX;
     d->time_ms = 0;
     d->exit_place = true;
 }

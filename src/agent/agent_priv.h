@@ -14,7 +14,6 @@ extern const struct agent_adapter agent_claude, agent_codex, agent_opencode,
 
 bool agent_dec_cut(
     const struct agent_dec *d); /* the current line has no LF: the stream ended in it */
-uint64_t agent_dec_line(const struct agent_dec *d);  /* offset of the line at hand */
 /* Time stamp of the events that follow in this line. */
 void agent_dec_set_time(struct agent_dec *d, int64_t ms);
 /* Adapters that split lines themselves say where the current one begins. */

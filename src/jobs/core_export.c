@@ -135,6 +135,11 @@ static void on_page(void *ctx, struct st_reply *r)
         end(x, &r->err);
         return;
     }
+    if (r->n_events) {
+        x->offset = r->events[r->n_events - 1].offset;
+        x->index = r->events[r->n_events - 1].index + 1;
+    }
+    session_put_in_order(r->events, r->n_events);
     for (size_t i = 0; i < r->n_events; i++) {
         struct agent_event ev;
 
@@ -142,8 +147,6 @@ static void on_page(void *ctx, struct st_reply *r)
             add_event(x, &ev);
             agent_event_release(&ev);
         }
-        x->offset = r->events[i].offset;
-        x->index = r->events[i].index + 1;
     }
     if (r->n_events < PAGE_EVENTS) {
         x->at++;

@@ -262,9 +262,10 @@ void session_say(struct session *s, int level, const char *fmt, ...)
     clean_text(buf_str(&b), b.len, &clean, NULL);
     jobs_say(s->j, level, s->row, "%s", buf_str(&clean));
     it.time_ms = clock_wall_ms();
-    it.offset = s->out.pos;
+    it.offset = s->out.pos ? s->out.pos - 1 : 0;
     it.index = SESSION_SAY_INDEX + s->said++;
     it.text = buf_detach(&clean, &it.text_len);
+    session_show_said(s, &it);
     session_out_put(s, &it);
     buf_release(&b);
 }

@@ -145,8 +145,6 @@ bool session_lines(void *ctx, const struct agent_lines *l)
 {
     struct session *s = ctx;
     struct out *o = &s->out;
-    const struct session_key *loaded = &s->sh.loaded;
-    struct session_key first = {l->offset, 0, true};
     struct agent_event at = AGENT_EVENT(AGENT_RAW);
 
     if (s->waiters.n || s->pair || o->store_down || (s->sh.on && !s->j->o.pictures && !o->feeding_again))
@@ -155,8 +153,8 @@ bool session_lines(void *ctx, const struct agent_lines *l)
         tell_row(s, l);
         return true;
     }
-    if ((o->seen.any && first.offset <= o->seen.offset) ||
-        (s->sh.on && loaded->any && first.offset <= loaded->offset))
+    if (session_key_reaches(&o->seen, l->offset, 0) ||
+        (s->sh.on && session_key_reaches(&s->sh.loaded, l->offset, 0)))
         return false;
     at.offset = l->offset + last_lines(l->text, l->len, 1);
     session_key_newer(&o->seen, &at);

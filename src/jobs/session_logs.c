@@ -64,12 +64,6 @@ static void dry(struct reader *r)
         reader_end(r, NULL);
 }
 
-/* It stands before the first byte, where there is no place for its key. */
-static bool is_first_message(const struct st_event *e)
-{
-    return e->offset == 0 && e->index == SESSION_ECHO_INDEX;
-}
-
 static void add_event(struct buf *b, const struct st_event *e)
 {
     struct agent_event ev;
@@ -87,6 +81,7 @@ static void add_event(struct buf *b, const struct st_event *e)
 static void on_page(void *ctx, struct st_reply *a)
 {
     struct reader *r = ctx;
+    struct st_event last = {0};
     struct buf b = BUF_INIT;
     size_t len;
 
@@ -95,14 +90,25 @@ static void on_page(void *ctx, struct st_reply *a)
         reader_end(r, &a->err);
         return;
     }
-    for (size_t i = 0; i < a->n_events; i++)
-        if (is_first_message(&a->events[i]))
-            add_event(&b, &a->events[i]);
+    if (a->n_events)
+        last = a->events[a->n_events - 1];
+    session_put_in_order(a->events, a->n_events);
     for (size_t i = 0; i < a->n_events; i++) {
-        if (!is_first_message(&a->events[i]))
-            add_event(&b, &a->events[i]);
-        r->off = a->events[i].offset;
-        r->idx = a->events[i].index + 1;
+        const struct st_event *e = &a->events[i];
+
+        if (!session_before_output(e->offset, e->index)) {
+            r->off = e->offset;
+            r->idx = e->index + 1;
+        } else if (e->index < r->before) {
+            continue; /* they come with each page until there is output behind them */
+        } else {
+            r->before = e->index + 1;
+        }
+        add_event(&b, e);
+    }
+    if (a->n_events == EVENT_PAGE) { /* so many that output can only be behind them */
+        r->off = last.offset;
+        r->idx = last.index + 1;
     }
     if (a->raw_len) {
         buf_add(&b, a->raw, a->raw_len);
@@ -145,7 +151,7 @@ static void go(struct reader *r)
     }
     if (r->run && r->run != s->out.run.id) { /* the agent began another log */
         r->off = 0;
-        r->idx = 0;
+        r->idx = r->before = 0;
     }
     r->run = s->out.run.id;
     if (r->back)

@@ -117,7 +117,8 @@ static void say_gap(struct session *s)
         return;
     s->fo.wrong = false;
     s->out.agent = AG_IDLE; /* the turn's end may be among what is lost */
-    s->due = 0;
+    session_turn_lost(s);
+    s->re.lost = s->re.step == RE_SENT || s->re.moving;
     s->fo.gap = 0;
 }
 

@@ -56,11 +56,22 @@ void session_out_close(struct session *s)
     s->out.open = s->out.caught_up = false;
 }
 
+static void forget_late(struct out *o)
+{
+    for (size_t i = 0; i < o->late.n; i++) {
+        free(o->late.v[i].text);
+        free(o->late.v[i].key);
+    }
+    ARR_CLEAR(&o->late);
+}
+
 void session_out_release(struct session *s)
 {
     struct out *o = &s->out;
 
     session_out_close(s);
+    forget_late(o);
+    ARR_RELEASE(&o->late);
     session_cancel_timer(s, &o->store_timer);
     session_cancel_timer(s, &o->row_timer);
     session_cancel_timer(s, &o->items_timer);
@@ -116,16 +127,6 @@ void session_out_row(struct session *s)
     s->out.row_dirty = true;
     if (!s->out.row_timer)
         session_timer(s, &s->out.row_timer, ROW_MS, row_now);
-}
-
-/* Keys only grow: false when this one or a later one was taken before. */
-bool session_key_newer(struct session_key *last, const struct agent_event *ev)
-{
-    if (last->any &&
-        (ev->offset < last->offset || (ev->offset == last->offset && ev->index <= last->index)))
-        return false;
-    *last = (struct session_key){ev->offset, ev->index, true};
-    return true;
 }
 
 /* A process of a one-run tool has one turn; that it ended well is not kept. */
@@ -219,8 +220,7 @@ void session_out_shown(struct session *s)
         bool local =
             it->index >= SESSION_SAY_INDEX || (!it->offset && !it->index && it->kind == ITEM_USER);
 
-        if (k->any && !local &&
-            (it->offset < k->offset || (it->offset == k->offset && it->index <= k->index))) {
+        if (!local && session_key_reaches(k, it->offset, it->index)) {
             item_release(it);
             continue;
         }
@@ -395,7 +395,7 @@ static void take_event(struct session *s, struct agent_event ev)
     if (s->out.feeding_again) {
         session_out_follow(s, &ev);
         if (ev.kind == AGENT_USER_ECHO)
-            session_turn_old_echo(s, ev.text);
+            session_turn_old_echo(s, ev.text, false);
         return;
     }
     if (!noise)
@@ -436,10 +436,36 @@ void session_out_note(struct session *s, const struct agent_event *ev)
     show_event(s, ev, NULL);
 }
 
+static void late_echo(struct session *s, uint64_t at, const char *text, const char *key)
+{
+    *ARR_PUSH(&s->out.late) = (struct late_echo){s->out.run.id, at, xstrdup(text), xstrdup(key)};
+}
+
+/* A message that was taken in while the run was being opened: it may be another one now. */
+void session_out_opened(struct session *s)
+{
+    struct out *o = &s->out;
+
+    for (size_t i = 0; i < o->late.n; i++) {
+        const struct late_echo *l = &o->late.v[i];
+
+        session_out_echo(s, l->run == o->run.id && l->at < o->pos ? l->at : o->pos, l->text,
+                         l->key);
+    }
+    forget_late(o);
+}
+
 void session_out_echo(struct session *s, uint64_t at, const char *text, const char *key)
 {
     struct agent_event ev = AGENT_EVENT(AGENT_USER_ECHO);
+    uint64_t line = s->out.dec ? agent_dec_line(s->out.dec) : at;
 
+    if (!s->out.open) {
+        late_echo(s, at, text, key);
+        return;
+    }
+    /* a line in its middle is an event at its begin when it is whole, and that is still to come */
+    at = at < line ? at : line;
     ev.offset = at ? at - 1 : 0;
     /* several may come before the next byte */
     s->out.echo_n = s->out.echo_at == at + 1 ? s->out.echo_n + 1 : 0;

@@ -13,6 +13,7 @@
  *   session_quiet.c      a working agent that prints nothing for long
  *   session_life.c       the runner: find it, start it, wake it, see it end
  *   session_open.c       the store's run, its last turn once more, its usage
+ *   session_order.c      the order of what stands in a run's log
  *   session_out.c        raw bytes -> decoder -> store, row, items
  *   session_lines.c      many lines of plain text at once, in the place of an event each
  *   session_price.c      what tokens cost where the agent does not say it
@@ -179,6 +180,10 @@ struct follow {
     int64_t bump;       /* times the log was found cut within one epoch */
     uint64_t runs_done; /* ends of runs up to this one were decoded */
 };
+struct late_echo { /* of a message taken in while no run was open */
+    uint64_t run, at;
+    char *text, *key;
+};
 struct out {
     struct store_run run;
     bool open;          /* run is known, the decoder stands at pos */
@@ -201,6 +206,7 @@ struct out {
     struct buf json;
     uint64_t echo_at; /* of the last one of our own, plus one; how many came there before */
     uint32_t echo_n;
+    ARR(struct late_echo) late;
     uint64_t sent_to; /* end of what was handed over */
     unsigned n_sent, n_acked;
     unsigned fresh_from; /* n_sent when the run was opened: earlier answers are history */
@@ -235,6 +241,8 @@ struct relay {
     bool moving;    /* it may be in the inbox */
     bool leaving;   /* we stop when the Move is answered */
     bool again;     /* asked for while the store is asked for a message */
+    bool said_unclaimed;
+    bool lost;      /* its turn's begin may be among output that is missing */
     uint64_t timer, call;
     bool interrupting;
     uint64_t int_req, int_timer, int_call; /* of it; int_req 0: nobody waits for its end */
@@ -272,6 +280,10 @@ struct asks {
     bool known; /* what is in v is all there is, and what was answered */
     bool dirty, full; /* full: a question was left out, which was said */
 };
+struct echo {
+    char *text;
+    bool fresh; /* it was never stored */
+};
 struct waiter { /* send --wait */
     uint64_t message, req_id;
     char *text; /* of the message, once known */
@@ -285,13 +297,15 @@ struct show {
     uint64_t at_offset;        /* the key that it was asked for */
     uint32_t at_index;
     struct map *keys; /* messages on the screen, and delivered ones */
+    ARR(struct item) said; /* the last notices, which are nowhere but on the screen */
+    uint64_t said_run;     /* of this run */
 };
 struct reader { /* logs */
     uint64_t req_id;
     bool events, follow, busy, again;
     uint64_t run, off;
     uint64_t back; /* from that many bytes before the end on, when the run is known */
-    uint32_t idx;
+    uint32_t idx, before; /* before: the next of those before the output */
     uint64_t timer;
     struct session *s;
 };
@@ -377,7 +391,7 @@ struct session {
     struct relay re;
     struct asks asks;
     ARR(struct waiter) waiters;
-    ARR(char *) echoes; /* whose messages are being looked up */
+    ARR(struct echo) echoes; /* whose messages are being looked up */
     char echo_key[80];
     bool turn_echoed; /* the turn at hand took a message in */
     uint64_t due, due_from; /* taken in without an echo, its turn's begin is still to be
@@ -503,6 +517,14 @@ void session_life_wake(struct session *s);
 /* Open the run of an epoch, bring the decoder to where the store is; then `done`. */
 void session_open(struct session *s, int64_t epoch, void (*done)(struct session *s));
 
+/* --- session_order.c ------------------------------------------------------------- */
+
+/* Messages, and ends of runs that printed nothing, stand at the first byte with a large index
+ * while there is nothing else: what comes later at that byte stands behind them. */
+bool session_before_output(uint64_t offset, uint32_t index);
+bool session_key_reaches(const struct session_key *k, uint64_t offset, uint32_t index);
+bool session_key_newer(struct session_key *last, const struct agent_event *ev);
+
 /* --- session_out.c --------------------------------------------------------------- */
 void session_out_init(struct session *s);
 void session_out_release(struct session *s);
@@ -512,6 +534,8 @@ void session_out_exit(struct session *s, const struct session_run_end *e);
 void session_out_flush(struct session *s);
 /* What the agent says of its own session; other events are left alone. */
 void session_out_session(struct session *s, const struct agent_event *ev);
+/* The run is known and the decoder stands at its place: what waited for that. */
+void session_out_opened(struct session *s);
 /* An event of our own between two bytes of the log, stored with it. */
 void session_out_echo(struct session *s, uint64_t at, const char *text, const char *key);
 /* An event of our own with its place given. */
@@ -530,7 +554,6 @@ void session_out_unsum(struct session *s); /* the run is read once more: count a
 void session_out_event(void *ctx, const struct agent_event *ev); /* the decoder's sink */
 void session_out_follow(struct session *s, const struct agent_event *ev); /* row, state */
 void session_out_lines_soon(struct session *s); /* there are lines for the screen */
-bool session_key_newer(struct session_key *last, const struct agent_event *ev);
 
 /* --- session_lines.c ------------------------------------------------------------- */
 bool session_lines(void *ctx, const struct agent_lines *l); /* the decoder's other sink */
@@ -544,6 +567,8 @@ struct st_use *session_use(struct session *s, const struct agent_event *ev);
 
 /* --- session_relay.c ------------------------------------------------------------- */
 void session_relay_release(struct session *s);
+/* Another one's, which never told the store so. */
+void session_relay_was_sent(struct session *s, uint64_t id);
 void session_relay_delivered(struct session *s, uint64_t id);
 void session_relay_stop(struct session *s, bool gone, const char *why);
 void session_relay_leave(struct session *s); /* we stop soon */
@@ -592,7 +617,7 @@ void session_turn_release(struct session *s);
  * until the next call) or NULL. */
 const char *session_turn_event(struct session *s, const struct agent_event *ev);
 /* Echo in bytes that were stored before: the state of its message may lag behind. */
-void session_turn_old_echo(struct session *s, const char *text);
+void session_turn_old_echo(struct session *s, const char *text, bool fresh);
 /* A run began with this message as its input. */
 void session_turn_run(struct session *s, const char *id, uint64_t offset);
 void session_turn_delivered(struct session *s, uint64_t message);
@@ -603,9 +628,13 @@ void session_turn_due(struct session *s, uint64_t message);
 void session_turn_missed(struct session *s, uint64_t message);
 void session_turn_fail(struct session *s, uint64_t message, const struct err *e);
 void session_turn_fail_all(struct session *s, const struct err *e);
+/* Of messages that were not handed over yet. */
+void session_turn_fail_waiting(struct session *s, const struct err *e);
 void session_turn_ended(struct session *s);
 /* No agent was ever started there, as far as the last look told: nobody answers. */
 void session_turn_missing(struct session *s);
+/* Its log got shorter, or is read anew: who waits for an answer is told so. */
+void session_turn_lost(struct session *s);
 void session_turn_look(struct session *s); /* a message may have been cancelled */
 
 /* --- session_show.c -------------------------------------------------------------- */
@@ -614,6 +643,8 @@ void session_show_acked(struct session *s);                 /* the store moved o
 void session_show_echo(struct session *s, const char *key); /* an echo took its place */
 void session_show_message(struct session *s, const struct message *m);
 void session_show_messages(struct session *s);
+/* A notice that stands nowhere else: it comes back with each load. */
+void session_show_said(struct session *s, const struct item *it);
 /* May this live event go to the screen, or has the load brought it? */
 bool session_show_live(struct session *s, const struct agent_event *ev);
 

@@ -55,7 +55,7 @@ static void free_slot(struct session *s)
     message_release(&re->msg);
     re->step = RE_IDLE;
     re->attempt = re->checks = 0;
-    re->turn_seen = re->moving = false;
+    re->turn_seen = re->moving = re->lost = false;
 }
 
 /* We stop. What is claimed and surely not in the inbox is free for the next one; a Move
@@ -90,6 +90,11 @@ static void try_again(void *ctx)
 
     s->re.timer = 0;
     session_relay(s);
+}
+
+void session_relay_was_sent(struct session *s, uint64_t id)
+{
+    set_state(s, id, MSG_QUEUED, MSG_SENT, NULL);
 }
 
 void session_relay_delivered(struct session *s, uint64_t id)
@@ -329,6 +334,19 @@ static void on_list(void *ctx, struct st_reply *r)
         session_provision_sent(s);
 }
 
+/* A message that nobody can claim is handed over by nobody, so that it is not handed over twice:
+ * who waits for its answer might wait for ever. */
+static void cannot_claim(struct session *s, const struct err *why)
+{
+    struct err e = *why;
+
+    err_wrap(&e, "the message waits, for it cannot be noted in the database that it is handed over");
+    if (!s->re.said_unclaimed)
+        session_say(s, AGENT_ERROR, "%s", e.text);
+    s->re.said_unclaimed = true;
+    session_turn_fail_waiting(s, &e);
+}
+
 static void on_claim(void *ctx, struct st_reply *r)
 {
     struct session *s = ctx;
@@ -341,6 +359,10 @@ static void on_claim(void *ctx, struct st_reply *r)
         session_relay(s);
         return;
     }
+    if (!r->err.code)
+        re->said_unclaimed = false;
+    else if (r->err.code != ERR_BUSY) /* another one writes: soon again */
+        cannot_claim(s, &r->err);
     if (r->err.code || !r->msg.id) {
         store_messages(s->j->o.store, s->row, LIST_MESSAGES, jobs_store(s->j, on_list, s, s));
         return;
@@ -409,9 +431,9 @@ static void on_check(void *ctx, const struct envd_run_result *r)
 
         if (!echoes)
             session_out_echo(s, s->out.pos, re->msg.text, re->msg.key);
-        if (!echoes && ours && !ended)
+        if (!echoes && ours && !ended && !re->lost)
             session_turn_due(s, re->msg.id);
-        if (echoes) { /* its echo went by unseen, and perhaps the turn too */
+        if (echoes || re->lost) { /* its echo went by unseen, and perhaps the turn too */
             session_turn_missed(s, re->msg.id);
             if (s->sh.on)
                 session_show(s, true);

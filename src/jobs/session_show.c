@@ -13,25 +13,70 @@
 #define LOAD_EVENTS 2000
 #define OLDER_EVENTS 1000
 #define LIST_MESSAGES 50
+#define SAID 16
 
 static char is_shown, is_delivered; /* marks in sh.keys */
+
+/* --- notices ---------------------------------------------------------------------- */
+
+static void forget_said(struct session *s)
+{
+    for (size_t i = 0; i < s->sh.said.n; i++)
+        item_release(&s->sh.said.v[i]);
+    ARR_CLEAR(&s->sh.said);
+}
+
+/* A notice stands alone: of an item it has these. */
+static struct item notice_again(const struct item *it)
+{
+    struct item copy = {.kind = it->kind, .offset = it->offset, .index = it->index,
+                        .time_ms = it->time_ms, .state = it->state, .exit_code = it->exit_code};
+
+    copy.text = xstrdup(it->text);
+    copy.text_len = it->text_len;
+    return copy;
+}
+
+void session_show_said(struct session *s, const struct item *it)
+{
+    if (s->sh.said_run != s->out.run.id)
+        forget_said(s);
+    s->sh.said_run = s->out.run.id;
+    if (s->sh.said.n == SAID) {
+        item_release(&s->sh.said.v[0]);
+        ARR_REMOVE(&s->sh.said, 0);
+    }
+    *ARR_PUSH(&s->sh.said) = notice_again(it);
+}
+
+/* The transcript puts each behind what had come when it was said. */
+static void add_said(struct session *s, struct ev_items *ev)
+{
+    if (s->sh.said_run != s->out.run.id)
+        return;
+    for (size_t i = 0; i < s->sh.said.n; i++) {
+        const struct item *it = &s->sh.said.v[i];
+
+        if (!ev->n || !ev->more_before || it->offset >= ev->v[0].offset)
+            *ev_items_add(ev, ITEM_PUT) = notice_again(it);
+    }
+}
 
 void session_show_release(struct session *s)
 {
     map_free(s->sh.keys, NULL);
     s->sh.keys = NULL;
+    forget_said(s);
+    ARR_RELEASE(&s->sh.said);
 }
 
 bool session_show_live(struct session *s, const struct agent_event *ev)
 {
-    const struct session_key *k = &s->sh.loaded;
-
     if (!s->sh.on)
         return false;
     if (s->sh.loading)
         return true; /* judged when the load is here */
-    return !k->any || ev->offset > k->offset ||
-           (ev->offset == k->offset && ev->index > k->index);
+    return !session_key_reaches(&s->sh.loaded, ev->offset, ev->index);
 }
 
 /* --- messages that wait ---------------------------------------------------------- */
@@ -97,33 +142,18 @@ void session_show_echo(struct session *s, const char *key)
 
 /* --- loading --------------------------------------------------------------------- */
 
-static void move_to_front(struct ev_items *ev, size_t from)
-{
-    struct item it = ev->v[from];
-    uint8_t op = ev->op[from];
-
-    memmove(ev->v + 1, ev->v, from * sizeof(*ev->v));
-    memmove(ev->op + 1, ev->op, from);
-    ev->v[0] = it;
-    ev->op[0] = op;
-}
-
 static struct ev_items *items_of(struct session *s, struct st_reply *r)
 {
     struct ev_items *ev = ev_new(EV_ITEMS);
 
+    session_put_in_order(r->events, r->n_events);
     ev->sandbox = s->row;
     for (size_t i = 0; i < r->n_events; i++) {
-        const struct st_event *e = &r->events[i];
         struct agent_event a;
-        size_t n = ev->n;
 
-        if (session_stored_event(&a, e) != 0)
+        if (session_stored_event(&a, &r->events[i]) != 0)
             continue;
         transcribe(&a, session_who(s), ev);
-        /* the first message of a tool without echoes stands before the first byte */
-        if (a.kind == AGENT_USER_ECHO && !a.offset && ev->n > n)
-            move_to_front(ev, n);
         agent_event_release(&a);
     }
     ev->more_before = r->more_before;
@@ -145,6 +175,7 @@ static void on_loaded(void *ctx, struct st_reply *r)
     if (r->err.code)
         session_say(s, AGENT_ERROR, "stored output cannot be read: %s", r->err.text);
     ev = items_of(s, r);
+    add_said(s, ev);
     ev->reset = true;
     if (r->n_events) {
         const struct st_event *last = &r->events[r->n_events - 1];

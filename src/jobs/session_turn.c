@@ -36,7 +36,7 @@ void session_turn_release(struct session *s)
         free(s->waiters.v[i].text);
     ARR_RELEASE(&s->waiters);
     for (size_t i = 0; i < s->echoes.n; i++)
-        free(s->echoes.v[i]);
+        free(s->echoes.v[i].text);
     ARR_RELEASE(&s->echoes);
     buf_release(&s->answer);
     free(s->answer_id);
@@ -55,6 +55,13 @@ void session_turn_fail_all(struct session *s, const struct err *e)
         waiter_end(s, i, e, AGENT_FAILED, NULL, -1);
 }
 
+void session_turn_fail_waiting(struct session *s, const struct err *e)
+{
+    for (size_t i = s->waiters.n; i-- > 0;)
+        if (!s->waiters.v[i].in_turn && s->waiters.v[i].message != s->due)
+            waiter_end(s, i, e, AGENT_FAILED, NULL, -1);
+}
+
 /* The agent has ended: what it took in has no answer, what still waits goes on waiting. */
 void session_turn_ended(struct session *s)
 {
@@ -70,6 +77,19 @@ void session_turn_ended(struct session *s)
 
         waiter_end(s, i, handed ? &none : &waits, AGENT_FAILED, NULL, -1);
     }
+    s->due = 0;
+}
+
+/* The log at hand does not tell any more how the turn went on. */
+void session_turn_lost(struct session *s)
+{
+    struct err e = {0};
+
+    err_set(&e, ERR_CONFLICT, "the agent's log was emptied or read anew before the answer was "
+            "complete: the message was taken in, see the logs for what is there of the answer");
+    for (size_t i = s->waiters.n; i-- > 0;)
+        if (s->waiters.v[i].in_turn || s->waiters.v[i].message == s->due)
+            waiter_end(s, i, &e, AGENT_FAILED, NULL, -1);
     s->due = 0;
 }
 
@@ -172,6 +192,15 @@ void session_wait_turn(struct session *s, uint64_t message, uint64_t req_id)
 
 /* --- echoes ---------------------------------------------------------------------- */
 
+/* Queued, but claimed: who published it did not come to tell the store. The echo of an
+ * earlier one with the same words was stored then. */
+static bool may_be_echoed(const struct message *m, const struct echo *e)
+{
+    return (m->state == MSG_SENT || m->state == MSG_UNCONFIRMED ||
+            (m->state == MSG_QUEUED && m->claimed && e->fresh)) &&
+           session_same_text(m->text, e->text);
+}
+
 static void on_echo_list(void *ctx, struct st_reply *r)
 {
     struct session *s = ctx;
@@ -181,15 +210,16 @@ static void on_echo_list(void *ctx, struct st_reply *r)
         for (size_t k = 0; k < r->n_messages; k++) {
             struct message *m = &r->messages[k];
 
-            if ((m->state != MSG_SENT && m->state != MSG_UNCONFIRMED) ||
-                !session_same_text(m->text, s->echoes.v[i]))
+            if (!may_be_echoed(m, &s->echoes.v[i]))
                 continue;
+            if (m->state == MSG_QUEUED)
+                session_relay_was_sent(s, m->id);
             session_relay_delivered(s, m->id);
             m->state = MSG_DELIVERED; /* the same words once more are another one's */
             found = true;
             break;
         }
-        free(s->echoes.v[i]);
+        free(s->echoes.v[i].text);
     }
     ARR_CLEAR(&s->echoes);
     /* another instance sent it: its waiting item goes, the echo is there */
@@ -198,14 +228,14 @@ static void on_echo_list(void *ctx, struct st_reply *r)
 }
 
 /* Not ours, as far as we know: perhaps of an instance that is gone. */
-void session_turn_old_echo(struct session *s, const char *text)
+void session_turn_old_echo(struct session *s, const char *text, bool fresh)
 {
     if (!text || session_readonly(s))
         return;
     if (!s->echoes.n)
         store_messages(s->j->o.store, s->row, LIST_MESSAGES,
                        jobs_store(s->j, on_echo_list, s, s));
-    *ARR_PUSH(&s->echoes) = xstrdup(text);
+    *ARR_PUSH(&s->echoes) = (struct echo){xstrdup(text), fresh};
 }
 
 static bool in_flight(const struct session *s)
@@ -251,7 +281,7 @@ static const char *match_echo(struct session *s, const char *text)
     for (size_t i = 0; i < s->waiters.n; i++)
         if (s->waiters.v[i].text && session_same_text(s->waiters.v[i].text, text))
             s->waiters.v[i].in_turn = true;
-    session_turn_old_echo(s, text);
+    session_turn_old_echo(s, text, true);
     return NULL;
 }
 

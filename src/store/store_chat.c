@@ -9,8 +9,8 @@
 #include <string.h>
 
 #define MESSAGE_COLUMNS                                                           \
-    "SELECT id, key, sandbox, text, state, error, createdAt, sentAt, deliveredAt" \
-    " FROM sandboxMessages"
+    "SELECT id, key, sandbox, text, state, error, createdAt, sentAt, deliveredAt," \
+    " claimOwner IS NOT NULL FROM sandboxMessages"
 
 static void read_message(sqlite3_stmt *q, struct message *m)
 {
@@ -25,6 +25,7 @@ static void read_message(sqlite3_stmt *q, struct message *m)
     m->created_at = sqlite3_column_int64(q, 6);
     m->sent_at = sqlite3_column_int64(q, 7);
     m->delivered_at = sqlite3_column_int64(q, 8);
+    m->claimed = sqlite3_column_int(q, 9) != 0;
 }
 
 /* 1 when there is such a message, else 0 or a code. */

@@ -392,6 +392,92 @@ static void an_echo_finds_its_message(void **state)
     jobsbed_free(w.b);
 }
 
+static void do_claimed(void *ctx)
+{
+    struct work *w = ctx;
+
+    store_message_add(w->b->j.o.store, w->row, "do it", (struct st_to){NULL, 0});
+    if (w->id)
+        store_message_claim(w->b->j.o.store, w->row, "another", 60000, (struct st_to){NULL, 0});
+}
+
+/* The one that handed it over could not tell the store so: no claim is waited for. */
+static void an_echo_of_what_another_claimed(void **state)
+{
+    struct work w = turn_bed();
+    (void)state;
+
+    w.id = 1;
+    jobsbed_run(w.b, do_claimed, &w);
+    say(&w, AGENT_USER_ECHO, NULL, "do it");
+    assert_true(jobsbed_wait(w.b, is_delivered, &w, WAIT_MS));
+    jobsbed_free(w.b);
+}
+
+static void do_old_echo(void *ctx)
+{
+    struct work *w = ctx;
+
+    session_turn_old_echo(session_of(&w->b->j, w->row), "do it", false);
+}
+
+static void on_state(void *ctx, struct st_reply *r)
+{
+    struct work *w = ctx;
+
+    w->len = r->n_messages ? (uint64_t)r->messages[0].state : MSG_FAILED;
+    __atomic_store_n(&opened_flag, true, __ATOMIC_SEQ_CST);
+}
+
+static void do_state(void *ctx)
+{
+    struct work *w = ctx;
+
+    store_messages(w->b->j.o.store, w->row, 1, jobs_store(&w->b->j, on_state, w, w));
+}
+
+/* The same words of before, read once more: this one was not taken in yet. */
+static void an_older_echo_is_not_its(void **state)
+{
+    struct work w = turn_bed();
+    (void)state;
+
+    w.id = 1;
+    jobsbed_run(w.b, do_claimed, &w);
+    jobsbed_run(w.b, do_old_echo, &w);
+    for (int i = 0; i < 2; i++) { /* what the first answer may have led to is done at the second */
+        opened_flag = false;
+        jobsbed_run(w.b, do_state, &w);
+        assert_true(jobsbed_wait(w.b, is_open, NULL, WAIT_MS));
+        assert_int_equal(w.len, MSG_QUEUED);
+    }
+    jobsbed_free(w.b);
+}
+
+static void do_lost(void *ctx)
+{
+    struct work *w = ctx;
+
+    session_turn_lost(session_of(&w->b->j, w->row));
+}
+
+/* Its log was emptied under it: nobody waits for an end that will not come. */
+static void a_lost_turn_ends_the_wait(void **state)
+{
+    struct work w = turn_bed();
+    const struct jobsbed_done *d;
+    (void)state;
+
+    send(&w, 5);
+    say(&w, AGENT_USER_ECHO, NULL, "do it");
+    jobsbed_run(w.b, do_lost, &w);
+    d = jobsbed_answer(w.b, 5, WAIT_MS);
+    assert_non_null(d);
+    assert_int_equal(d->err.code, ERR_CONFLICT);
+    assert_non_null(strstr(d->err.text, "emptied"));
+    jobsbed_free(w.b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -401,6 +487,9 @@ int main(void)
         cmocka_unit_test(a_command_without_an_echo),
         cmocka_unit_test(the_end_ends_the_wait),
         cmocka_unit_test(an_echo_finds_its_message),
+        cmocka_unit_test(an_echo_of_what_another_claimed),
+        cmocka_unit_test(an_older_echo_is_not_its),
+        cmocka_unit_test(a_lost_turn_ends_the_wait),
     };
     struct err e = {0};
 

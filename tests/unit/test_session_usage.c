@@ -374,7 +374,7 @@ static void do_echoes(void *ctx)
     struct work *w = ctx;
 
     for (int i = 0; i < 2; i++)
-        session_turn_old_echo(session_of(&w->b->j, w->row), TEXT);
+        session_turn_old_echo(session_of(&w->b->j, w->row), TEXT, false);
 }
 
 static bool are_delivered(void *ctx)

@@ -56,6 +56,9 @@ void session_load_older(struct session *s, uint64_t offset, uint32_t index);
 void session_load_newer(struct session *s, uint64_t offset, uint32_t index, bool whole);
 /* A stored event, as the store answers it; 0, or ERR_INVALID. Released by the caller. */
 int session_stored_event(struct agent_event *ev, const struct st_event *e);
+/* A page of events as the store has them (by offset and index): messages and ends of runs that
+ * stand before the first byte of output come before it. Any thread. */
+void session_put_in_order(struct st_event *v, size_t n);
 /* The VM changed state (reconcile): paused or gone stops streams within 2 s; running
  * again resumes. */
 void session_vm_state(struct session *s, enum sb_state st);

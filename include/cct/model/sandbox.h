@@ -139,6 +139,7 @@ struct message {
     uint64_t sandbox; /* struct sandbox.id */
     char *text;       /* as the user gave it */
     enum msg_state state;
+    bool claimed;     /* queued: some instance hands it over, or ended while it did */
     char *error;
     int64_t created_at, sent_at, delivered_at;
 };
