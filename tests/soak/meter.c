@@ -57,12 +57,26 @@ long meter_anon(const struct sample *v)
     return v->anon_kb;
 }
 
-double meter_slope(const struct soak *s, long (*column)(const struct sample *v))
+/* What is freed goes back to the system once a minute, so memory is a saw: only what stays after
+ * that is held. Of each window the least sample, so one at least of those behind a tooth. */
+static size_t least_of_window(const struct soak *s, size_t first, double window_s,
+                              long (*column)(const struct sample *v), size_t *least)
+{
+    size_t i = first + 1;
+    for (*least = first; i < s->samples.n &&
+                         s->samples.v[i].at_s < s->samples.v[first].at_s + window_s; i++)
+        if (column(&s->samples.v[i]) < column(&s->samples.v[*least]))
+            *least = i;
+    return i;
+}
+
+double meter_slope(const struct soak *s, double window_s, long (*column)(const struct sample *v))
 {
     double n = 0, sx = 0, sy = 0, sxx = 0, sxy = 0;
-    for (size_t i = 0; i < s->samples.n; i++) {
-        double x = s->samples.v[i].at_s / 3600, y = (double)column(&s->samples.v[i]) / 1024;
-        if (s->samples.v[i].at_s < s->warm_s)
+    for (size_t i = 0, at; i < s->samples.n;) {
+        i = least_of_window(s, i, window_s, column, &at);
+        double x = s->samples.v[at].at_s / 3600, y = (double)column(&s->samples.v[at]) / 1024;
+        if (s->samples.v[at].at_s < s->warm_s)
             continue;
         n++, sx += x, sy += y, sxx += x * x, sxy += x * y;
     }

@@ -69,8 +69,10 @@ void soak_reap(struct soak *s);
 
 /* meter.c */
 void meter_sample(struct soak *s);
-/* Growth by least squares after the warm-up, in MB an hour; of one column. */
-double meter_slope(const struct soak *s, long (*column)(const struct sample *v));
+/* Growth by least squares after the warm-up, in MB an hour; of one column, of the least of each
+ * window of so many seconds (0: of all). */
+double meter_slope(const struct soak *s, double window_s, long (*column)(const struct sample *v));
+#define METER_WINDOW_S 120
 long meter_rss(const struct sample *v);
 long meter_anon(const struct sample *v);
 /* Of all probes' latencies, or of one kind's (P_COUNT: all): the part q lies below. */
