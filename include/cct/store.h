@@ -6,7 +6,7 @@
  * Several processes may use one database: transactions are short, rows are keyed so
  * that writing one twice changes nothing, and claims and leases are atomic updates.
  * A damaged file is copied aside and a new one begun; a newer schema opens
- * read-only; both are said in ST_OPENED. */
+ * read-only; both are said in ST_OPENED. What fails later with nobody asking, in ST_TROUBLE. */
 #ifndef CCT_STORE_H
 #define CCT_STORE_H
 
@@ -54,7 +54,9 @@ enum st_type {
     ST_LEDGER,         /* sums of the ledger */
     ST_DOUBTS,         /* sandboxes of which the ledger does not know how a run ended */
     ST_BUILDS,         /* builds of templates; got: they may be others than before */
-    ST_BUDGET          /* got: it is told for the first time */
+    ST_BUDGET,         /* got: it is told for the first time */
+    ST_TROUBLE         /* on the queue of ST_OPENED, req_id 0: err says what goes wrong in the
+                          background; nothing that was asked for is touched by it */
 };
 
 struct store_run {

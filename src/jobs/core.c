@@ -149,7 +149,7 @@ static void on_store(struct jobs *j, struct st_reply *r)
     if (w && w->fn)
         w->fn(w->ctx, r);
     free(w);
-    if (r->m.type != ST_OPENED)
+    if (r->m.type != ST_OPENED && r->m.type != ST_TROUBLE)
         return;
     if (r->readonly)
         j->o.readonly = true;

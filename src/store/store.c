@@ -199,6 +199,13 @@ static void after_damage(struct store *s)
     send_reply(s->opened, r);
 }
 
+static void tell_trouble(struct store *s, const struct err *e)
+{
+    struct st_reply *r = st_reply_new(ST_TROUBLE, 0);
+    r->err = *e;
+    send_reply(s->opened, r);
+}
+
 static struct st_reply *run_op(struct store *s, struct st_req *q)
 {
     struct st_reply *r = st_reply_new(ops[q->m.type].answer, q->to.req_id);
@@ -415,8 +422,11 @@ static int64_t idle_work(struct store *s, int64_t now)
             after_damage(s);
     } else if (now >= st_log_due(s)) {
         struct err e = {0};
-        if (st_log_step(s, &e) == ERR_CORRUPT)
+        int rc = st_log_step(s, &e);
+        if (rc == ERR_CORRUPT)
             after_damage(s);
+        else if (rc != 0)
+            tell_trouble(s, &e);
     }
     return earliest(s);
 }

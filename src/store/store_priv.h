@@ -157,6 +157,9 @@ struct store {
     int64_t last_commit;
     int64_t log_ms; /* when the log may go into the database */
     int log_pages, log_begun; /* in it; of these the disk was asked to write */
+    int64_t log_again_ms;     /* it could not: not tried before */
+    bool log_fails;           /* since it was said */
+    struct err log_trouble;   /* to be said */
     int log_fd;     /* of the log, or -1 */
     int64_t check_ms; /* when the background check goes on; INT64_MAX = done */
     int check_table, check_tries;
@@ -206,7 +209,7 @@ int st_check_step(struct store *s, struct err *e);
 void st_log_begin(struct store *s); /* a new connection */
 void st_log_end(struct store *s);
 int64_t st_log_due(const struct store *s); /* INT64_MAX: there is not enough in it */
-/* Now: nobody waits. 0 or a code. */
+/* Now: nobody waits. A code when it cannot: once, until it could again. */
 int st_log_step(struct store *s, struct err *e);
 
 /* --- store_left.c ------------------------------------------------------------------ */

@@ -40,7 +40,7 @@ static int code_of(struct store *s, int rc)
     }
 }
 
-static const char *advice(int code)
+static const char *advice(int code, int rc)
 {
     switch (code) {
     case ERR_FULL:
@@ -50,7 +50,7 @@ static const char *advice(int code)
     case ERR_PERM:
         return "; check the rights of the data folder";
     default:
-        return "";
+        return (rc & 0xff) == SQLITE_IOERR ? "; check the disk and its quota" : "";
     }
 }
 
@@ -62,7 +62,7 @@ int st_error(struct store *s, struct err *e, int rc)
     if (code == ERR_FULL)
         why = "the disk is full";
     err_set(e, code, "cannot use the database '%s': %s%s", s->path ? s->path : "in memory", why,
-            advice(code));
+            advice(code, rc));
     if (e && (rc & 0xff) == SQLITE_IOERR && s->db)
         e->sys = sqlite3_system_errno(s->db);
     return code;

@@ -1,5 +1,5 @@
 /* The write-ahead log: it goes into the database when nobody waits, it does not stay large, and
- * what it holds is there after a program that was killed. */
+ * what it holds is there after a program that was killed. Where it cannot, that is said. */
 #include "../lib/storebox.h"
 
 #include <cct/util/clock.h>
@@ -7,6 +7,8 @@
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <sqlite3.h>
+#include <stdatomic.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,11 +141,126 @@ static void test_killed(void **state)
     storebox_stop(&b);
 }
 
+/* --- a disk that takes no more ------------------------------------------------------ */
+
+/* SQLite's own way to the disk, but that the database file can be written to no more. */
+static sqlite3_vfs full_vfs, *real_vfs;
+static sqlite3_io_methods full_file;
+static const sqlite3_io_methods *real_file;
+static atomic_bool full;
+static atomic_int refused;
+
+static int write_or_not(sqlite3_file *f, const void *p, int n, sqlite3_int64 at)
+{
+    if (!full)
+        return real_file->xWrite(f, p, n, at);
+    refused++;
+    return SQLITE_FULL;
+}
+
+static int open_watched(sqlite3_vfs *v, const char *name, sqlite3_file *f, int flags, int *out)
+{
+    int rc = real_vfs->xOpen(v, name, f, flags, out);
+
+    if (rc == SQLITE_OK && (flags & SQLITE_OPEN_MAIN_DB)) {
+        real_file = f->pMethods;
+        full_file = *real_file;
+        full_file.xWrite = write_or_not;
+        f->pMethods = &full_file;
+    }
+    return rc;
+}
+
+static int set_up_full(void **state)
+{
+    real_vfs = sqlite3_vfs_find(NULL);
+    full_vfs = *real_vfs;
+    full_vfs.zName = "full";
+    full_vfs.xOpen = open_watched;
+    refused = 0;
+    return sqlite3_vfs_register(&full_vfs, 1) == SQLITE_OK ? set_up(state) : 1;
+}
+
+static int tear_down_full(void **state)
+{
+    full = false;
+    sqlite3_vfs_unregister(&full_vfs);
+    return tear_down(state);
+}
+
+/* Until the last request is answered; how often trouble was told on the way. */
+static int troubles_until_answer(void)
+{
+    int n = 0;
+
+    for (;;) {
+        struct st_reply *r = storebox_any(&b);
+        bool last = r->m.req_id == b.next;
+
+        n += r->m.type == ST_TROUBLE;
+        assert_true(r->m.type == ST_TROUBLE || r->err.code == 0);
+        msg_free(&r->m);
+        if (last)
+            return n;
+    }
+}
+
+static void trouble_is_told(void)
+{
+    struct st_reply *r = storebox_any(&b);
+
+    assert_int_equal(r->m.type, ST_TROUBLE);
+    assert_int_equal(r->err.code, ERR_FULL);
+    assert_non_null(strstr(r->err.text, "log stays beside it and grows"));
+    assert_non_null(strstr(r->err.text, "the disk is full; free some space"));
+    msg_free(&r->m);
+}
+
+/* It is told once, nothing is lost, and the disk is not asked at each commit. many: so much that
+ * the log does not wait for a quiet moment. */
+static void it_cannot(bool many)
+{
+    int first = many ? MANY : PIECES;
+
+    storebox_start(&b, dir);
+    uint64_t run = storebox_run(&b, storebox_sandbox(&b, "i1"), "s");
+    full = true;
+    for (int i = 0; i < first; i++)
+        put(run, i);
+    if (troubles_until_answer() == 0)
+        trouble_is_told();
+    assert_int_equal(refused, 1);
+    for (int i = first; i < first + 2 * PIECES; i++) {
+        put(run, i);
+        assert_int_equal(troubles_until_answer(), 0);
+    }
+    assert_int_equal(refused, 1);
+    check_bytes(run);
+    full = false;
+    storebox_again(&b, dir);
+    check_bytes(run);
+    storebox_stop(&b);
+}
+
+static void test_cannot_in_quiet(void **state)
+{
+    (void)state;
+    it_cannot(false);
+}
+
+static void test_cannot_in_haste(void **state)
+{
+    (void)state;
+    it_cannot(true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_goes_into_the_file, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_killed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_cannot_in_quiet, set_up_full, tear_down_full),
+        cmocka_unit_test_setup_teardown(test_cannot_in_haste, set_up_full, tear_down_full),
     };
     return cmocka_run_group_tests_name("store_log", tests, NULL, NULL);
 }
