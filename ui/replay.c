@@ -22,10 +22,18 @@ static void speed_text(const struct replay *r, char *dst, size_t size)
         snprintf(dst, size, percent % 100 ? "%.2fx" : "%.0fx", percent / 100.0);
 }
 
+static bool tell_trouble(struct ui *ui)
+{
+    struct err e = {0};
+    if (!replay_trouble(ui->opts.replay, &e))
+        return false;
+    ui_status(ui, e.code == ERR_IO ? 2 : 1, "%s", e.text);
+    return true;
+}
+
 static void begin(struct ui *ui, int64_t now)
 {
-    if (replay_is_cut(ui->opts.replay))
-        ui_status(ui, 1, "its last line was not written to its end: it is left out");
+    tell_trouble(ui);
     replay_pause(ui->opts.replay, now, false);
 }
 
@@ -55,9 +63,7 @@ static bool look(struct ui *ui, int64_t now)
         return changed;
     ui->status[0] = 0;
     if (rc < 0)
-        ui_status(ui, 2, "%s: what stands before it is played", e.text);
-    else if (!replay_count(r))
-        ui_status(ui, 2, "there is nothing in it that could be played");
+        ui_status(ui, 2, "%s", e.text);
     begin(ui, now);
     return true;
 }
@@ -71,9 +77,10 @@ bool ui_replay_turn(struct ui *ui, int64_t now)
         return look(ui, now);
     if (replay_wait(r, now) == 0)
         replay_feed(r, now, ui->app);
+    bool changed = tell_trouble(ui);
     int64_t second = replay_at(r, now) / SECOND;
     bool over = replay_is_over(r) && replay_at(r, now) >= replay_length(r);
-    bool changed = second != ui->replay_second || over != ui->replay_over;
+    changed |= second != ui->replay_second || over != ui->replay_over;
     ui->replay_second = second;
     ui->replay_over = over;
     return changed;

@@ -14,18 +14,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PIECE_BYTES = 16 << 10 };
+enum { PIECE_BYTES = 16 << 10, FOREIGN_LINES = 100 };
 
 struct recording {
     int fd;
     const struct agent_adapter *a;
-    uint64_t size; /* where it ends; less once a line was found that is none */
+    uint64_t size; /* where it ends; less once it could not be read on */
     uint64_t pos;  /* of the next byte */
     char last;     /* byte before it */
-    bool cut;
+    struct recording_left left;
     struct agent_dec *dec;
-    struct buf line; /* the begin of one of events, from line_at on */
-    uint64_t line_at;
+    struct buf line; /* the begin of one of events */
+    bool too_long;   /* it has gone on beyond all that one can be */
     size_t number, events; /* lines; events that came of them */
     uint64_t base, end;    /* offsets of the run that is being taken; behind all of it */
     ARR(struct agent_event) v; /* those before `first` are gone */
@@ -67,8 +67,10 @@ void recording_rewind(struct recording *r)
     agent_dec_free(r->dec);
     r->dec = r->a ? agent_dec_new(r->a, 0, on_event, r) : NULL;
     buf_clear(&r->line);
-    r->pos = r->line_at = r->base = r->end = 0;
+    r->pos = r->base = r->end = 0;
     r->number = r->events = 0;
+    r->left = (struct recording_left){0};
+    r->too_long = false;
     r->last = '\n';
     posix_fadvise(r->fd, 0, 4 * PIECE_BYTES, POSIX_FADV_WILLNEED);
 }
@@ -111,68 +113,66 @@ void recording_drop(struct recording *r)
 
 /* --- bytes ------------------------------------------------------------------------- */
 
-/* Nothing counts from there on. */
-static void end_at(struct recording *r, uint64_t at)
+/* Nothing counts from here on. */
+static void end_here(struct recording *r)
 {
-    r->size = r->pos = at;
+    r->size = r->pos;
     r->last = '\n';
     buf_clear(&r->line);
 }
 
 /* One that has no end was being written when it was copied, as a rule. */
-static int take_line(struct recording *r, bool whole, struct err *e)
+static void take_line(struct recording *r, bool whole)
 {
     struct agent_event ev;
 
     r->number++;
-    if (r->line.len && agent_event_from_json(&ev, r->line.p, r->line.len, NULL) == 0)
+    if (!r->too_long && r->line.len &&
+        agent_event_from_json(&ev, r->line.p, r->line.len, NULL) == 0) {
         take(r, &ev);
-    else if (r->line.len) {
-        end_at(r, r->line_at);
-        if (!whole && r->events)
-            r->cut = true;
-        else
-            return err_set(e, ERR_INVALID, "line %zu is no event", r->number);
+    } else if (!whole && (r->line.len || r->too_long)) {
+        r->left.cut = true;
+    } else if (r->line.len || r->too_long) {
+        if (r->left.lines++ == 0)
+            r->left.first = r->number;
     }
     buf_clear(&r->line);
-    return 0;
+    r->too_long = false;
 }
 
 static int feed_lines(struct recording *r, const char *p, size_t len, struct err *e)
 {
-    uint64_t at = r->pos - len;
-
     while (len > 0) {
         const char *lf = memchr(p, '\n', len);
         size_t n = lf ? (size_t)(lf - p) : len;
 
-        if (!r->line.len)
-            r->line_at = at;
-        if (buf_add(&r->line, p, n) != 0) {
-            end_at(r, r->line_at);
-            return err_set(e, ERR_INVALID, "line %zu is longer than an event can be",
-                           r->number + 1);
+        if (!r->too_long && buf_add(&r->line, p, n) != 0) {
+            r->too_long = true;
+            buf_clear(&r->line);
         }
-        if (lf && take_line(r, true, e) != 0)
-            return ERR_INVALID;
+        if (lf)
+            take_line(r, true);
+        if (!r->events && r->left.lines == FOREIGN_LINES) {
+            end_here(r);
+            return err_set(e, ERR_INVALID, "none of its first %d lines is an event", FOREIGN_LINES);
+        }
         n += lf != NULL;
         p += n;
-        at += n;
         len -= n;
     }
     return 0;
 }
 
 /* The last line is one, too. */
-static int feed_end(struct recording *r, struct err *e)
+static void feed_end(struct recording *r)
 {
     if (r->last == '\n')
-        return 0;
+        return;
     r->last = '\n';
-    if (!r->dec)
-        return take_line(r, false, e);
-    agent_dec_feed(r->dec, "\n", 1);
-    return 0;
+    if (r->dec)
+        agent_dec_feed(r->dec, "\n", 1);
+    else
+        take_line(r, false);
 }
 
 bool recording_read(struct recording *r, struct err *e)
@@ -183,14 +183,15 @@ bool recording_read(struct recording *r, struct err *e)
 
     if (n < 0 && errno == EINTR)
         return true;
-    if (n < 0) {
-        err_sys(e, ERR_IO, "the recording cannot be read");
-        end_at(r, r->pos);
-        return false;
-    }
-    if (n == 0) { /* also when it became shorter meanwhile */
-        r->size = r->pos;
-        feed_end(r, e);
+    if (n < 0)
+        err_sys(e, ERR_IO, "cannot read on at byte %llu", (unsigned long long)r->pos);
+    else if (n == 0 && most)
+        err_set(e, ERR_IO, "cannot read on: the file has become shorter, it ends at byte %llu",
+                (unsigned long long)r->pos);
+    if (n <= 0) {
+        if (n == 0)
+            feed_end(r);
+        end_here(r);
         return false;
     }
     r->pos += (uint64_t)n;
@@ -213,7 +214,7 @@ int recording_percent(const struct recording *r)
     return r->size ? (int)(r->pos / ((double)r->size / 100)) : 100;
 }
 
-bool recording_is_cut(const struct recording *r)
+struct recording_left recording_left(const struct recording *r)
 {
-    return r->cut;
+    return r->left;
 }

@@ -15,15 +15,20 @@ struct recording *recording_new(int take_fd, const struct agent_adapter *a);
 void recording_free(struct recording *r);
 /* From the begin once more. */
 void recording_rewind(struct recording *r);
-/* Read a piece, events may come of it. False: there was none left, or *e: ERR_INVALID for a line
- * that is no event, and the recording ends in front of it from then on. */
+/* Read a piece, events may come of it. False: there was none left, or *e: it cannot be read on,
+ * or (ERR_INVALID) it is none, as none of its many first lines is an event. It ends there from
+ * then on. */
 bool recording_read(struct recording *r, struct err *e);
 /* The oldest event that was read and not dropped, or NULL. Borrowed until it is dropped. */
 struct agent_event *recording_event(struct recording *r);
 void recording_drop(struct recording *r);
 bool recording_is_over(const struct recording *r); /* nothing is left to be read */
 int recording_percent(const struct recording *r);  /* of it, that was read since the begin */
-/* Its last line has no end and is no event: it is left out. */
-bool recording_is_cut(const struct recording *r);
+/* Lines that are no events, of what was read since the begin: they are left out. */
+struct recording_left {
+    size_t lines, first; /* how many; the number of the first one, from 1 */
+    bool cut;            /* and the last line, which has no end */
+};
+struct recording_left recording_left(const struct recording *r);
 
 #endif

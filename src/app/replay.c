@@ -41,6 +41,7 @@ struct replay {
     int speed;
     bool paused, rewound;
     bool shown;             /* its row was made */
+    struct err trouble;     /* not told yet */
     enum sb_agent agent;
 };
 
@@ -158,6 +159,33 @@ static void from_the_begin(struct replay *r)
     r->last = r->before = -1;
 }
 
+/* Why there is no event in it. */
+static int nothing_in_it(const struct recording_left *left, const struct err *why, struct err *e)
+{
+    if (why->code == ERR_IO)
+        return err_set(e, ERR_IO, "%s", why->text);
+    if (left->lines || left->cut)
+        return err_set(e, ERR_INVALID, "it holds no events of cc-tui; for an agent's own stream "
+                       "say whose, by --tool");
+    return err_set(e, ERR_NOTFOUND, "nothing is kept in it");
+}
+
+static void note_left(struct replay *r, const struct recording_left *left, const struct err *why)
+{
+    const char *and = left->cut ? ", and a last one cut off" : "";
+    struct err *e = &r->trouble;
+
+    if (why->code) /* what is at its end does not count beside it */
+        err_set(e, ERR_IO, "%s: what stands before it is played", why->text);
+    else if (left->lines > 1)
+        err_set(e, ERR_INVALID, "left out: %zu lines that are no events, the first is line %zu%s",
+                left->lines, left->first, and);
+    else if (left->lines)
+        err_set(e, ERR_INVALID, "left out: line %zu, which is no event%s", left->first, and);
+    else if (left->cut)
+        err_set(e, ERR_INVALID, "its last line was not written to its end: it is left out");
+}
+
 int replay_look(struct replay *r, int64_t ms, struct err *e)
 {
     int64_t until = clock_mono_ms() + ms;
@@ -174,13 +202,24 @@ int replay_look(struct replay *r, int64_t ms, struct err *e)
     }
     if (r->ready)
         return 0;
+    const struct recording_left left = recording_left(r->rec);
     reckon(r);
     from_the_begin(r);
     r->ready = true;
     r->at = r->at > r->length ? r->length : r->at;
-    if (why.code && e)
-        *e = why;
-    return why.code;
+    if (!r->count)
+        return nothing_in_it(&left, &why, e);
+    note_left(r, &left, &why);
+    return 0;
+}
+
+bool replay_trouble(struct replay *r, struct err *e)
+{
+    if (!r->trouble.code)
+        return false;
+    *e = r->trouble;
+    err_clear(&r->trouble);
+    return true;
 }
 
 int replay_looked(const struct replay *r)
@@ -191,11 +230,6 @@ int replay_looked(const struct replay *r)
 bool replay_is_ready(const struct replay *r)
 {
     return r->ready;
-}
-
-bool replay_is_cut(const struct replay *r)
-{
-    return recording_is_cut(r->rec);
 }
 
 /* --- what it is -------------------------------------------------------------------- */
@@ -339,6 +373,8 @@ static const struct agent_event *look_ahead(struct replay *r, int *reads)
 
     while (!(ev = recording_event(r->rec)) && !recording_is_over(r->rec) && (*reads)-- > 0)
         recording_read(r->rec, &why);
+    if (why.code)
+        err_set(&r->trouble, why.code, "%s: the replay ends there", why.text);
     if (ev && !r->has_next) {
         int64_t ms = time_of_next(r, ev);
 

@@ -149,21 +149,33 @@ static int wait_for(int sigfd, int64_t ms)
     return 0;
 }
 
+/* Lines that are left out are said; with bytes that cannot be read it has failed, too. */
+static void tell_trouble(struct replay *r, int *end)
+{
+    struct err e = {0};
+
+    if (!replay_trouble(r, &e))
+        return;
+    cli_tell("%s", e.text);
+    if (e.code == ERR_IO)
+        *end = cli_exit_of(e.code);
+}
+
 static int play_as_text(const struct cli *c, struct replay *r, int sigfd)
 {
     int64_t now = clock_mono_ms();
     struct told t = {r, replay_at(r, now)};
-    int status = 0;
+    int status = 0, end = 0;
     char length[24];
 
     tell_time(replay_length(r), length, sizeof(length));
     cli_say(c, "replay of %s, %s, %s long: nothing runs, nothing is billed", replay_name(r),
             replay_tool(r), length);
-    if (replay_is_cut(r))
-        cli_say(c, "its last line was not written to its end: it is left out");
+    tell_trouble(r, &end);
     replay_pause(r, now, false);
     while (!status) {
         replay_due(r, clock_mono_ms(), tell_event, &t);
+        tell_trouble(r, &end);
         if (fflush(stdout) != 0)
             status = CLI_FAILED; /* cli_run tells */
         int64_t ms = replay_wait(r, clock_mono_ms());
@@ -171,9 +183,9 @@ static int play_as_text(const struct cli *c, struct replay *r, int sigfd)
             break;
         status = wait_for(sigfd, ms);
     }
-    if (!status)
+    if (!status && !end)
         cli_say(c, "the end of the replay");
-    return status;
+    return status ? status : end;
 }
 
 /* --- both ---------------------------------------------------------------------------- */
@@ -204,16 +216,9 @@ static int look_through(const struct cli *c, struct replay *r, bool screen, int 
         more = replay_look(r, LOOK_MS, e);
         status = wait_for(sigfd, 0);
     } while (more == 1 && !screen && !status);
-    if (status || more == 1)
-        return status;
-    if (more < 0 && replay_count(r))
+    if (more < 0)
         err_wrap(e, "'%.200s' cannot be played", c->args[0]);
-    else if (more == ERR_INVALID)
-        err_wrap(e, "'%.200s' holds no events of cc-tui; for an agent's own stream say whose, by "
-                 "--tool", c->args[0]);
-    else if (more == 0 && !replay_count(r))
-        err_set(e, ERR_NOTFOUND, "nothing is kept in '%.60s' that could be played", c->args[0]);
-    return 0;
+    return status;
 }
 
 static int play(struct cli *c, struct replay *r, bool screen, int speed, int64_t from)

@@ -45,7 +45,14 @@ check "the last line of one that was still written is left out, and it says so" 
 { cat "$T/events"; echo "no event"; cat "$T/events"; } > "$T/spoilt"
 run "$c" replay "$T/spoilt" --speed max
 check "a line in its middle that is no event: which one" \
-    both is 2 err "spoilt' cannot be played: line $(($(wc -l < "$T/events") + 1)) is no event"
+    both is 0 err "left out: line $(($(wc -l < "$T/events") + 1)), which is no event"
+check "and all others are played" [ "$(grep -c '^[0-9]*:[0-9][0-9]  ' "$T/out")" -eq $((2 * one)) ]
+i=0
+{ cat "$T/spoilt"; while [ $i -lt 3000 ]; do cat "$T/events"; i=$((i + 1)); done } > "$T/long"
+run "$c" replay "$T/long" --speed max -q
+check "the same in one that takes its time to be read, whatever is said else" \
+    both is 0 err "left out: line $(($(wc -l < "$T/events") + 1)), which is no event"
+check "all of it" [ "$(grep -c '^[0-9]*:[0-9][0-9]  ' "$T/out")" -eq $((3002 * one)) ]
 mkfifo "$T/fifo"
 run "$c" replay "$T/fifo"
 check "a fifo: nobody is waited for" both is 1 err "is not a regular file"

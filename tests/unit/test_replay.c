@@ -6,6 +6,7 @@
 #include <cct/util/str.h>
 #include <cct/util/thread.h>
 #include <cct/util/xalloc.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,6 +16,8 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+
+enum { FOREIGN = 100 }; /* lines that begin a file without one event: it is none of ours */
 
 /* Two runs: a turn with a pause of ten minutes in front of it, then a log that begins anew. */
 static const char events[] =
@@ -126,7 +129,11 @@ static void test_no_times(void **state)
     assert_string_equal(due(r, 459), "400 turn_begin|");
     assert_string_equal(due(r, 460), "460 text a|");
     replay_free(r);
-    r = of("");
+    struct err e = {0};
+    r = with("", 0, NULL);
+    assert_int_equal(look(r, &e), ERR_NOTFOUND);
+    assert_true(replay_is_ready(r));
+    replay_pause(r, 0, false);
     assert_int_equal(replay_length(r), 0);
     assert_int_equal(replay_wait(r, 5), -1);
     replay_seek(r, 5, 100);
@@ -186,25 +193,105 @@ static void test_seek(void **state)
     replay_free(r);
 }
 
-/* What stands before it can be played all the same. */
+static const char *trouble(struct replay *r, int code)
+{
+    static struct err e;
+    assert_true(replay_trouble(r, &e));
+    assert_int_equal(e.code, code);
+    assert_false(replay_trouble(r, &e)); /* once */
+    return e.text;
+}
+
+/* What is good is played, whatever stands between. */
 static void test_what_is_none(void **state)
 {
     (void)state;
     static const char text[] = "{\"kind\":\"turn_begin\"}\nhello\n{\"kind\":\"turn_begin\"}\n";
     struct replay *r = with(text, strlen(text), NULL);
     struct err e = {0};
-    assert_int_equal(look(r, &e), ERR_INVALID);
-    assert_string_equal(e.text, "line 2 is no event");
-    assert_int_equal(replay_count(r), 1);
+    assert_int_equal(look(r, &e), 0);
+    assert_string_equal(trouble(r, ERR_INVALID), "left out: line 2, which is no event");
+    assert_int_equal(replay_count(r), 2);
     replay_pause(r, 0, false);
-    assert_string_equal(due(r, 9999), "400 turn_begin|");
+    assert_string_equal(due(r, 9999), "400 turn_begin|800 turn_begin|");
     assert_true(replay_is_over(r));
+    assert_false(replay_trouble(r, &e));
     replay_free(r);
     for (size_t n = 1; n < 22; n++) { /* the begin of one is nothing */
         r = with(text, n, NULL);
         assert_int_equal(look(r, &e), n == 21 ? 0 : ERR_INVALID);
         replay_free(r);
     }
+}
+
+static void test_many_are_none(void **state)
+{
+    struct buf b = BUF_INIT;
+    struct err e = {0};
+
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        buf_addf(&b, "no\n%s", events);
+    buf_adds(&b, "{\"kind\":"); /* and one that was being written */
+    struct replay *r = with(b.p, b.len, NULL);
+    assert_int_equal(look(r, &e), 0);
+    assert_int_equal(replay_count(r), 24);
+    assert_string_equal(trouble(r, ERR_INVALID),
+                        "left out: 3 lines that are no events, the first is line 1, and a last "
+                        "one cut off");
+    replay_free(r);
+    buf_clear(&b);
+    for (int i = 0; i < FOREIGN; i++) /* a file of something else is not read to its end */
+        buf_adds(&b, "no\n");
+    buf_adds(&b, events);
+    r = with(b.p, b.len, NULL);
+    assert_int_equal(look(r, &e), ERR_INVALID);
+    assert_non_null(strstr(e.text, "--tool"));
+    replay_free(r);
+    r = with(b.p + 3, b.len - 3, NULL);
+    assert_int_equal(look(r, &e), 0);
+    assert_int_equal(replay_count(r), 8);
+    replay_free(r);
+    buf_release(&b);
+}
+
+/* Bytes that cannot be read end it, and that is said: as it is looked through, as it is played. */
+static void test_read_error(void **state)
+{
+    struct err e = {0};
+    struct buf b = BUF_INIT;
+    int folder = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    (void)state;
+    for (int i = 0; i < 100; i++)
+        buf_adds(&b, events);
+    for (int looked = 0; looked < 2; looked++) {
+        struct replay *r = with(b.p, b.len, NULL);
+        if (looked)
+            assert_int_equal(look(r, &e), 0);
+        else
+            assert_int_equal(replay_look(r, 0, &e), 1);
+        replay_pause(r, 0, false);
+        replay_due(r, 0, say, NULL);
+        assert_false(replay_trouble(r, &e));
+        assert_int_equal(dup2(folder, file), file); /* from now on */
+        assert_int_equal(look(r, &e), 0);
+        if (looked)
+            due(r, 9000000);
+        assert_string_equal(trouble(r, ERR_IO),
+                            looked ? "cannot read on at byte 16384: Is a directory: the replay ends there"
+                                   : "cannot read on at byte 16384: Is a directory: what stands "
+                                     "before it is played");
+        assert_true(replay_count(r) > 8);
+        replay_free(r);
+    }
+    struct replay *r = with(b.p, b.len, NULL);
+    assert_int_equal(dup2(folder, file), file);
+    assert_int_equal(look(r, &e), ERR_IO);
+    assert_string_equal(e.text, "cannot read on at byte 0: Is a directory");
+    replay_free(r);
+    close(folder);
+    buf_release(&b);
 }
 
 /* Copied while it was written: the last line has no end. */
@@ -219,7 +306,7 @@ static void test_cut(void **state)
         struct err e = {0};
         assert_int_equal(look(r, &e), 0);
         assert_int_equal(replay_count(r), n == whole - 1 ? 8 : 7);
-        assert_int_equal(replay_is_cut(r), n > last && n < whole - 1);
+        assert_int_equal(replay_trouble(r, &e), n > last && n < whole - 1);
         replay_pause(r, 0, false);
         due(r, 700000);
         assert_true(replay_is_over(r));
@@ -244,11 +331,14 @@ static void test_file_changes(void **state)
     assert_string_equal(due(r, 700000), "0 turn_begin|");
     assert_true(replay_is_over(r));
     assert_int_equal(replay_wait(r, 700000), -1);
+    assert_string_equal(trouble(r, ERR_IO), "cannot read on: the file has become shorter, it ends at "
+                                            "byte 100: the replay ends there");
     replay_free(r);
     r = of(events);
     assert_int_equal(pwrite(file, "\0\n{\n\n", 6, 0), 6);
     replay_seek(r, 0, 0);
-    assert_string_equal(due(r, 700000), "");
+    assert_null(strstr(due(r, 700000), "turn_begin"));
+    assert_non_null(strstr(buf_str(&said), "anew"));
     assert_true(replay_is_over(r));
     replay_free(r);
     r = of(events);
@@ -378,6 +468,7 @@ int main(void)
         cmocka_unit_test(test_times), cmocka_unit_test(test_far_times),
         cmocka_unit_test(test_no_times), cmocka_unit_test(test_speed),
         cmocka_unit_test(test_seek),  cmocka_unit_test(test_what_is_none),
+        cmocka_unit_test(test_many_are_none), cmocka_unit_test(test_read_error),
         cmocka_unit_test(test_cut),
         cmocka_unit_test(test_file_changes), cmocka_unit_test(test_long),
         cmocka_unit_test(test_shown), cmocka_unit_test(test_last_line_without_end),

@@ -16,18 +16,21 @@ struct agent_adapter;
 struct replay;
 /* name: what is played, as it is shown; tool: whose stream it is, or NULL. The file holds an
  * agent's stream as it was recorded; with a NULL lines of events as agent_event_to_json() writes
- * them, of one run after the other. A last line that is no event and has no end is left out. */
+ * them, of one run after the other. Lines that are no events are left out. */
 struct replay *replay_new(const char *name, const char *tool, int take_fd,
                           const struct agent_adapter *a);
 void replay_free(struct replay *r);
 /* Look through the recording for `ms`: 1 = it goes on, 0 = it is ready: known is when each event
  * comes. Times that the agent did not say lie between those that it said; where it said none, a
- * short while passes from one to the next. Negative with *e: a line is no event, or it cannot be
- * read; ready is then what stands before. */
+ * short while passes from one to the next. Negative with *e: there is nothing in it that could be
+ * played: ERR_NOTFOUND nothing at all, ERR_INVALID no events, ERR_IO nothing that can be read. */
 int replay_look(struct replay *r, int64_t ms, struct err *e);
 bool replay_is_ready(const struct replay *r);
 int replay_looked(const struct replay *r); /* percent */
-bool replay_is_cut(const struct replay *r); /* the last line is left out */
+/* What the user has not been told of it yet: lines that were left out (ERR_INVALID), bytes that
+ * could not be read (ERR_IO). Ask after each look that came to its end and each time that events
+ * were handed out; false: nothing new. */
+bool replay_trouble(struct replay *r, struct err *e);
 
 const char *replay_name(const struct replay *r);
 const char *replay_tool(const struct replay *r);
