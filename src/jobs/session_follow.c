@@ -197,18 +197,49 @@ static void on_get(void *ctx, const struct e2b_result *r)
 
 /* --- bytes ----------------------------------------------------------------------- */
 
-static void feed(struct session *s, const char *data, size_t len)
+/* Bytes behind the end of a run that is being told (session_runs.c) are of the next one, and wait
+ * for it: how many do not. */
+static size_t before_end(const struct session *s, size_t len)
+{
+    const struct follow *f = &s->fo;
+    uint64_t room = f->runs_end.offset > s->out.pos ? f->runs_end.offset - s->out.pos : 0;
+
+    if (!f->runs_call)
+        return len;
+    return f->held.len ? 0 : len < room ? len : (size_t)room;
+}
+
+void session_follow_held(struct session *s)
+{
+    size_t len;
+    char *data;
+
+    if (s->fo.runs_call || !s->fo.held.len)
+        return; /* another run ended meanwhile */
+    data = buf_detach(&s->fo.held, &len);
+    session_follow_feed(s, data, len);
+    free(data);
+}
+
+void session_follow_feed(struct session *s, const char *data, size_t len)
 {
     session_quiet_heard(s);
     while (len) {
         uint64_t room = session_look_next_end(s) - s->out.pos;
-        size_t n = len < room ? len : (size_t)room;
+        size_t n = before_end(s, len);
 
+        if (!n) {
+            buf_add(&s->fo.held, data, len);
+            break;
+        }
+        if (n > room)
+            n = (size_t)room;
         session_sum_add(s, data, n);
         session_out_feed(s, data, n);
         data += n;
         len -= n;
         session_look_ends(s);
+        session_runs_go(s);
     }
     /* a line that breaks after every few bytes must not be taken up at once each time */
     if (s->fo.attempt > 2)
@@ -286,8 +317,8 @@ static bool on_tail_data(void *ctx, enum envd_stream st, const char *data, size_
             return true;
         s->fo.again = true;
     } else {
-        feed(s, data, len);
-        if (!session_out_lags(s))
+        session_follow_feed(s, data, len);
+        if (!session_out_lags(s) && s->fo.held.len < PIECE)
             return true;
     }
     s->fo.stream = 0; /* closed by our answer */
@@ -342,7 +373,7 @@ static void on_piece(void *ctx, const struct envd_result *r)
     if (r->err.code) {
         /* what came before the line broke is good; a slow line would never bring more */
         if (r->len && (!r->total || r->total >= s->out.pos + r->len))
-            feed(s, r->body, r->len);
+            session_follow_feed(s, r->body, r->len);
         if (s->fo.state == FO_BACKLOG)
             session_follow_lost(s, &r->err);
         return;
@@ -350,7 +381,7 @@ static void on_piece(void *ctx, const struct envd_result *r)
     if (r->total && r->total < s->out.pos)
         s->fo.again = true; /* it got shorter */
     else
-        feed(s, r->body, r->len);
+        session_follow_feed(s, r->body, r->len);
     if (s->fo.state != FO_BACKLOG)
         return;
     if (s->fo.again) {

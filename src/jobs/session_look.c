@@ -78,7 +78,10 @@ void session_look_ends(struct session *s)
         if (e->run <= s->fo.runs_done || e->offset > s->out.pos)
             continue;
         s->fo.runs_done = e->run;
-        session_out_exit(s, e);
+        if (s->ad->mode == AGENT_ONE_RUN && e->offset < s->out.pos)
+            s->sigint_sent = false; /* told late: what is decoded now is another run's turn */
+        else
+            session_out_exit(s, e);
     }
 }
 

@@ -166,7 +166,8 @@ struct follow {
     int tail_pid;
     uint64_t runs_stream, runs_call; /* one-run tools: the file runs, live */
     int runs_pid;
-    struct buf runs_text;            /* its last line, not yet whole */
+    struct buf runs_text;            /* its last lines: not yet whole, or too early */
+    struct buf held;                 /* bytes of the run behind one whose end is being told */
     struct session_run_end runs_end; /* an end whose stderr is being read */
     struct session_probe p;          /* the last one */
     bool said_cut, said_full, said_missing, said_loss, buried;
@@ -472,6 +473,9 @@ void session_follow_stop(struct session *s, enum follow_state st);
 void session_follow_ended(struct session *s); /* FO_ENDED, and a look now and then */
 /* Look again now: the runner's stream ended, a restart happened. */
 void session_follow_again(struct session *s);
+/* Bytes at the decoder's place, and those that waited for the end of a run. */
+void session_follow_feed(struct session *s, const char *data, size_t len);
+void session_follow_held(struct session *s);
 void session_follow_drained(struct session *s); /* the store has taken some */
 /* The store does not go with us: begin at what it has. */
 void session_follow_reset(struct session *s);
@@ -495,6 +499,11 @@ void session_quiet_close(struct session *s);
 /* For tools that run once per message: where runs begin and end, as it happens. */
 void session_runs_follow(struct session *s);
 void session_runs_close(struct session *s);
+/* Of the file of runs, as it grows; and what of it had to wait. */
+void session_runs_feed(struct session *s, const char *data, size_t len);
+void session_runs_go(struct session *s);
+/* The run that ended with a status (fo.runs_end): its stderr, NULL: it cannot be had. */
+void session_runs_ended(struct session *s, const char *err, size_t len);
 
 /* --- session_sum.c --------------------------------------------------------------- */
 void session_sum_add(struct session *s, const char *data, size_t len); /* before they are fed */

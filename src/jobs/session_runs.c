@@ -18,15 +18,20 @@ static void end_run(struct session *s, const struct session_run_end *e)
     session_look_ends(s); /* now, or when its last byte is here */
 }
 
-static void on_stderr(void *ctx, const struct envd_result *r)
+void session_runs_ended(struct session *s, const char *err, size_t len)
 {
-    struct session *s = ctx;
-
     s->fo.runs_call = 0;
     free(s->fo.p.err_tail);
-    s->fo.p.err_tail = r->err.code ? NULL : xstrndup(r->body, r->len);
+    s->fo.p.err_tail = err ? xstrndup(err, len) : NULL;
     s->fo.p.err_run = s->fo.runs_end.run;
     end_run(s, &s->fo.runs_end);
+    session_runs_go(s); /* first: whose output it is that waits */
+    session_follow_held(s);
+}
+
+static void on_stderr(void *ctx, const struct envd_result *r)
+{
+    session_runs_ended(ctx, r->err.code ? NULL : r->body, r->len);
 }
 
 static void use_line(struct session *s, const char *line)
@@ -51,7 +56,7 @@ static void use_line(struct session *s, const char *line)
     e = (struct session_run_end){
         .run = r.run, .offset = r.offset, .code = r.code,
         .interrupted = r.run == s->fo.p.interrupted};
-    if (r.code == 0 || s->fo.runs_call) {
+    if (r.code == 0) {
         end_run(s, &e);
         return;
     }
@@ -69,23 +74,37 @@ static void on_start(void *ctx, int pid)
     ((struct session *)ctx)->fo.runs_pid = pid;
 }
 
-static bool on_data(void *ctx, enum envd_stream st, const char *data, size_t len)
+/* What follows an end waits until that end is told, with its stderr and behind its last byte: the
+ * next run's message must not be there before. */
+void session_runs_go(struct session *s)
 {
-    struct session *s = ctx;
     struct buf *b = &s->fo.runs_text;
     uint64_t stream = s->fo.runs_stream;
     char *nl;
 
-    if (st != ENVD_STDOUT)
-        return true;
-    buf_add(b, data, len);
-    while (s->fo.runs_stream == stream && b->len && (nl = memchr(b->p, '\n', b->len))) {
+    while (s->fo.runs_stream == stream && b->len && !s->fo.runs_call &&
+           session_look_next_end(s) == UINT64_MAX && (nl = memchr(b->p, '\n', b->len))) {
         char *line = xstrndup(b->p, (size_t)(nl - b->p));
 
         buf_consume(b, (size_t)(nl - b->p) + 1);
         use_line(s, line);
         free(line);
     }
+}
+
+void session_runs_feed(struct session *s, const char *data, size_t len)
+{
+    buf_add(&s->fo.runs_text, data, len);
+    session_runs_go(s);
+}
+
+static bool on_data(void *ctx, enum envd_stream st, const char *data, size_t len)
+{
+    struct session *s = ctx;
+    uint64_t stream = s->fo.runs_stream;
+
+    if (st == ENVD_STDOUT)
+        session_runs_feed(s, data, len);
     return s->fo.runs_stream == stream;
 }
 
@@ -125,4 +144,5 @@ void session_runs_close(struct session *s)
     s->fo.runs_stream = s->fo.runs_call = 0;
     s->fo.runs_pid = 0;
     buf_release(&s->fo.runs_text);
+    buf_release(&s->fo.held); /* it is read again */
 }
