@@ -2,6 +2,7 @@
 #include <cct/ui/ui.h>
 
 #include <cct/app/passage.h>
+#include <cct/secrets/secret.h>
 #include <cct/util/str.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -85,6 +86,7 @@ int ui_shell(struct ui *ui)
         o.ident = 0;
         passage_run(ui->app, &o, &end);
     }
+    secret_wipe(typed.p, typed.cap); /* it may be a password for what runs there */
     buf_release(&typed);
     if (end.signal || end.hung_up)
         return 128 + (end.signal ? end.signal : SIGHUP);

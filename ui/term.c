@@ -4,6 +4,7 @@
 
 #include "term_priv.h"
 
+#include <cct/secrets/secret.h>
 #include <cct/util/clock.h>
 #include <cct/util/xalloc.h>
 #include <errno.h>
@@ -569,6 +570,7 @@ key_code term_key(const char **paste, size_t *len)
     }
     count_read(now);
     key_decoder_feed(T.keys, bytes, (size_t)n, now);
+    secret_wipe(bytes, (size_t)n);
     return count_key(key_decoder_next(T.keys, now, paste, len));
 }
 

@@ -605,6 +605,7 @@ void key_decoder_rest(struct key_decoder *d, struct buf *typed)
 {
     if (typed)
         buf_add(typed, d->in.p, d->in.len);
+    secret_wipe(d->in.p, d->in.cap);
     buf_clear(&d->in);
     d->esc_at = 0;
 }

@@ -21,7 +21,8 @@ void term_close(void);   /* restore every mode; safe twice */
 void term_suspend(void); /* ^Z: restore, stop the process group, come back, redraw */
 /* Give the terminal to a program, as it was before term_open(), and take it back. Between
  * the two nothing is read and nothing is written. What was typed for us and not taken by then
- * is the program's: it is added to `typed`, or dropped when that is NULL. */
+ * is the program's: it is added to `typed`, or dropped when that is NULL. It may be a password:
+ * no copy stays here, and who gets it wipes it. */
 void term_lend(struct buf *typed);
 void term_take(void);
 void term_size(int *h, int *w);
