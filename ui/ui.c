@@ -86,11 +86,14 @@ static void settle(struct ui *ui)
 
 void ui_resize(struct ui *ui, int h, int w)
 {
+    bool tiny = ui->tiny;
     ui->hidden = true;
     ui->frozen = false; /* the picture is gone */
     canvas_resize(&ui->canvas, h, w);
     ui->canvas.ascii = ui->opts.ascii;
     ui_layout(ui, ui->canvas.h, ui->canvas.w);
+    if (tiny || ui->tiny) /* see tiny_key: both keys are pressed at one size */
+        ui->last_ctrl_c = 0;
     settle(ui);
 }
 
