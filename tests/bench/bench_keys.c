@@ -8,6 +8,7 @@
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@ enum { COPIES = 5, KEYS = 300, SOON = 30000, PAUSE_MS = 8 };
 
 static const char section[] = "keys";
 static const char *local = "--local";
+static char *dir;
 
 static const struct {
     const char *name, *adapter, *command, *resume;
@@ -28,7 +30,7 @@ static const struct {
     {"pi", "pi", "demo-agent --as pi --mode rpc", "--session"},
 };
 
-static void write_tools(const char *dir)
+static void write_tools(void)
 {
     char *path = xasprintf("%s/tools.conf", dir);
     FILE *f = fopen(path, "w");
@@ -42,23 +44,65 @@ static void write_tools(const char *dir)
     free(path);
 }
 
-static void run(const char *program, const char *arguments)
+static bool run(const char *program, const char *arguments)
 {
     char *prog = bench_program(program);
     char *line = xasprintf("%s %s >/dev/null 2>&1", prog, arguments);
+    int status = system(line);
 
-    if (system(line) != 0)
-        die("'%s' failed", line);
+    if (status != 0)
+        fprintf(stderr, "'%s' failed\n", line);
     free(prog);
     free(line);
+    return status == 0;
 }
 
-static void ours(const char *arguments)
+static bool ours(const char *arguments)
 {
     char *all = xasprintf("%s %s", local, arguments);
+    bool ok = run("cc-tui", all);
 
-    run("cc-tui", all);
     free(all);
+    return ok;
+}
+
+static void must(const char *arguments)
+{
+    if (!ours(arguments))
+        die("nothing can be measured");
+}
+
+/* --- the end ----------------------------------------------------------------------- */
+
+/* The provider is nobody's child: it and its sandboxes would outlive a run that fails. */
+static bool end_all(void)
+{
+    char *stop = xasprintf("stop --state-dir %s/local --runtime-dir %s", dir, dir);
+    bool ok = ours("kill --all -y");
+
+    ok = run("cc-tui-local", stop) && ok;
+    storebox_remove(dir);
+    free(stop);
+    return ok;
+}
+
+static void end_before_death(void)
+{
+    end_all();
+}
+
+static void on_signal(int sig)
+{
+    die("ended by signal %d", sig);
+}
+
+static void end_whatever_comes(void)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+
+    die_set_hook(end_before_death);
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+        signal(signals[i], on_signal);
 }
 
 /* --- keys -------------------------------------------------------------------------- */
@@ -129,11 +173,11 @@ static void measure(struct ptyrig *r, bool loaded)
 
 int main(void)
 {
-    char *dir = storebox_dir(), **env = bench_env(dir, 0), *prog = bench_program("cc-tui");
-    char *stop = xasprintf("stop --state-dir %s/local --runtime-dir %s", dir, dir);
-    char *argv[] = {prog, NULL, NULL};
+    char *prog = bench_program("cc-tui"), *argv[] = {prog, NULL, NULL}, **env;
     struct ptyrig r;
 
+    dir = storebox_dir();
+    env = bench_env(dir, 0);
     for (size_t i = 0; env[i]; i++)
         if (!str_starts(env[i], "PATH="))
             putenv(env[i]);
@@ -142,18 +186,19 @@ int main(void)
     char *probe = xasprintf("%s probe >/dev/null 2>&1", prog);
     if (system(probe) != 0)
         local = "--local-unsafe";
-    write_tools(dir);
+    write_tools();
+    end_whatever_comes();
     for (size_t i = 0; i < 4; i++) {
         char *new = xasprintf("new --tool d-%s --name %s --copies %d", tools[i].name,
                               tools[i].name, COPIES);
-        ours(new);
+        must(new);
         free(new);
     }
     argv[1] = (char *)local;
     rig_start(&r, 40, 120, argv, NULL);
     rig_must_show(&r, "20 idle", SOON);
     measure(&r, false);
-    ours("send --all -- '[[case:chatter]]'");
+    must("send --all -- '[[case:chatter]]'");
     rig_must_show(&r, "20 working", SOON);
     measure(&r, true);
     rig_must_show(&r, "20 working", SOON); /* to the last key */
@@ -161,13 +206,11 @@ int main(void)
     if (!rig_wait_exit(&r, SOON))
         die("the screen does not end");
     rig_stop(&r);
-    ours("kill --all -y");
-    run("cc-tui-local", stop);
-    storebox_remove(dir);
+    die_set_hook(NULL);
+    bool ended = end_all();
     free(dir);
     free(prog);
     free(probe);
-    free(stop);
     free(argv[0]);
-    return 0;
+    return ended ? 0 : 1;
 }
