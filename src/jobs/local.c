@@ -3,6 +3,7 @@
 
 #include <cct/util/fs.h>
 #include <cct/util/json.h>
+#include <cct/util/pidstat.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <fcntl.h>
@@ -52,30 +53,6 @@ bool local_provider_parse(const char *text, size_t len, struct local_provider *p
     return ok;
 }
 
-/* Field 22 of /proc/PID/stat; 0 when there is no such live process. */
-static uint64_t start_ticks(int pid)
-{
-    char path[64], line[1024];
-    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    ssize_t n = read(fd, line, sizeof(line) - 1);
-    close(fd);
-    if (n <= 0)
-        return 0;
-    line[n] = '\0';
-    char *p = strrchr(line, ')'); /* the name in front may hold anything */
-    if (!p || p[1] != ' ' || p[2] == 'Z' || p[2] == 'X')
-        return 0;
-    p += 2;
-    for (int field = 3; p && field < 22; field++) {
-        p = strchr(p, ' ');
-        p = p ? p + 1 : NULL;
-    }
-    return p ? strtoull(p, NULL, 10) : 0;
-}
-
 int local_provider_find(const char *runtime_dir, struct local_provider *p, struct err *e)
 {
     struct err fe = {0};
@@ -92,7 +69,7 @@ int local_provider_find(const char *runtime_dir, struct local_provider *p, struc
         rc = ERR_NOTFOUND;
     else if (!local_provider_parse(text, len, p))
         rc = err_set(e, ERR_CORRUPT, "'%s' is no address file of the local provider", path);
-    else if (start_ticks(p->pid) != p->start_ticks)
+    else if (pidstat_start(p->pid) != p->start_ticks)
         rc = ERR_NOTFOUND; /* left by one that was killed */
     if (rc == ERR_NOTFOUND)
         err_set(e, rc, "no local provider is running; start it with 'cc-tui local start'");

@@ -4,6 +4,7 @@
 #include <cct/util/clock.h>
 #include <cct/util/fs.h>
 #include <cct/util/json.h>
+#include <cct/util/pidstat.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 
@@ -287,32 +288,6 @@ int boxstore_remove_tree(const char *path, struct err *e)
     return 0;
 }
 
-uint64_t proc_start_ticks(pid_t pid)
-{
-    char path[64], line[1024];
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    ssize_t n = read(fd, line, sizeof(line) - 1);
-    close(fd);
-    if (n <= 0)
-        return 0;
-    line[n] = '\0';
-    /* the command in parentheses may hold anything, so count from the last ')' */
-    char *p = strrchr(line, ')');
-    if (!p || p[1] != ' ' || p[2] == 'Z' || p[2] == 'X')
-        return 0;
-    p += 2;
-    for (int field = 3; field < 22; field++) {
-        p = strchr(p, ' ');
-        if (!p)
-            return 0;
-        p++;
-    }
-    return strtoull(p, NULL, 10);
-}
-
 int proc_open_checked(pid_t pid, uint64_t ticks)
 {
     int fd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -320,7 +295,7 @@ int proc_open_checked(pid_t pid, uint64_t ticks)
         return -1;
     fcntl(fd, F_SETFD, FD_CLOEXEC);
     /* the descriptor pins the process, so looking after opening is race-free */
-    if (proc_start_ticks(pid) == ticks && ticks != 0)
+    if (pidstat_start(pid) == ticks && ticks != 0)
         return fd;
     close(fd);
     return -1;

@@ -3,6 +3,8 @@
  * it or its children started still leads back to it by parent ids. */
 #include "envd.h"
 #include <cct/util/arr.h>
+#include <cct/util/pidstat.h>
+#include <cct/util/str.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -26,32 +28,13 @@ struct tree {
     ARR(struct entry) a;
 };
 
-/* /proc/PID/stat: the name may hold anything, so fields count from the last ')'. */
-static bool stat_read(const char *pid, struct entry *en)
+static bool stat_read(pid_t pid, struct entry *en)
 {
-    char path[64], text[1024];
-    snprintf(path, sizeof(path), "/proc/%s/stat", pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    struct pidstat s;
+    if (!pidstat_read(pid, &s))
         return false;
-    ssize_t n = read(fd, text, sizeof(text) - 1);
-    close(fd);
-    if (n <= 0)
-        return false;
-    text[n] = '\0';
-    const char *p = strrchr(text, ')');
-    long long ut, st, cut, cst, rss;
-    int ppid;
-    if (p == NULL ||
-        sscanf(p + 1,
-               " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lld %lld %lld %lld %*d %*d %*d %*d "
-               "%*u %*u %lld",
-               &en->state, &ppid, &ut, &st, &cut, &cst, &rss) != 7)
-        return false;
-    en->pid = (pid_t)strtol(pid, NULL, 10);
-    en->ppid = ppid;
-    en->ticks = ut + st + cut + cst;
-    en->rss_pages = rss;
+    *en = (struct entry){.pid = pid, .ppid = s.parent, .ticks = s.ticks + s.waited_ticks,
+                         .rss_pages = s.rss_pages, .state = s.state};
     return true;
 }
 
@@ -64,8 +47,9 @@ static void tree_read(struct envd *e, struct tree *all)
     }
     struct dirent *de;
     while ((de = readdir(d)) != NULL) {
-        struct entry en = {0};
-        if (de->d_name[0] >= '1' && de->d_name[0] <= '9' && stat_read(de->d_name, &en))
+        struct entry en;
+        int64_t pid;
+        if (str_to_i64(de->d_name, 1, INT32_MAX, &pid) && stat_read((pid_t)pid, &en))
             *ARR_PUSH(&all->a) = en;
     }
     closedir(d);
@@ -91,14 +75,12 @@ bool envd_tree_has(const struct envd *e, pid_t pid)
     if (e->isolated)
         return true; /* no others can be seen */
     for (int depth = 0; pid > 1 && depth < TREE_DEPTH; depth++) {
-        char name[16];
-        struct entry en;
+        struct pidstat s;
         if (pid == getpid())
             return true;
-        snprintf(name, sizeof(name), "%d", (int)pid);
-        if (!stat_read(name, &en))
+        if (!pidstat_read(pid, &s))
             return false;
-        pid = en.ppid;
+        pid = s.parent;
     }
     return false;
 }

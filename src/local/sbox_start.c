@@ -13,6 +13,7 @@
 #include <cct/util/json.h>
 #include <cct/util/log.h>
 #include <cct/util/map.h>
+#include <cct/util/pidstat.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 
@@ -251,7 +252,7 @@ static int start_process(struct provider *p, struct sbox_rec *r, const struct sb
     }
     if (rc == 0) {
         r->pid = child->pid;
-        r->start_ticks = proc_start_ticks(child->pid);
+        r->start_ticks = pidstat_start(child->pid);
     }
     return rc;
 }
@@ -380,16 +381,8 @@ void sbox_adopt_all(struct provider *p, void (*ready)(struct provider *p))
 
 static pid_t parent_of(pid_t pid)
 {
-    char path[64], line[512];
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    ssize_t n = read(fd, line, sizeof(line) - 1);
-    close(fd);
-    line[n > 0 ? n : 0] = '\0';
-    char *p = strrchr(line, ')');
-    return p && strlen(p) > 4 && p[2] != 'Z' ? (pid_t)strtol(p + 4, NULL, 10) : 0;
+    struct pidstat s;
+    return pidstat_read(pid, &s) && s.state != 'Z' ? s.parent : 0;
 }
 
 static bool descends(pid_t pid, pid_t root)

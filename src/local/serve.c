@@ -16,6 +16,7 @@
 #include <cct/util/json.h>
 #include <cct/util/log.h>
 #include <cct/util/map.h>
+#include <cct/util/pidstat.h>
 #include <cct/util/xalloc.h>
 #include <event2/event.h>
 
@@ -204,7 +205,7 @@ static int write_address(const struct serve *s, struct err *e)
     jw_obj(&w, NULL);
     jw_i64(&w, "version", 1);
     jw_i64(&w, "pid", getpid());
-    jw_i64(&w, "startTicks", (int64_t)proc_start_ticks(getpid()));
+    jw_i64(&w, "startTicks", (int64_t)pidstat_start(getpid()));
     jw_i64(&w, "controlPort", http_srv_port(s->p.ctl));
     jw_i64(&w, "trafficPort", tunnel_port(s->p.tunnel));
     jw_str(&w, "apiKey", s->p.key);

@@ -3,6 +3,7 @@
 #include <cct/util/arr.h>
 #include <cct/util/clock.h>
 #include <cct/util/fs.h>
+#include <cct/util/pidstat.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <ctype.h>
@@ -140,17 +141,9 @@ static struct {
 
 static pid_t parent_of(pid_t pid)
 {
-    char path[64], text[512] = "";
-    int fd, parent = 0;
+    struct pidstat s;
 
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    if (read(fd, text, sizeof(text) - 1) > 0 && strrchr(text, ')'))
-        sscanf(strrchr(text, ')'), ") %*c %d", &parent);
-    close(fd);
-    return parent;
+    return pidstat_read(pid, &s) ? s.parent : 0;
 }
 
 static struct known *find(pid_t pid)

@@ -6,6 +6,7 @@
 #include "rawpty.h"
 #include "storebox.h"
 
+#include <cct/util/pidstat.h>
 #include <cct/util/xalloc.h>
 #include <poll.h>
 #include <sqlite3.h>
@@ -82,19 +83,9 @@ static bool stored(const char *dir, uint64_t all, int ms)
 /* Seconds of CPU time of all threads so far. */
 static double cpu_of(pid_t pid)
 {
-    char path[64], text[1024] = "";
-    unsigned long user = 0, sys = 0;
+    struct pidstat s;
 
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    FILE *f = fopen(path, "r");
-    if (f && !fgets(text, sizeof(text), f))
-        text[0] = '\0';
-    if (f)
-        fclose(f);
-    const char *p = strrchr(text, ')');
-    if (!p || sscanf(p, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &sys) != 2)
-        return 0;
-    return (double)(user + sys) / (double)sysconf(_SC_CLK_TCK);
+    return pidstat_read(pid, &s) ? (double)s.ticks / (double)sysconf(_SC_CLK_TCK) : 0;
 }
 
 static double counter(const char *path, const char *name)

@@ -2,6 +2,7 @@
  * removed without following links, processes are told apart by start time. */
 #include <cct/local/boxstore.h>
 #include <cct/util/json.h>
+#include <cct/util/pidstat.h>
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -210,7 +211,7 @@ static void test_identity(void **state)
         pause();
         _exit(0);
     }
-    uint64_t ticks = proc_start_ticks(pid);
+    uint64_t ticks = pidstat_start(pid);
     assert_true(ticks > 0);
     int fd = proc_open_checked(pid, ticks);
     assert_true(fd >= 0);
@@ -218,7 +219,7 @@ static void test_identity(void **state)
     assert_int_equal(proc_open_checked(pid, 0), -1);
     assert_int_equal(proc_signal(fd, SIGKILL), 0);
     waitpid(pid, NULL, 0);
-    assert_int_equal(proc_start_ticks(pid), 0);
+    assert_int_equal(pidstat_start(pid), 0);
     assert_int_equal(proc_open_checked(pid, ticks), -1);
     close(fd);
 }

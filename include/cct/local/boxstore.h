@@ -56,9 +56,7 @@ void boxstore_each(const char *state_dir, void (*fn)(void *arg, const char *id),
  * are made readable first. Blocks. */
 int boxstore_remove_tree(const char *path, struct err *e);
 
-/* Field 22 of /proc/PID/stat; 0 when there is no such process (or a zombie). */
-uint64_t proc_start_ticks(pid_t pid);
-/* A pidfd of the process if it still is the one with these ticks, else -1. */
+/* A pidfd of the process if it still is the one that began at these ticks (pidstat_start), else -1. */
 int proc_open_checked(pid_t pid, uint64_t ticks);
 int proc_signal(int pidfd, int sig);
 /* The init that was started for this id, by its arguments; 0 when none runs. For
