@@ -3,6 +3,7 @@
 #include <cct/local/cgroup.h>
 #include <cct/local/ns.h>
 #include <cct/util/clock.h>
+#include <cct/util/fs.h>
 #include <cct/util/str.h>
 
 #include <dirent.h>
@@ -40,14 +41,7 @@ static int put(const char *dir, const char *file, const char *text)
 {
     char path[CGROUP_PATH_MAX + 64];
     snprintf(path, sizeof(path), "%s/%s", dir, file);
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -1;
-    ssize_t n = write(fd, text, strlen(text));
-    int saved = errno;
-    close(fd);
-    errno = saved;
-    return n == (ssize_t)strlen(text) ? 0 : -1;
+    return fs_put_value(path, text);
 }
 
 static bool get(const char *dir, const char *file, char *text, size_t size)

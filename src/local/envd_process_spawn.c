@@ -6,6 +6,7 @@
 #include <cct/local/init.h>
 #include <cct/local/signals.h>
 #include <cct/util/arr.h>
+#include <cct/util/fs.h>
 #include <cct/util/xalloc.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -160,16 +161,6 @@ static void run_program(char **argv)
     child_fail(errno == ENOENT ? 127 : 126, "exec", argv[0]);
 }
 
-static bool write_file(const char *path, const char *text)
-{
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    ssize_t n = write(fd, text, strlen(text));
-    close(fd);
-    return n == (ssize_t)strlen(text);
-}
-
 int init_as_root(char **argv)
 {
     char uids[64], gids[64];
@@ -177,8 +168,9 @@ int init_as_root(char **argv)
     snprintf(gids, sizeof(gids), "0 %u 1\n", (unsigned)getegid());
     /* as long as the groups could be changed their map is refused */
     if (geteuid() != 0 && unshare(CLONE_NEWUSER) == 0 &&
-        (!write_file("/proc/self/setgroups", "deny") ||
-         !write_file("/proc/self/gid_map", gids) || !write_file("/proc/self/uid_map", uids)))
+        (fs_put_value("/proc/self/setgroups", "deny") != 0 ||
+         fs_put_value("/proc/self/gid_map", gids) != 0 ||
+         fs_put_value("/proc/self/uid_map", uids) != 0))
         child_fail(126, "cannot become root for", argv[0]);
     run_program(argv);
     return 127;

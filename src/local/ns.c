@@ -4,6 +4,7 @@
 #include <cct/local/init.h>
 #include <cct/local/ns.h>
 #include <cct/local/signals.h>
+#include <cct/util/fs.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 
@@ -92,14 +93,7 @@ static int write_proc(pid_t pid, const char *name, const char *text)
 {
     char path[64];
     snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -1;
-    ssize_t n = write(fd, text, strlen(text));
-    int saved = errno;
-    close(fd);
-    errno = saved;
-    return n == (ssize_t)strlen(text) ? 0 : -1;
+    return fs_put_value(path, text);
 }
 
 static int write_maps(pid_t pid, struct err *e)
@@ -186,12 +180,9 @@ static const char *loopback_up(void)
  * switch belongs to this user namespace and counts for all below it. */
 static const char *forbid_cgroup_namespaces(void)
 {
-    int fd = open("/proc/sys/user/max_cgroup_namespaces", O_WRONLY | O_CLOEXEC);
-    if (fd < 0)
-        return errno == ENOENT ? NULL : "limit of cgroup namespaces";
-    ssize_t n = write(fd, "0", 1);
-    close(fd);
-    return n == 1 ? NULL : "limit of cgroup namespaces";
+    if (fs_put_value("/proc/sys/user/max_cgroup_namespaces", "0") == 0 || errno == ENOENT)
+        return NULL; /* a kernel without them has no limit of them */
+    return "limit of cgroup namespaces";
 }
 
 static const char *enter_namespaces(const struct ns_spec *s)

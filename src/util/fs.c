@@ -160,6 +160,18 @@ int fs_write_all(int fd, const void *data, size_t len)
     return 0;
 }
 
+int fs_put_value(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC), saved;
+    if (fd < 0)
+        return -1;
+    ssize_t n = write(fd, text, strlen(text));
+    saved = errno;
+    close(fd);
+    errno = saved;
+    return n == (ssize_t)strlen(text) ? 0 : -1;
+}
+
 /* What stands under the name now must be a plain file of ours, or nothing. The
  * rename replaces the name and never writes through it, so a swap after this
  * look can only lose the swapper's own entry. */

@@ -38,6 +38,8 @@ int fs_write_private(const char *path, const void *data, size_t len, struct err 
 int fs_write_new(const char *path, const void *data, size_t len, struct err *e);
 /* All of it to a descriptor, from where it stands; 0, or -1 with errno. */
 int fs_write_all(int fd, const void *data, size_t len);
+/* A value to a file of the kernel's (/proc, /sys), in one write; 0, or -1 with errno. */
+int fs_put_value(const char *path, const char *text);
 /* "dir/name" as a new string. */
 char *fs_join(const char *dir, const char *name);
 /* Take an exclusive lock on a 0600 file; returns the descriptor (close to
