@@ -8,11 +8,6 @@
 
 enum { SKIP_MS = 10000, SECOND = 1000, LOOK_MS = 8 };
 
-static void clock_text(char *dst, size_t size, int64_t ms)
-{
-    snprintf(dst, size, "%lld:%02lld", (long long)(ms / 60000), (long long)(ms / SECOND % 60));
-}
-
 static void speed_text(const struct replay *r, char *dst, size_t size)
 {
     int percent = replay_speed(r);
@@ -159,8 +154,8 @@ void ui_replay_header(struct ui *ui)
     const struct replay *r = ui->opts.replay;
     char at[24], length[24], speed[24], right[96];
     int64_t now = ui->replay_now;
-    clock_text(at, sizeof(at), replay_at(r, now));
-    clock_text(length, sizeof(length), replay_length(r));
+    replay_time_text(at, sizeof(at), replay_at(r, now));
+    replay_time_text(length, sizeof(length), replay_length(r));
     speed_text(r, speed, sizeof(speed));
     bool over = replay_is_over(r) && replay_at(r, now) >= replay_length(r);
     if (replay_is_ready(r))

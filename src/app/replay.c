@@ -10,6 +10,7 @@
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -252,6 +253,11 @@ size_t replay_count(const struct replay *r)
 int64_t replay_length(const struct replay *r)
 {
     return r->length;
+}
+
+void replay_time_text(char *dst, size_t size, int64_t ms)
+{
+    snprintf(dst, size, "%lld:%02lld", (long long)(ms / 60000), (long long)(ms / 1000 % 60));
 }
 
 /* --- where it is ------------------------------------------------------------------- */

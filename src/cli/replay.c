@@ -103,17 +103,12 @@ struct told {
     int64_t from; /* what was before is not told */
 };
 
-static void tell_time(int64_t ms, char *dst, size_t size)
-{
-    snprintf(dst, size, "%lld:%02lld", (long long)(ms / 60000), (long long)(ms / 1000 % 60));
-}
-
 static void tell_item(const struct told *t, const struct item *it, int64_t at)
 {
     struct buf b = BUF_INIT;
     char when[24];
 
-    tell_time(at, when, sizeof(when));
+    replay_time_text(when, sizeof(when), at);
     cli_spoken_text(it, replay_tool(t->r), SIZE_MAX, &b);
     while (b.len && strchr(" \n", b.p[b.len - 1]))
         buf_truncate(&b, b.len - 1);
@@ -168,7 +163,7 @@ static int play_as_text(const struct cli *c, struct replay *r, int sigfd)
     int status = 0, end = 0;
     char length[24];
 
-    tell_time(replay_length(r), length, sizeof(length));
+    replay_time_text(length, sizeof(length), replay_length(r));
     cli_say(c, "replay of %s, %s, %s long: nothing runs, nothing is billed", replay_name(r),
             replay_tool(r), length);
     tell_trouble(r, &end);

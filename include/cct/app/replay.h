@@ -37,6 +37,9 @@ const char *replay_tool(const struct replay *r);
 size_t replay_count(const struct replay *r);     /* events that were looked through */
 int64_t replay_length(const struct replay *r);   /* ms */
 
+/* A time of it as people read it: 1:05, 75:00. */
+void replay_time_text(char *dst, size_t size, int64_t ms);
+
 /* `now`: ms of a steady clock. It begins paused, at 0. */
 enum { REPLAY_MAX = 0 }; /* as a speed: at once */
 int64_t replay_at(const struct replay *r, int64_t now);  /* ms of the recording */
