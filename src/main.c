@@ -55,11 +55,7 @@ static int prepare(struct err *e)
 static void block_signals(void)
 {
     sigset_t set;
-    sigemptyset(&set);
-    static const int sigs[] = {SIGWINCH, SIGTERM, SIGINT, SIGHUP, SIGCONT, SIGQUIT,
-                               SIGTSTP, SIGUSR1};
-    for (size_t i = 0; i < sizeof(sigs) / sizeof(sigs[0]); i++)
-        sigaddset(&set, sigs[i]);
+    ui_signals(&set);
     sigprocmask(SIG_BLOCK, &set, NULL);
     signal(SIGPIPE, SIG_IGN);
 }
@@ -296,6 +292,37 @@ static void load_again(void *ctx, struct config *cfg)
     check_keys(cfg);
 }
 
+/* What each screen has, one that only shows as well. The theme is filled in; a mistake is in *e. */
+static struct ui_opts begin_screen(const struct cli *c, const char *config_dir, struct theme *theme,
+                                   struct err *e)
+{
+    const struct options *o = &c->config->o;
+    struct around around;
+    around_read(&around, getenv);
+    bool by_terminal = str_eq(o->theme, "auto");
+    const char *name = !by_terminal ? o->theme : around.background == 1 ? "light" : "dark";
+    theme_load(theme, name, config_dir, e);
+    text_ambiguous_wide(o->ambiguous_wide);
+    block_signals();
+    struct ui_opts uo = {
+        .ascii = o->ascii,
+        .color = {.word = o->color,
+                  .no_color_flag = cli_has(c, CLI_NO_COLOR),
+                  .truecolor = around.truecolor,
+                  .no_color = getenv("NO_COLOR")},
+        .theme = theme,
+        .theme_auto = by_terminal,
+        .config_dir = config_dir,
+        .max_fps = o->fps,
+        .copy_command = o->copy_command,
+        .copy_channel = o->copy_channel,
+        .title = o->title,
+        .mouse = o->mouse,
+    };
+    fill_screen(&uo, c->config);
+    return uo;
+}
+
 /* Whoever holds the lock was here first; a second screen says that it is one. */
 static int first_screen(struct ui_opts *uo, const char *data_dir)
 {
@@ -322,19 +349,14 @@ static int run_screen(const struct cli *c, const char *config_dir)
     struct app_opts ao;
     struct err e = {0};
 
-    struct around around;
-    around_read(&around, getenv);
-    bool by_terminal = str_eq(o->theme, "auto");
-    const char *name = !by_terminal ? o->theme : around.background == 1 ? "light" : "dark";
-    if (theme_load(&theme, name, config_dir, &e) != 0)
+    struct ui_opts uo = begin_screen(c, config_dir, &theme, &e);
+    if (e.code)
         config_note(cfg, "%s", e.text);
     check_keys(cfg);
     read_notify(cfg, channels);
     if (passage_key_parse(o->shell_leave) == PASSAGE_KEY_BAD)
         config_note(cfg, "screen.shell_detach_key: '%s' is neither ^ and a letter nor none; ^] "
                     "counts", str_shown(o->shell_leave));
-    text_ambiguous_wide(o->ambiguous_wide);
-    block_signals();
     cli_app_opts(c, &ao);
     ao.follow_all = true;
     ao.pictures = true;
@@ -358,32 +380,17 @@ static int run_screen(const struct cli *c, const char *config_dir)
     else
         snprintf(note, sizeof(note), "%zu mistakes in the configuration: 5 shows them",
                  cfg->n_notes);
-    struct ui_opts uo = {
-        .ascii = o->ascii,
-        .color = {.word = o->color,
-                  .no_color_flag = cli_has(c, CLI_NO_COLOR),
-                  .truecolor = around.truecolor,
-                  .no_color = getenv("NO_COLOR")},
-        .readonly = ao.readonly,
-        .theme = &theme,
-        .theme_auto = by_terminal,
-        .config_dir = config_dir,
-        .max_fps = o->fps,
-        .bench_frames = c->value[CLI_BENCH_FRAMES],
-        .shell_leave = shell_leave_key(cfg),
-        .config = cfg,
-        .fill = fill_screen,
-        .reload = {load_again, (void *)(uintptr_t)c, {c->user_file, c->project_file}, config_dir},
-        .copy_command = o->copy_command,
-        .copy_channel = o->copy_channel,
-        .notify = channels,
-        .notify_osc = o->notify_osc,
-        .notify_hook = o->notify_hook,
-        .title = o->title,
-        .mouse = o->mouse,
-        .note = cfg->n_notes ? note : NULL,
-    };
-    fill_screen(&uo, cfg);
+    uo.readonly = ao.readonly;
+    uo.bench_frames = c->value[CLI_BENCH_FRAMES];
+    uo.shell_leave = shell_leave_key(cfg);
+    uo.config = cfg;
+    uo.fill = fill_screen;
+    uo.reload = (struct reload_opts){load_again, (void *)(uintptr_t)c,
+                                     {c->user_file, c->project_file}, config_dir};
+    uo.notify = channels;
+    uo.notify_osc = o->notify_osc;
+    uo.notify_hook = o->notify_hook;
+    uo.note = cfg->n_notes ? note : NULL;
     int lock = first_screen(&uo, ao.data_dir);
     char *state = fs_place(FS_STATE, NULL), *drafts = state ? fs_join(state, "drafts.json") : NULL;
     uo.drafts = drafts;
@@ -401,44 +408,22 @@ static int run_screen(const struct cli *c, const char *config_dir)
 /* A recorded run, by an application without threads, files and network. */
 static int play(struct cli *c, struct replay *r)
 {
-    const struct options *o = &c->config->o;
     struct theme theme;
-    struct around around;
     struct app_opts ao;
     struct err e = {0};
     char *dir = fs_place(FS_CONFIG, NULL), *state = fs_place(FS_STATE, NULL);
+    struct ui_opts uo = begin_screen(c, dir, &theme, &e);
 
-    around_read(&around, getenv);
-    bool by_terminal = str_eq(o->theme, "auto");
-    if (theme_load(&theme, !by_terminal ? o->theme : around.background == 1 ? "light" : "dark", dir,
-                   &e) != 0)
+    if (e.code)
         log_warn("%s", e.text);
-    text_ambiguous_wide(o->ambiguous_wide);
-    block_signals();
     cli_app_opts(c, &ao);
     ao.readonly = true;
     struct app *app = app_new_shown(&ao, "this is a replay: nothing is done", &e);
     int status = CLI_FAILED;
     if (app) {
-        struct ui_opts uo = {
-            .ascii = o->ascii,
-            .color = {.word = o->color,
-                      .no_color_flag = cli_has(c, CLI_NO_COLOR),
-                      .truecolor = around.truecolor,
-                      .no_color = getenv("NO_COLOR")},
-            .readonly = true,
-            .theme = &theme,
-            .theme_auto = by_terminal,
-            .config_dir = dir,
-            .max_fps = o->fps,
-            .copy_command = o->copy_command,
-            .copy_channel = o->copy_channel,
-            .title = o->title,
-            .mouse = o->mouse,
-            .state_dir = state,
-            .replay = r,
-        };
-        fill_screen(&uo, c->config);
+        uo.readonly = true;
+        uo.state_dir = state;
+        uo.replay = r;
         status = ui_run(app, &uo);
     } else {
         cli_tell("%s", e.text);

@@ -36,15 +36,19 @@ struct loop {
     uint64_t wakes;
 };
 
-/* main blocked these before any thread started; here they are read. */
+void ui_signals(sigset_t *set)
+{
+    static const int sigs[] = {SIGWINCH, SIGTERM, SIGINT, SIGHUP, SIGCONT, SIGQUIT,
+                               SIGTSTP, SIGUSR1};
+    sigemptyset(set);
+    for (size_t i = 0; i < sizeof(sigs) / sizeof(sigs[0]); i++)
+        sigaddset(set, sigs[i]);
+}
+
 static int open_signals(void)
 {
     sigset_t set;
-    sigemptyset(&set);
-    static const int sigs[] = {SIGWINCH, SIGTERM, SIGINT, SIGHUP, SIGCONT, SIGQUIT,
-                               SIGTSTP, SIGUSR1};
-    for (size_t i = 0; i < sizeof(sigs) / sizeof(sigs[0]); i++)
-        sigaddset(&set, sigs[i]);
+    ui_signals(&set);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }

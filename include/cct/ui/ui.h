@@ -8,6 +8,7 @@
 #include <cct/ui/reload.h>
 #include <cct/ui/term.h>
 #include <cct/util/arr.h>
+#include <signal.h>
 
 enum ui_mode { UI_NAV, UI_INPUT };
 
@@ -185,6 +186,8 @@ const struct message *ui_queued(const struct ui *ui);
 /* Wall ms when the picture changes by itself (a minute of a countdown), 0 = never. */
 int64_t ui_next_change(struct ui *ui, int64_t now);
 
+/* What ui_run() reads by a descriptor: to be blocked before any thread begins. */
+void ui_signals(sigset_t *set);
 /* The program's screen: opens the terminal, paints, goes online, loops until quit,
  * hang-up or SIGTERM, restores. Exit status. */
 int ui_run(struct app *app, const struct ui_opts *o);
