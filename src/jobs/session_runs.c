@@ -41,8 +41,8 @@ static void use_line(struct session *s, const char *line)
     uint64_t from;
     char *path;
 
-    if (!session_run_line(&r, line))
-        return;
+    if (!session_run_line(&r, line) || r.run <= s->fo.runs_done)
+        return; /* over: a tail that is opened again begins where the last look was */
     if (r.interrupt) {
         s->fo.p.interrupted = r.run;
         return;

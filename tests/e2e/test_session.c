@@ -111,93 +111,6 @@ static void test_shell(void **state)
     jobsbed_free(b);
 }
 
-/* --- a tool that runs once per message ------------------------------------------- */
-
-static void *one_new(void)
-{
-    return xcalloc(1, 1);
-}
-
-static void one_line(void *state, struct agent_dec *d, const char *text, size_t len)
-{
-    struct agent_event ev = AGENT_EVENT(AGENT_TEXT);
-
-    (void)state;
-    ev.text = xstrndup(text, len);
-    ev.mode = AGENT_REPLACE;
-    ev.final = true;
-    agent_dec_emit(d, &ev);
-    free(ev.text);
-}
-
-static void one_end(void *state, struct agent_dec *d, int code, int sig,
-                    const char *stderr_tail)
-{
-    struct agent_event ev = AGENT_EVENT(AGENT_EXIT);
-
-    (void)state;
-    ev.exit_code = code;
-    ev.signal = sig;
-    ev.text = (char *)stderr_tail;
-    agent_dec_emit(d, &ev);
-}
-
-static int one_encode(const char *text, size_t len, struct buf *out, struct err *e)
-{
-    (void)e;
-    buf_add(out, text, len);
-    return buf_addc(out, '\n');
-}
-
-static const struct agent_adapter one = {.name = "one",
-                                         .mode = AGENT_ONE_RUN,
-                                         .state_new = one_new,
-                                         .state_free = free,
-                                         .line = one_line,
-                                         .end = one_end,
-                                         .encode_message = one_encode};
-
-static void use_one(struct session *s)
-{
-    s->ad = &one;
-}
-
-static void test_one_run(void **state)
-{
-    struct jobsbed *b = open_bed("a");
-    struct look l = {.b = b};
-    const struct jobsbed_done *d;
-    uint64_t row;
-    (void)state;
-
-    b->on_session = use_one;
-    row = l.row = start(b, "once", NULL, NULL);
-    assert_true(wait_agent(b, row, AG_IDLE));
-    jobsbed_send(b, row, "hello", 5);
-    d = jobsbed_answer(b, 5, LONG_MS);
-    assert_non_null(d);
-    assert_int_equal(d->err.code, 0);
-    assert_int_equal(d->outcome, AGENT_OK);
-    assert_string_equal(d->text, "got hello");
-    jobsbed_send(b, row, "bad", 6);
-    d = jobsbed_answer(b, 6, LONG_MS);
-    assert_non_null(d);
-    assert_int_equal(d->outcome, AGENT_FAILED);
-    assert_int_equal(d->exit_code, 4);
-    assert_string_equal(d->text, "oops\n");
-    jobsbed_send(b, row, "next", 7);
-    assert_non_null(jobsbed_answer(b, 7, LONG_MS));
-    assert_true(wait_agent(b, row, AG_IDLE));
-    act(b, do_show, row, 0);
-    assert_true(wait_text(b, row, "got next"));
-    assert_int_equal(look_count(&l, ITEM_TEXT, "got"), 3);
-    assert_int_equal(look_count(&l, ITEM_USER, ""), 3);
-    assert_int_equal(look_count(&l, ITEM_SYSTEM, "exit status 4"), 1);
-    assert_int_equal(look_count(&l, ITEM_SYSTEM, ""), 1);
-    assert_int_equal(model_sandbox(b->model, row)->state, SB_RUNNING);
-    jobsbed_free(b);
-}
-
 /* --- the end and the next beginning ---------------------------------------------- */
 
 static void test_no_such_program(void **state)
@@ -503,7 +416,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_conversation, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_interrupt, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_shell, new_db, drop_db),
-        cmocka_unit_test_setup_teardown(test_one_run, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_no_such_program, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_death_and_restart, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_own_command_ends, new_db, drop_db),
