@@ -125,6 +125,21 @@ static void say_gap(struct session *s)
     s->fo.gap = 0;
 }
 
+/* The log is another one than that of which `had` bytes were read: what ended there has no place
+ * in this one. */
+static void forget_runs(struct session *s, uint64_t had)
+{
+    const struct session_probe *p = &s->fo.p;
+    struct follow *f = &s->fo;
+
+    if (f->runs_done > f->runs_old)
+        f->runs_old = f->runs_done;
+    for (size_t i = 0; i < p->ends.n; i++)
+        if (p->ends.v[i].offset > p->size && p->ends.v[i].offset <= had &&
+            p->ends.v[i].run > f->runs_old)
+            f->runs_old = p->ends.v[i].run;
+}
+
 static void on_opened(struct session *s);
 
 static void on_open(struct session *s)
@@ -145,6 +160,8 @@ static void on_open(struct session *s)
             store_ledger_forget(s->j->o.store, o->run.id, s->fo.wrong ? UINT64_MAX : p->size);
         }
         s->fo.bump++;
+        if (!s->fo.wrong)
+            forget_runs(s, o->pos);
         s->fo.runs_done = 0;
         session_open(s, epoch_key(s), on_opened);
         return;
@@ -153,7 +170,7 @@ static void on_open(struct session *s)
     /* ends inside stored bytes were decoded with them */
     if (!s->fo.runs_done)
         for (size_t i = 0; i < p->ends.n; i++)
-            if (p->ends.v[i].offset < o->pos)
+            if (p->ends.v[i].offset < o->pos || p->ends.v[i].run <= s->fo.runs_old)
                 s->fo.runs_done = p->ends.v[i].run;
     session_look_ends(s);
     session_follow_read(s);
@@ -229,8 +246,10 @@ static void use_probe(struct session *s)
     }
     if (s->out.open && open_epoch != p->epoch)
         s->fo.gap = s->out.pos;
-    if (open_epoch != p->epoch)
+    if (open_epoch != p->epoch) {
         s->fo.bump = 0;
+        s->fo.runs_old = 0;
+    }
     s->fo.runs_done = 0;
     s->fo.state = FO_OPEN;
     session_open(s, epoch_key(s), on_opened);

@@ -180,6 +180,7 @@ struct follow {
     bool partial_done;        /* the unfinished line is on the screen */
     int64_t bump;       /* times the log was found cut within one epoch */
     uint64_t runs_done; /* ends of runs up to this one were decoded */
+    uint64_t runs_old;  /* runs up to this one ended in a log before this one */
 };
 struct late_echo { /* of a message taken in while no run was open */
     uint64_t run, at;

@@ -303,6 +303,28 @@ static void parse_line(struct session_probe *p, const char *l)
     }
 }
 
+/* A run that ended behind a place where a later one began or ended did so in an earlier log, and
+ * so did those before it: they have no place in this one. */
+static void drop_old_ends(struct session_probe *p)
+{
+    uint64_t limit = UINT64_MAX;
+    size_t i = p->ends.n;
+
+    for (; i > 0; i--) {
+        const struct session_run_end *e = &p->ends.v[i - 1];
+
+        if (e->run < p->last.run && p->last.offset < limit)
+            limit = p->last.offset;
+        if (e->offset > limit)
+            break;
+        limit = e->offset;
+    }
+    if (!i)
+        return;
+    p->ends.n -= i;
+    memmove(p->ends.v, p->ends.v + i, p->ends.n * sizeof(*p->ends.v));
+}
+
 void session_probe_parse(struct session_probe *p, const char *text, size_t len)
 {
     const char *at = text, *end = text + len;
@@ -323,6 +345,7 @@ void session_probe_parse(struct session_probe *p, const char *text, size_t len)
         }
         free(line);
     }
+    drop_old_ends(p);
 }
 
 void session_probe_release(struct session_probe *p)

@@ -176,11 +176,49 @@ static void test_run_told_twice(void **state)
     jobsbed_free(b);
 }
 
+/* --- another log --------------------------------------------------------------------- */
+
+static void do_empty(void *ctx)
+{
+    struct act *a = ctx;
+    struct session *s = session_of(&a->b->j, a->row);
+    const char *args[] = {s->dir, NULL};
+
+    session_sh(s, ": >\"$1\"/out.log", args, LONG_MS, on_script, a);
+}
+
+static bool has_notice(void *ctx)
+{
+    return look_item(ctx, ITEM_NOTICE, "output may be missing") != NULL;
+}
+
+/* Where a run ended in a log that was emptied since is no place in the one at hand. */
+static void test_end_of_another_log(void **state)
+{
+    struct jobsbed *b = open_bed("a");
+    struct act a = {.b = b, .req = 20, .follow = true};
+    struct look l = {.b = b};
+    (void)state;
+
+    b->on_session = use_one;
+    a.row = l.row = start(b, "once", NULL, NULL);
+    assert_true(wait_agent(b, a.row, AG_IDLE));
+    jobsbed_send(b, a.row, "hello", 5);
+    wait_answer(b, 5, "got hello");
+    jobsbed_run(b, do_empty, &a);
+    assert_non_null(jobsbed_answer(b, 20, LONG_MS));
+    assert_true(jobsbed_wait(b, has_notice, &l, LONG_MS));
+    jobsbed_send(b, a.row, "a message that is longer", 6);
+    wait_answer(b, 6, "got a message that is longer");
+    jobsbed_free(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_one_run, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_run_told_twice, new_db, drop_db),
+        cmocka_unit_test_setup_teardown(test_end_of_another_log, new_db, drop_db),
     };
 
     if (!sessionbed_begin())

@@ -264,6 +264,29 @@ static void look_at_an_ended_session(void **state)
     free(out);
 }
 
+/* The log was lost before run 4 began, and run 3 had gone on in one that was emptied. */
+static void ends_in_another_log_are_left_out(void **state)
+{
+    static const char said[] = "home /root\nfound\nstarted\nalive\nepoch 2\nsize 900\n"
+                               "run 4 start 4 out-offset 0 err-offset 0 message x keeper 1-1\n"
+                               "run 1 exit 0 1 out-offset 50 err-offset 0\n"
+                               "run 2 exit 0 2 out-offset 700 err-offset 0\n"
+                               "run 3 exit 0 3 out-offset 60 err-offset 0\n"
+                               "run 4 exit 0 5 out-offset 800 err-offset 0\n";
+    struct session_probe p;
+    (void)state;
+
+    session_probe_parse(&p, said, sizeof(said) - 1);
+    assert_int_equal(p.ends.n, 1);
+    assert_int_equal(p.ends.v[0].run, 4);
+    assert_false(session_probe_running(&p));
+    session_probe_release(&p);
+    session_probe_parse(&p, said, (size_t)(strstr(said, "run 4 exit") - said));
+    assert_int_equal(p.ends.n, 0);
+    assert_true(session_probe_running(&p));
+    session_probe_release(&p);
+}
+
 static void a_living_keeper_is_seen(void **state)
 {
     char stat[64], path[128], keeper[64], line[1024], *f;
@@ -352,6 +375,7 @@ int main(void)
         cmocka_unit_test(runner_is_found_in_the_list),
         cmocka_unit_test(look_at_nothing),
         cmocka_unit_test(look_at_an_ended_session),
+        cmocka_unit_test(ends_in_another_log_are_left_out),
         cmocka_unit_test(a_living_keeper_is_seen),
         cmocka_unit_test(what_became_of_a_message),
     };
