@@ -48,6 +48,7 @@ struct session *session_of(struct jobs *j, uint64_t row)
         s->ad = agent_adapter_find(r->tool);
     if (!s->ad)
         s->ad = agent_adapter_find("shell");
+    s->ended.exit_code = -1;
     session_out_init(s);
     session_raw_init(s, r);
     session_pair_init(s);

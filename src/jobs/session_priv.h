@@ -290,6 +290,7 @@ struct waiter { /* send --wait */
     uint64_t message, req_id;
     char *text; /* of the message, once known */
     bool in_turn;
+    bool missed; /* ... whose end may have gone by */
 };
 struct show {
     bool on, loading;
@@ -400,6 +401,9 @@ struct session {
                                read, behind that byte; 0 = none */
     struct buf answer; /* text of the current turn */
     char *answer_id;
+    struct {
+        int outcome, exit_code;
+    } ended; /* how the last one did */
     struct show sh;
     ARR(struct reader *) readers;
     struct {

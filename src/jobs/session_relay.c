@@ -411,6 +411,15 @@ void session_relay(struct session *s)
 
 /* --- what became of it ----------------------------------------------------------- */
 
+/* Its run was the last one, and is over: nothing more comes of it. */
+static bool run_is_over(const struct session *s)
+{
+    const struct session_probe *p = &s->fo.p;
+
+    return s->ad->mode == AGENT_ONE_RUN && str_eq(p->last.message, s->re.id) &&
+           !session_probe_running(p);
+}
+
 static void on_check(void *ctx, const struct envd_run_result *r)
 {
     struct session *s = ctx;
@@ -433,7 +442,7 @@ static void on_check(void *ctx, const struct envd_run_result *r)
             session_out_echo(s, s->out.pos, re->msg.text, re->msg.key);
         if (!echoes && ours && !ended && !re->lost)
             session_turn_due(s, re->msg.id);
-        if (echoes || re->lost) { /* its echo went by unseen, and perhaps the turn too */
+        if (echoes || re->lost || run_is_over(s)) { /* it went by unseen, and perhaps the turn */
             session_turn_missed(s, re->msg.id);
             if (s->sh.on)
                 session_show(s, true);

@@ -130,14 +130,22 @@ static bool take_due(struct session *s)
     return true;
 }
 
-void session_turn_missed(struct session *s, uint64_t message)
+/* At the live end all was read: an agent that waits for a message has ended that turn. */
+static void end_missed(struct session *s)
 {
-    session_turn_delivered(s, message);
     if (!s->out.caught_up || s->out.agent != AG_IDLE)
         return; /* its end is still to come */
     for (size_t i = s->waiters.n; i-- > 0;)
+        if (s->waiters.v[i].missed)
+            waiter_end(s, i, NULL, s->ended.outcome, buf_str(&s->answer), s->ended.exit_code);
+}
+
+void session_turn_missed(struct session *s, uint64_t message)
+{
+    for (size_t i = 0; i < s->waiters.n; i++)
         if (s->waiters.v[i].message == message)
-            waiter_end(s, i, NULL, AGENT_OK, buf_str(&s->answer), -1);
+            s->waiters.v[i].in_turn = s->waiters.v[i].missed = true;
+    end_missed(s);
 }
 
 /* The state the message has now; it may have changed before anybody waited. */
@@ -148,9 +156,7 @@ static void use_state(struct session *s, size_t i, const struct message *m)
 
     str_set(&w->text, m->text);
     if (m->state == MSG_DELIVERED && !w->in_turn && w->message != s->due) {
-        w->in_turn = true;
-        if (s->out.caught_up && s->out.agent == AG_IDLE)
-            waiter_end(s, i, NULL, AGENT_OK, buf_str(&s->answer), -1);
+        w->in_turn = w->missed = true;
     } else if (m->state == MSG_FAILED || m->state == MSG_UNCONFIRMED ||
                m->state == MSG_CANCELLED) {
         err_set(&e, ERR_CANCELLED, "the message was not delivered: %s",
@@ -169,10 +175,12 @@ static void on_waited(void *ctx, struct st_reply *r)
                 use_state(s, i, &r->messages[k]);
                 break;
             }
+    end_missed(s);
 }
 
 void session_turn_look(struct session *s)
 {
+    end_missed(s);
     if (s->waiters.n)
         store_messages(s->j->o.store, s->row, LIST_MESSAGES, jobs_store(s->j, on_waited, s, s));
 }
@@ -333,6 +341,8 @@ static void end_turn(struct session *s, const struct agent_event *ev)
                   : ev->signal == SIGINT ? AGENT_INTERRUPTED
                                           : AGENT_FAILED;
 
+    s->ended.outcome = outcome;
+    s->ended.exit_code = ev->exit_code;
     if (outcome != AGENT_OK && ev->text && *ev->text)
         text = ev->text;
     if (ev->error_class == AGENT_ERR_AUTH && s->out.caught_up)

@@ -176,6 +176,71 @@ static void test_run_told_twice(void **state)
     jobsbed_free(b);
 }
 
+/* --- a run that nobody saw ----------------------------------------------------------- */
+
+static void do_blind(void *ctx)
+{
+    struct act *a = ctx;
+
+    session_runs_close(session_of(&a->b->j, a->row));
+}
+
+/* The way is lost as soon as the message lies in the inbox. */
+static void do_lose(void *ctx)
+{
+    struct act *a = ctx;
+    struct session *s = session_of(&a->b->j, a->row);
+
+    if (s->re.step != RE_SENT)
+        return;
+    session_relay_stop(s, false, NULL);
+    session_follow_stop(s, FO_STOPPED);
+    a->req = 1;
+}
+
+static bool is_lost(void *ctx)
+{
+    struct act *a = ctx;
+
+    jobsbed_run(a->b, do_lose, a);
+    return a->req == 1;
+}
+
+static void do_await_run(void *ctx)
+{
+    static const char script[] = "until grep -q '^run 1 exit' \"$1\"/runs; do sleep 0.05; done";
+    struct act *a = ctx;
+    struct session *s = session_of(&a->b->j, a->row);
+    const char *args[] = {s->dir, NULL};
+
+    session_sh(s, script, args, LONG_MS, on_script, a);
+}
+
+static void test_run_unseen(void **state)
+{
+    struct jobsbed *b = open_bed("a");
+    const struct jobsbed_done *d;
+    struct act a = {.b = b};
+    (void)state;
+
+    b->on_session = use_one;
+    a.row = start(b, "once", NULL, NULL);
+    assert_true(wait_agent(b, a.row, AG_IDLE));
+    act(b, do_blind, a.row, 0);
+    jobsbed_send(b, a.row, "bad", 5);
+    assert_true(jobsbed_wait(b, is_lost, &a, LONG_MS));
+    a.req = 20;
+    jobsbed_run(b, do_await_run, &a);
+    assert_non_null(jobsbed_answer(b, 20, LONG_MS));
+    act(b, do_follow, a.row, 0);
+    d = jobsbed_answer(b, 5, LONG_MS);
+    assert_non_null(d);
+    assert_int_equal(d->err.code, 0);
+    assert_int_equal(d->outcome, AGENT_FAILED);
+    assert_int_equal(d->exit_code, 4);
+    jobsbed_free(b);
+}
+
 /* --- another log --------------------------------------------------------------------- */
 
 static void do_empty(void *ctx)
@@ -218,6 +283,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_one_run, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_run_told_twice, new_db, drop_db),
+        cmocka_unit_test_setup_teardown(test_run_unseen, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_end_of_another_log, new_db, drop_db),
     };
 

@@ -1,0 +1,129 @@
+/* What would wait for ever: messages, those who wait for an answer, readers, and what looks
+ * again now and then. */
+#include "../../src/jobs/session_priv.h"
+#include "../lib/jobsbed.h"
+#include "../lib/storebox.h"
+
+#include <cct/model/process.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define WAIT_MS 20000
+#define MANY 60 /* more than are listed at once */
+
+struct stall {
+    struct jobsbed *b;
+    uint64_t row, message;
+    int epoch;
+    bool done;
+    const char *text;
+};
+
+static struct session *session(const struct stall *q)
+{
+    return session_of(&q->b->j, q->row);
+}
+
+static void run(struct stall *q, void (*fn)(void *ctx), const char *text)
+{
+    q->text = text;
+    jobsbed_run(q->b, fn, q);
+}
+
+static bool opened_flag;
+
+static void opened(struct session *s)
+{
+    (void)s;
+    __atomic_store_n(&opened_flag, true, __ATOMIC_SEQ_CST);
+}
+
+static bool is_open(void *ctx)
+{
+    (void)ctx;
+    return __atomic_load_n(&opened_flag, __ATOMIC_SEQ_CST);
+}
+
+static void do_open(void *ctx)
+{
+    struct stall *q = ctx;
+
+    opened_flag = false;
+    session_open(session(q), q->epoch, opened);
+}
+
+/* As if it were followed, and the agent waited for a message. */
+static void do_at_live_end(void *ctx)
+{
+    struct session *s = session(ctx);
+
+    s->fo.state = FO_TAIL;
+    s->out.caught_up = true;
+    s->out.agent = AG_IDLE;
+}
+
+static struct stall stall_bed(const char *dir)
+{
+    struct stall q = {.b = jobsbed_new(dir, "a", NULL), .epoch = 1};
+
+    q.row = jobsbed_row(q.b, "claude", "vm1");
+    run(&q, do_open, NULL);
+    assert_true(jobsbed_wait(q.b, is_open, NULL, WAIT_MS));
+    run(&q, do_at_live_end, NULL);
+    return q;
+}
+
+/* --- who waits for an answer --------------------------------------------------------- */
+
+static void do_wait_missed(void *ctx)
+{
+    struct session *s = session(ctx);
+
+    session_wait_turn(s, 77, 5);
+    s->fo.state = FO_BACKLOG;
+    s->out.caught_up = false;
+    s->out.agent = AG_IDLE; /* the turn's end was read a moment ago */
+    session_turn_missed(s, 77);
+}
+
+static void do_tail(void *ctx)
+{
+    do_at_live_end(ctx);
+    session_relay(session(ctx));
+}
+
+/* That it was taken in is known only when its turn has been read, before the live end. */
+static void a_turn_that_went_by(void **state)
+{
+    struct stall q = stall_bed(NULL);
+    const struct jobsbed_done *d;
+    (void)state;
+
+    run(&q, do_wait_missed, NULL);
+    assert_null(jobsbed_answer(q.b, 5, 20));
+    run(&q, do_tail, NULL);
+    d = jobsbed_answer(q.b, 5, WAIT_MS);
+    assert_non_null(d);
+    assert_int_equal(d->err.code, 0);
+    jobsbed_free(q.b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_turn_that_went_by),
+    };
+    struct err e = {0};
+
+    if (secrets_init(&e) != 0)
+        return 1;
+    cmocka_set_test_filter(getenv("CCT_ONLY"));
+    return cmocka_run_group_tests_name("session_stalls", tests, NULL, NULL);
+}
