@@ -100,7 +100,8 @@ int st_op_messages(struct store *s, const struct st_req *q, struct st_reply *r)
     sqlite3_stmt *p =
         st_query(s, &r->err,
                  "SELECT * FROM (" MESSAGE_COLUMNS
-                 " WHERE sandbox=?1 OR ?1=0 ORDER BY id DESC LIMIT ?2) ORDER BY id",
+                 " WHERE sandbox=?1 OR ?1=0 ORDER BY id DESC LIMIT ?2)"
+                 " UNION " MESSAGE_COLUMNS " WHERE sandbox=?1 AND state='sent' ORDER BY 1",
                  "ii", (int64_t)q->id, q->n1);
     if (!p)
         return r->err.code;

@@ -80,6 +80,54 @@ static struct stall stall_bed(const char *dir)
     return q;
 }
 
+/* --- the queue --------------------------------------------------------------------- */
+
+static void on_claimed(void *ctx, struct st_reply *r)
+{
+    struct stall *q = ctx;
+
+    q->message = r->msg.id;
+    store_message_state(q->b->j.o.store, r->msg.id, MSG_QUEUED, MSG_SENT, NULL,
+                        (struct st_to){NULL, 0});
+    for (int i = 0; i < MANY; i++)
+        store_message_add(q->b->j.o.store, q->row, "later", (struct st_to){NULL, 0});
+    session_relay(session(q));
+}
+
+static void do_sent_and_many(void *ctx)
+{
+    struct stall *q = ctx;
+
+    store_message_add(q->b->j.o.store, q->row, "first", (struct st_to){NULL, 0});
+    store_message_claim(q->b->j.o.store, q->row, "another", 60000,
+                        jobs_store(&q->b->j, on_claimed, q, q));
+}
+
+static void see_sent(void *ctx)
+{
+    struct stall *q = ctx;
+    const struct relay *re = &session(q)->re;
+
+    q->done = re->step == RE_SENT && str_eq(re->msg.text, "first");
+}
+
+static bool sees_sent(void *ctx)
+{
+    run(ctx, see_sent, NULL);
+    return ((struct stall *)ctx)->done;
+}
+
+/* The one that handed it over is gone: what became of it is found out, however many wait. */
+static void a_sent_one_before_many(void **state)
+{
+    struct stall q = stall_bed(NULL);
+    (void)state;
+
+    run(&q, do_sent_and_many, NULL);
+    assert_true(jobsbed_wait(q.b, sees_sent, &q, WAIT_MS));
+    jobsbed_free(q.b);
+}
+
 /* --- who waits for an answer --------------------------------------------------------- */
 
 static void do_wait_missed(void *ctx)
@@ -118,6 +166,7 @@ static void a_turn_that_went_by(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_sent_one_before_many),
         cmocka_unit_test(a_turn_that_went_by),
     };
     struct err e = {0};
