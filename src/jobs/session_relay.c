@@ -305,7 +305,7 @@ static void on_list(void *ctx, struct st_reply *r)
 {
     struct session *s = ctx;
     struct relay *re = &s->re;
-    bool queued = false;
+    bool queued = r->err.code != 0; /* perhaps: soon again */
 
     if (re->step != RE_IDLE)
         return;

@@ -111,9 +111,23 @@ static void see_sent(void *ctx)
     q->done = re->step == RE_SENT && str_eq(re->msg.text, "first");
 }
 
+static void see_timer(void *ctx)
+{
+    struct stall *q = ctx;
+    const struct relay *re = &session(q)->re;
+
+    q->done = re->step == RE_IDLE && re->timer;
+}
+
 static bool sees_sent(void *ctx)
 {
     run(ctx, see_sent, NULL);
+    return ((struct stall *)ctx)->done;
+}
+
+static bool sees_timer(void *ctx)
+{
+    run(ctx, see_timer, NULL);
     return ((struct stall *)ctx)->done;
 }
 
@@ -126,6 +140,27 @@ static void a_sent_one_before_many(void **state)
     run(&q, do_sent_and_many, NULL);
     assert_true(jobsbed_wait(q.b, sees_sent, &q, WAIT_MS));
     jobsbed_free(q.b);
+}
+
+static void do_relay(void *ctx)
+{
+    session_relay(session(ctx));
+}
+
+/* The database cannot be asked for a while. */
+static void a_queue_that_cannot_be_read(void **state)
+{
+    char *dir = storebox_dir(), *path = xasprintf("%s/cc-tui.db", dir);
+    struct stall q = stall_bed(dir);
+    (void)state;
+
+    storebox_sql(path, "ALTER TABLE sandboxMessages RENAME TO elsewhere");
+    run(&q, do_relay, NULL);
+    assert_true(jobsbed_wait(q.b, sees_timer, &q, WAIT_MS));
+    jobsbed_free(q.b);
+    storebox_remove(dir);
+    free(path);
+    free(dir);
 }
 
 /* --- who waits for an answer --------------------------------------------------------- */
@@ -167,6 +202,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sent_one_before_many),
+        cmocka_unit_test(a_queue_that_cannot_be_read),
         cmocka_unit_test(a_turn_that_went_by),
     };
     struct err e = {0};
