@@ -279,6 +279,7 @@ void session_relay_input(struct session *s, enum session_input how, const char *
         session_relay_delivered(s, re->msg.id);
     } else {
         unconfirmed(s, why);
+        session_relay(s);
     }
 }
 

@@ -163,6 +163,41 @@ static void a_queue_that_cannot_be_read(void **state)
     free(dir);
 }
 
+static void on_given(void *ctx, struct st_reply *r)
+{
+    struct stall *q = ctx;
+    struct session *s = session(q);
+
+    message_copy(&s->re.msg, &r->msg);
+    s->re.step = RE_PUBLISH;
+    session_relay_input(s, INPUT_UNKNOWN, "cut short");
+    q->done = s->re.step == RE_CLAIM;
+    opened(s);
+}
+
+static void do_input(void *ctx)
+{
+    struct stall *q = ctx;
+
+    opened_flag = false;
+    store_message_add(q->b->j.o.store, q->row, "one", (struct st_to){NULL, 0});
+    store_message_add(q->b->j.o.store, q->row, "two", (struct st_to){NULL, 0});
+    store_message_claim(q->b->j.o.store, q->row, "a", 60000,
+                        jobs_store(&q->b->j, on_given, q, q));
+}
+
+/* Nobody knows what became of an input: the next one goes all the same. */
+static void behind_an_input_of_unknown_end(void **state)
+{
+    struct stall q = stall_bed(NULL);
+    (void)state;
+
+    run(&q, do_input, NULL);
+    assert_true(jobsbed_wait(q.b, is_open, NULL, WAIT_MS));
+    assert_true(q.done);
+    jobsbed_free(q.b);
+}
+
 /* --- who waits for an answer --------------------------------------------------------- */
 
 static void do_wait_missed(void *ctx)
@@ -203,6 +238,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sent_one_before_many),
         cmocka_unit_test(a_queue_that_cannot_be_read),
+        cmocka_unit_test(behind_an_input_of_unknown_end),
         cmocka_unit_test(a_turn_that_went_by),
     };
     struct err e = {0};
