@@ -380,6 +380,7 @@ const char *session_turn_event(struct session *s, const struct agent_event *ev)
         end_turn(s, ev);
         break;
     case AGENT_EXIT:
+        take_due(s); /* it ended before it began that turn */
         end_turn(s, ev);
         break;
     default:

@@ -200,6 +200,40 @@ static void behind_an_input_of_unknown_end(void **state)
 
 /* --- who waits for an answer --------------------------------------------------------- */
 
+static void do_wait_due(void *ctx)
+{
+    struct session *s = session(ctx);
+
+    session_wait_turn(s, 77, 5);
+    do_at_live_end(ctx);
+    session_turn_due(s, 77);
+}
+
+static void do_exit(void *ctx)
+{
+    struct agent_event ev = AGENT_EVENT(AGENT_EXIT);
+
+    ev.offset = 1000;
+    ev.exit_code = 137;
+    session_out_event(session(ctx), &ev);
+}
+
+/* It took the message in and ended before it began a turn; another one may live since. */
+static void an_end_before_the_turn(void **state)
+{
+    struct stall q = stall_bed(NULL);
+    const struct jobsbed_done *d;
+    (void)state;
+
+    run(&q, do_wait_due, NULL);
+    run(&q, do_exit, NULL);
+    d = jobsbed_answer(q.b, 5, WAIT_MS);
+    assert_non_null(d);
+    assert_int_equal(d->outcome, AGENT_FAILED);
+    assert_int_equal(d->exit_code, 137);
+    jobsbed_free(q.b);
+}
+
 static void do_wait_missed(void *ctx)
 {
     struct session *s = session(ctx);
@@ -239,6 +273,7 @@ int main(void)
         cmocka_unit_test(a_sent_one_before_many),
         cmocka_unit_test(a_queue_that_cannot_be_read),
         cmocka_unit_test(behind_an_input_of_unknown_end),
+        cmocka_unit_test(an_end_before_the_turn),
         cmocka_unit_test(a_turn_that_went_by),
     };
     struct err e = {0};
