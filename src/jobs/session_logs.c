@@ -64,6 +64,15 @@ static void dry(struct reader *r)
         reader_end(r, NULL);
 }
 
+/* The agent began another log, and the one before was read to its end. */
+static void next_log(struct reader *r)
+{
+    r->run = r->s->out.run.id;
+    r->off = 0;
+    r->idx = r->before = 0;
+    go(r);
+}
+
 static void add_event(struct buf *b, const struct st_event *e)
 {
     struct agent_event ev;
@@ -121,6 +130,8 @@ static void on_page(void *ctx, struct st_reply *a)
         go(r);
     } else if (r->again) {
         go(r);
+    } else if (r->run != r->s->out.run.id) {
+        next_log(r);
     } else {
         dry(r);
     }
@@ -149,20 +160,17 @@ static void go(struct reader *r)
         dry(r);
         return;
     }
-    if (r->run && r->run != s->out.run.id) { /* the agent began another log */
-        r->off = 0;
-        r->idx = r->before = 0;
-    }
-    r->run = s->out.run.id;
+    if (!r->run)
+        r->run = s->out.run.id;
     if (r->back)
         r->off = s->out.run.stored > r->back ? s->out.run.stored - r->back : 0;
     r->back = 0;
     r->busy = true;
     if (r->events)
-        store_events(s->j->o.store, s->out.run.id, r->off, r->idx, false, EVENT_PAGE,
+        store_events(s->j->o.store, r->run, r->off, r->idx, false, EVENT_PAGE,
                      jobs_store(s->j, on_page, r, r));
     else
-        store_raw(s->j->o.store, s->out.run.id, r->off, RAW_PIECE,
+        store_raw(s->j->o.store, r->run, r->off, RAW_PIECE,
                   jobs_store(s->j, on_page, r, r));
 }
 

@@ -243,6 +243,7 @@ void session_open(struct session *s, int64_t epoch, void (*done)(struct session 
 {
     jobs_store_forget(s->j, &s->out);
     session_cancel_timer(s, &s->out.store_timer);
+    session_out_flush(s); /* what came of the log before is its last */
     s->out.open_done = done;
     s->out.open_epoch = epoch;
     ask_run(s);

@@ -267,6 +267,63 @@ static void a_turn_that_went_by(void **state)
     jobsbed_free(q.b);
 }
 
+/* --- readers --------------------------------------------------------------------------- */
+
+static void do_many_words(void *ctx)
+{
+    struct stall *q = ctx;
+    struct session *s = session(q);
+    char line[40];
+
+    session_events(s, 9, true);
+    do_at_live_end(ctx);
+    for (int i = 1; i <= 3000; i++) {
+        snprintf(line, sizeof(line), "line %d of many\n", i);
+        session_out_feed(s, line, strlen(line));
+    }
+    q->epoch = 2;
+    do_open(ctx);
+}
+
+static void do_words(void *ctx)
+{
+    struct stall *q = ctx;
+
+    session_out_feed(session(q), q->text, strlen(q->text));
+    session_out_flush(session(q));
+}
+
+static bool is_printed(void *ctx)
+{
+    struct stall *q = ctx;
+
+    return strstr(buf_str(&q->b->chunks), "another log") != NULL;
+}
+
+/* A log that begins anew: who follows gets what was read of the one before to its end. */
+static void the_rest_of_a_log(void **state)
+{
+    struct stall q = stall_bed(NULL);
+    const char *p;
+    char no[40];
+    (void)state;
+
+    run(&q, do_many_words, NULL);
+    assert_true(jobsbed_wait(q.b, is_open, NULL, WAIT_MS));
+    run(&q, do_at_live_end, NULL);
+    run(&q, do_words, "another log\n");
+    assert_true(jobsbed_wait(q.b, is_printed, &q, WAIT_MS));
+    p = buf_str(&q.b->chunks);
+    for (int i = 1; i <= 3000; i++) {
+        snprintf(no, sizeof(no), "line %d of many", i);
+        p = strstr(p, no);
+        if (!p)
+            fail_msg("line %d is missing", i);
+    }
+    assert_non_null(strstr(p, "another log"));
+    jobsbed_free(q.b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +332,7 @@ int main(void)
         cmocka_unit_test(behind_an_input_of_unknown_end),
         cmocka_unit_test(an_end_before_the_turn),
         cmocka_unit_test(a_turn_that_went_by),
+        cmocka_unit_test(the_rest_of_a_log),
     };
     struct err e = {0};
 
