@@ -172,6 +172,8 @@ void session_relocate(struct session *s)
     session_drop_target(s);
     if (s->fo.state == FO_STOPPED)
         session_follow(s);
+    else if (s->fo.state == FO_ENDED)
+        session_follow_ended(s);
 }
 
 void session_vm_state(struct session *s, enum sb_state st)

@@ -324,6 +324,29 @@ static void the_rest_of_a_log(void **state)
     jobsbed_free(q.b);
 }
 
+/* --- looks now and then ------------------------------------------------------------------ */
+
+static void do_relocate(void *ctx)
+{
+    struct session *s = session(ctx);
+
+    session_follow_ended(s);
+    assert_true(s->fo.timer != 0);
+    session_relocate(s);
+    ((struct stall *)ctx)->done = s->fo.state == FO_ENDED && s->fo.timer != 0;
+}
+
+/* Another cc-tui may start the agent again, also when the provider was started again before. */
+static void an_end_is_looked_at_again(void **state)
+{
+    struct stall q = stall_bed(NULL);
+    (void)state;
+
+    run(&q, do_relocate, NULL);
+    assert_true(q.done);
+    jobsbed_free(q.b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -333,6 +356,7 @@ int main(void)
         cmocka_unit_test(an_end_before_the_turn),
         cmocka_unit_test(a_turn_that_went_by),
         cmocka_unit_test(the_rest_of_a_log),
+        cmocka_unit_test(an_end_is_looked_at_again),
     };
     struct err e = {0};
 
