@@ -524,7 +524,9 @@ void session_follow_reset(struct session *s)
         return; /* about to begin at what is stored */
     session_out_close(s);
     s->fo.runs_done = 0;
-    if (st != FO_BACKLOG && st != FO_TAIL && st != FO_HOLD && st != FO_ENDED)
+    /* what looks for an adopted process would come back to a record that is closed */
+    if (s->raw ? st == FO_OFF
+               : st != FO_BACKLOG && st != FO_TAIL && st != FO_HOLD && st != FO_ENDED)
         return;
     end_tail(s);
     go(s);

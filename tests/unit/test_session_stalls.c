@@ -347,6 +347,42 @@ static void an_end_is_looked_at_again(void **state)
     jobsbed_free(q.b);
 }
 
+static void do_adopted(void *ctx)
+{
+    struct stall *q = ctx;
+    struct sandbox *r = jobs_row(&q->b->j, q->row);
+
+    char name[PROC_SESSION_SIZE];
+
+    proc_session_name(name, sizeof(name), 7, 9);
+    r->adopted = true;
+    str_set(&r->session, name);
+}
+
+static void do_reset(void *ctx)
+{
+    struct session *s = session(ctx);
+
+    s->fo.state = FO_WAIT; /* the process is being looked for again */
+    session_follow_reset(s);
+    ((struct stall *)ctx)->done = s->fo.state != FO_WAIT || s->out.open;
+}
+
+/* Its record could not be kept and is closed: the stream must not come back to it. */
+static void an_adopted_process_without_its_record(void **state)
+{
+    struct stall q = {.b = jobsbed_new(NULL, "a", NULL), .epoch = 1};
+    (void)state;
+
+    q.row = jobsbed_row(q.b, "shell", "vm1");
+    run(&q, do_adopted, NULL);
+    run(&q, do_open, NULL);
+    assert_true(jobsbed_wait(q.b, is_open, NULL, WAIT_MS));
+    run(&q, do_reset, NULL);
+    assert_true(q.done);
+    jobsbed_free(q.b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,6 +393,7 @@ int main(void)
         cmocka_unit_test(a_turn_that_went_by),
         cmocka_unit_test(the_rest_of_a_log),
         cmocka_unit_test(an_end_is_looked_at_again),
+        cmocka_unit_test(an_adopted_process_without_its_record),
     };
     struct err e = {0};
 
