@@ -5,7 +5,6 @@
 #include <cct/model/agent_event.h>
 #include <cct/util/clock.h>
 #include <cct/util/str.h>
-#include <cct/util/xalloc.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
