@@ -69,6 +69,21 @@ void storebox_stop(struct storebox *b)
     memset(b, 0, sizeof(*b));
 }
 
+void storebox_fresh(struct storebox *b, char **dir)
+{
+    *dir = storebox_dir();
+    storebox_start(b, *dir);
+    if (b->opened->err.code)
+        die("a new database does not open: %s", b->opened->err.text);
+}
+
+void storebox_end(struct storebox *b, char *dir)
+{
+    storebox_stop(b);
+    storebox_remove(dir);
+    free(dir);
+}
+
 void storebox_again(struct storebox *b, const char *dir)
 {
     storebox_stop(b);
@@ -92,6 +107,25 @@ struct st_reply *storebox_ok(struct storebox *b)
     if (r->err.code)
         die("the store failed: %s", r->err.text);
     return r;
+}
+
+void storebox_says(struct storebox *b, int code)
+{
+    struct st_reply *r = storebox_wait(b);
+    if (r->err.code != code)
+        die("code %d, not %d: %s", r->err.code, code, r->err.text);
+    if (code && strlen(r->err.text) <= 10)
+        die("code %d without a sentence: '%s'", code, r->err.text);
+    msg_free(&r->m);
+}
+
+char *storebox_project(struct storebox *b, const char *name)
+{
+    store_project(b->s, name, storebox_to(b));
+    struct st_reply *r = storebox_ok(b);
+    char *uid = xstrdup(r->text);
+    msg_free(&r->m);
+    return uid;
 }
 
 uint64_t storebox_sandbox(struct storebox *b, const char *sandbox_id)

@@ -16,6 +16,10 @@ struct storebox {
 void storebox_start(struct storebox *b, const char *dir);
 void storebox_start_with(struct storebox *b, const struct store_opts *o);
 void storebox_stop(struct storebox *b);
+/* Start in a new folder, whose name comes back in *dir; it must open well. */
+void storebox_fresh(struct storebox *b, char **dir);
+/* Stop, and remove that folder and its name. */
+void storebox_end(struct storebox *b, char *dir);
 void storebox_again(struct storebox *b, const char *dir); /* stopped, and started again */
 /* Statements on a database's file, behind the store's back. */
 void storebox_sql(const char *path, const char *sql);
@@ -25,6 +29,8 @@ struct st_to storebox_to(struct storebox *b);
 struct st_reply *storebox_wait(struct storebox *b);
 /* ... which must be a good one. */
 struct st_reply *storebox_ok(struct storebox *b);
+/* It must have this code, and a sentence when it is not 0. */
+void storebox_says(struct storebox *b, int code);
 /* The next answer of any kind. */
 struct st_reply *storebox_any(struct storebox *b);
 
@@ -32,6 +38,7 @@ struct st_reply *storebox_any(struct storebox *b);
  * event, the number of stored bytes. */
 uint64_t storebox_sandbox(struct storebox *b, const char *sandbox_id);
 uint64_t storebox_run(struct storebox *b, uint64_t sandbox, const char *session);
+char *storebox_project(struct storebox *b, const char *name); /* its id, a new string */
 void storebox_append(struct storebox *b, uint64_t run, uint64_t offset, const char *text,
                      struct st_to to);
 /* A database of an earlier schema in dir, with one sandbox ("kept", of project "acme"). */

@@ -83,8 +83,7 @@ static int set_up(void **state)
     char name[8];
 
     (void)state;
-    dir = storebox_dir();
-    storebox_start(&b, dir);
+    storebox_fresh(&b, &dir);
     for (int i = 0; i < BOXES; i++) {
         boxes[i] = storebox_sandbox(&b, box_name(i, name));
         runs[i] = storebox_run(&b, boxes[i], "s");
@@ -96,9 +95,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    storebox_stop(&b);
-    storebox_remove(dir);
-    free(dir);
+    storebox_end(&b, dir);
     ARR_RELEASE(&known);
     return 0;
 }

@@ -25,29 +25,15 @@ static char *dir;
 static int set_up(void **state)
 {
     (void)state;
-    dir = storebox_dir();
-    storebox_start(&b, dir);
-    assert_int_equal(b.opened->err.code, 0);
+    storebox_fresh(&b, &dir);
     return 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    storebox_stop(&b);
-    storebox_remove(dir);
-    free(dir);
+    storebox_end(&b, dir);
     return 0;
-}
-
-static void check_code(int code)
-{
-    struct st_reply *r = storebox_wait(&b);
-    if (r->err.code != code)
-        fail_msg("code %d, not %d: %s", r->err.code, code, r->err.text);
-    if (code)
-        assert_true(strlen(r->err.text) > 10);
-    msg_free(&r->m);
 }
 
 static void test_sandbox_fields(void **state)
@@ -131,11 +117,11 @@ static void test_sandbox_fields(void **state)
     msg_free(&r->m);
     empty.id = 999;
     store_put_sandbox(b.s, &empty, storebox_to(&b));
-    check_code(ERR_NOTFOUND);
+    storebox_says(&b, ERR_NOTFOUND);
     empty.id = id;
     empty.sandbox_id = LIT("i1");
     store_put_sandbox(b.s, &empty, storebox_to(&b));
-    check_code(ERR_CONFLICT);
+    storebox_says(&b, ERR_CONFLICT);
 }
 
 /* Seen first by two instances at once it is still one row; what it holds stays. */
@@ -181,7 +167,7 @@ static void test_messages(void **state)
     store_message_add(b.s, other, "elsewhere", storebox_to(&b));
     msg_free(&storebox_ok(&b)->m);
     store_message_add(b.s, 4711, "nobody", storebox_to(&b));
-    check_code(ERR_NOTFOUND);
+    storebox_says(&b, ERR_NOTFOUND);
 
     store_message_claim(b.s, sb, "a", 60000, storebox_to(&b));
     r = storebox_ok(&b);
@@ -226,7 +212,7 @@ static void test_messages(void **state)
     assert_string_equal(r->msg.error, "refused");
     msg_free(&r->m);
     store_message_state(b.s, 4711, MSG_SENT, MSG_FAILED, "", storebox_to(&b));
-    check_code(ERR_NOTFOUND);
+    storebox_says(&b, ERR_NOTFOUND);
     store_message_claim(b.s, sb, "a", 1, storebox_to(&b));
     r = storebox_ok(&b);
     assert_true(r->got && r->msg.id > first);
@@ -253,7 +239,7 @@ static void test_messages(void **state)
     char *long_text = xcalloc(1, (64 << 10) + 2);
     memset(long_text, 'x', (64 << 10) + 1);
     store_message_add(b.s, sb, long_text, storebox_to(&b));
-    check_code(ERR_LIMIT);
+    storebox_says(&b, ERR_LIMIT);
     free(long_text);
 }
 
@@ -304,13 +290,13 @@ static void test_append(void **state)
     assert_true(r->run.id != run && r->run.epoch == 2 && r->run.stored == 0);
     msg_free(&r->m);
     store_run_open(b.s, 4711, "s", 1, storebox_to(&b));
-    check_code(ERR_NOTFOUND);
+    storebox_says(&b, ERR_NOTFOUND);
     store_run_end(b.s, run, 143, 15, storebox_to(&b));
     r = storebox_ok(&b);
     assert_true(r->run.ended && r->run.exit_code == 143 && r->run.exit_signal == 15);
     msg_free(&r->m);
     store_run_end(b.s, 4711, 0, 0, storebox_to(&b));
-    check_code(ERR_NOTFOUND);
+    storebox_says(&b, ERR_NOTFOUND);
 }
 
 static void test_big_bytes(void **state)
@@ -411,18 +397,18 @@ static void test_many_events(void **state)
     uint64_t run = storebox_run(&b, storebox_sandbox(&b, "i1"), "s");
     uint64_t other = storebox_run(&b, storebox_sandbox(&b, "i2"), "s");
     put_block(run, 0, 100, 0, 0);
-    check_code(0);
+    storebox_says(&b, 0);
     check_events(run, 0, false, 1000, 0, 100, false);
     put_block(run, 50, 100, 0, 0); /* half of it is known */
     put_block(other, 0, 31, 0, 0); /* few */
     put_block(run, 0, 100, 0, 0);  /* all of it */
-    check_code(0);
+    storebox_says(&b, 0);
     check_events(run, 0, false, 1000, 0, 150, false);
     check_events(other, 0, false, 1000, 0, 31, false);
     put_block(run, 150, 200, 217, 0);
     put_block(run, 350, 200, 0, 377);
     put_block(run, 550, 33, 0, 0);
-    check_code(0);
+    storebox_says(&b, 0);
     check_events(run, 0, false, 1000, 0, 583, false);
     check_events(run, 200, true, 70, 60, 70, true);
     storebox_again(&b, dir);
@@ -617,7 +603,7 @@ static void test_intents_and_log(void **state)
     assert_string_equal(r->intents[1].target, "mark");
     msg_free(&r->m);
     store_intent_done(b.s, id, storebox_to(&b));
-    check_code(0);
+    storebox_says(&b, 0);
     store_intents(b.s, storebox_to(&b));
     r = storebox_ok(&b);
     assert_int_equal(r->n_intents, 1);
@@ -667,7 +653,7 @@ static void test_retention(void **state)
         storebox_append(&b, run, i * 2, "a\n", storebox_to(&b));
     store_message_add(b.s, old_id, "m", storebox_to(&b));
     store_prune(b.s, storebox_to(&b));
-    check_code(0);
+    storebox_says(&b, 0);
     store_sandboxes(b.s, storebox_to(&b));
     r = storebox_ok(&b);
     assert_int_equal(r->n_sandboxes, 2);
@@ -696,7 +682,7 @@ static void test_raw_limit(void **state)
             store_run_end(b.s, runs[k], 0, 0, storebox_to(&b));
     }
     store_prune(b.s, storebox_to(&b));
-    check_code(0);
+    storebox_says(&b, 0);
     for (int k = 0; k < 3; k++) {
         store_raw(b.s, runs[k], 0, 5000, storebox_to(&b));
         struct st_reply *r = storebox_ok(&b);

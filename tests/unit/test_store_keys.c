@@ -25,29 +25,15 @@ static char *dir;
 static int set_up(void **state)
 {
     (void)state;
-    dir = storebox_dir();
-    storebox_start(&b, dir);
-    assert_int_equal(b.opened->err.code, 0);
+    storebox_fresh(&b, &dir);
     return 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    storebox_stop(&b);
-    storebox_remove(dir);
-    free(dir);
+    storebox_end(&b, dir);
     return 0;
-}
-
-static void check(int code)
-{
-    struct st_reply *r = storebox_wait(&b);
-    if (r->err.code != code)
-        fail_msg("code %d, not %d: %s", r->err.code, code, r->err.text);
-    if (code)
-        assert_true(strlen(r->err.text) > 10);
-    msg_free(&r->m);
 }
 
 /* The answer of store_keys; NULL when nothing changed. Free with st_keys_free. */
@@ -62,17 +48,6 @@ static struct st_keys *keys(const char *project, const char *folder, int64_t kno
     r->keys = NULL;
     msg_free(&r->m);
     return k;
-}
-
-static char *project(const char *name)
-{
-    store_project(b.s, name, storebox_to(&b));
-    struct st_reply *r = storebox_wait(&b);
-    if (r->err.code)
-        fail_msg("%s", r->err.text);
-    char *uid = xstrdup(r->text);
-    msg_free(&r->m);
-    return uid;
 }
 
 static struct st_keys *head(int64_t revision, const char *proof)
@@ -95,13 +70,13 @@ static struct st_key key(const char *project_id, const char *provider, const cha
 static void put(const struct st_key *k, int code)
 {
     store_key_put(b.s, UID, k, storebox_to(&b));
-    check(code);
+    storebox_says(&b, code);
 }
 
 static void begin(void)
 {
     store_vault_put(b.s, head(0, "proof"), storebox_to(&b));
-    check(0);
+    storebox_says(&b, 0);
 }
 
 static void test_empty(void **state)
@@ -115,7 +90,7 @@ static void test_empty(void **state)
     struct st_key one = key(NULL, "e2b", "a");
     put(&one, ERR_CONFLICT); /* no vault */
     store_key_del(b.s, NULL, "e2b", "a", storebox_to(&b));
-    check(ERR_NOTFOUND);
+    storebox_says(&b, ERR_NOTFOUND);
 }
 
 static void test_every_field(void **state)
@@ -131,8 +106,8 @@ static void test_every_field(void **state)
     in->vault.sealed = xstrdup("data key");
     in->vault.sealed_len = 8;
     store_vault_put(b.s, in, storebox_to(&b));
-    check(0);
-    char *uid = project("acme");
+    storebox_says(&b, 0);
+    char *uid = storebox_project(&b, "acme");
     struct st_key user = key(NULL, "e2b", "https://api.e2b.app"), own = key(uid, "openai", "");
     put(&user, 0);
     put(&own, 0);
@@ -165,7 +140,7 @@ static void test_replace_and_remove(void **state)
 {
     (void)state;
     begin();
-    char *uid = project("p");
+    char *uid = storebox_project(&b, "p");
     struct st_key one = key(NULL, "e2b", "a"), other = key(NULL, "e2b", "b"),
                   own = key(uid, "e2b", "a");
     put(&one, 0);
@@ -177,18 +152,18 @@ static void test_replace_and_remove(void **state)
     assert_int_equal(k->n, 3);
     st_keys_free(k);
     store_key_del(b.s, NULL, "e2b", "a", storebox_to(&b));
-    check(0);
+    storebox_says(&b, 0);
     store_key_del(b.s, NULL, "e2b", "a", storebox_to(&b));
-    check(ERR_NOTFOUND);
+    storebox_says(&b, ERR_NOTFOUND);
     store_key_del(b.s, "nobody", "e2b", "a", storebox_to(&b));
-    check(ERR_NOTFOUND);
+    storebox_says(&b, ERR_NOTFOUND);
     k = keys("p", NULL, 0);
     assert_int_equal(k->n, 2);
     assert_string_equal(k->v[0].api, "b");
     assert_string_equal(k->v[1].project, uid);
     st_keys_free(k);
     store_key_put(b.s, "another vault", &one, storebox_to(&b));
-    check(ERR_CONFLICT);
+    storebox_says(&b, ERR_CONFLICT);
     struct st_key stray = key("no such project", "e2b", "a");
     put(&stray, ERR_CONFLICT);
     free(uid);
@@ -200,21 +175,21 @@ static void test_one_vault(void **state)
     (void)state;
     begin();
     store_vault_put(b.s, head(0, "other"), storebox_to(&b));
-    check(ERR_CONFLICT);
+    storebox_says(&b, ERR_CONFLICT);
     struct st_keys *k = keys(NULL, NULL, -1), *again = head(1, "anew");
     assert_memory_equal(k->vault.proof, "proof", 5);
     st_keys_free(k);
     struct st_key one = key(NULL, "e2b", "a");
     put(&one, 0);
     store_vault_put(b.s, again, storebox_to(&b)); /* of revision 1: it is 2 now */
-    check(ERR_CONFLICT);
+    storebox_says(&b, ERR_CONFLICT);
     again = head(2, "anew");
     again->v = xcalloc(1, sizeof(*again->v));
     again->n = 1;
     struct st_key fresh = key(NULL, "github", "");
     st_key_copy(&again->v[0], &fresh);
     store_vault_put(b.s, again, storebox_to(&b));
-    check(0);
+    storebox_says(&b, 0);
     k = keys(NULL, NULL, -1);
     assert_memory_equal(k->vault.proof, "anew", 4);
     assert_int_equal(k->vault.revision, 3);
@@ -227,24 +202,25 @@ static void test_projects(void **state)
 {
     (void)state;
     begin();
-    char *p = project("p"), *again = project("p"), *q = project("q");
+    char *p = storebox_project(&b, "p"), *again = storebox_project(&b, "p");
+    char *q = storebox_project(&b, "q");
     assert_string_equal(p, again);
     assert_string_not_equal(p, q);
     assert_true(strlen(p) == 32);
     struct st_key own = key(p, "e2b", "a");
     put(&own, 0);
     store_project_rename(b.s, p, "q", storebox_to(&b));
-    check(ERR_CONFLICT);
+    storebox_says(&b, ERR_CONFLICT);
     store_project_rename(b.s, "nobody", "z", storebox_to(&b));
-    check(ERR_NOTFOUND);
+    storebox_says(&b, ERR_NOTFOUND);
     store_project_rename(b.s, p, "renamed", storebox_to(&b));
-    check(0);
+    storebox_says(&b, 0);
     struct st_keys *k = keys("renamed", NULL, 0);
     assert_string_equal(k->project, p);
     assert_string_equal(k->v[0].project, p);
     assert_string_equal(k->v[0].project_name, "renamed");
     st_keys_free(k);
-    char *fresh = project("p"); /* the name is free again; the keys went with the id */
+    char *fresh = storebox_project(&b, "p"); /* the name is free again; the keys went with the id */
     assert_string_not_equal(fresh, p);
     free(fresh), free(p), free(again), free(q);
 }
@@ -253,13 +229,13 @@ static void test_folders(void **state)
 {
     (void)state;
     begin();
-    char *p = project("p");
+    char *p = storebox_project(&b, "p");
     store_project_folder(b.s, "nobody", "/x", storebox_to(&b));
-    check(ERR_CONFLICT);
+    storebox_says(&b, ERR_CONFLICT);
     store_project_folder(b.s, p, "/x", storebox_to(&b));
-    check(0);
+    storebox_says(&b, 0);
     store_project_folder(b.s, p, "/x", storebox_to(&b));
-    check(0);
+    storebox_says(&b, 0);
     static const struct {
         const char *project, *folder;
         bool ok;
@@ -323,9 +299,9 @@ static void test_newer_schema_is_read_only(void **state)
     st_keys_free(k);
     put(&one, ERR_UNSUPPORTED);
     store_vault_put(b.s, head(2, "x"), storebox_to(&b));
-    check(ERR_UNSUPPORTED);
+    storebox_says(&b, ERR_UNSUPPORTED);
     store_key_del(b.s, NULL, "e2b", "a", storebox_to(&b));
-    check(ERR_UNSUPPORTED);
+    storebox_says(&b, ERR_UNSUPPORTED);
 }
 
 static bool in_file(const char *name, const char *text)
@@ -353,7 +329,7 @@ static void test_removed_bytes_are_gone(void **state)
     one.sealed = LIT("CANARY-SEALED-TWO");
     put(&one, 0);
     store_key_del(b.s, NULL, "e2b", "a", storebox_to(&b));
-    check(0);
+    storebox_says(&b, 0);
     storebox_again(&b, dir);
     assert_false(in_file("cc-tui.db", "CANARY-SEALED"));
     assert_false(in_file("cc-tui.db-wal", "CANARY-SEALED"));

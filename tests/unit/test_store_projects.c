@@ -24,29 +24,15 @@ static char *dir;
 static int set_up(void **state)
 {
     (void)state;
-    dir = storebox_dir();
-    storebox_start(&b, dir);
-    assert_int_equal(b.opened->err.code, 0);
+    storebox_fresh(&b, &dir);
     return 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    storebox_stop(&b);
-    storebox_remove(dir);
-    free(dir);
+    storebox_end(&b, dir);
     return 0;
-}
-
-static void check(int code)
-{
-    struct st_reply *r = storebox_wait(&b);
-    if (r->err.code != code)
-        fail_msg("code %d, not %d: %s", r->err.code, code, r->err.text);
-    if (code)
-        assert_true(strlen(r->err.text) > 10);
-    msg_free(&r->m);
 }
 
 static struct st_projects *projects(const char *name, int64_t known)
@@ -60,17 +46,6 @@ static struct st_projects *projects(const char *name, int64_t known)
     r->projects = NULL;
     msg_free(&r->m);
     return p;
-}
-
-static char *project(const char *name)
-{
-    store_project(b.s, name, storebox_to(&b));
-    struct st_reply *r = storebox_wait(&b);
-    if (r->err.code)
-        fail_msg("%s", r->err.text);
-    char *uid = xstrdup(r->text);
-    msg_free(&r->m);
-    return uid;
 }
 
 static const struct project *named(const struct st_projects *p, const char *name)
@@ -113,16 +88,16 @@ static void test_names(void **state)
     assert_string_equal(p->v[0].name, "default");
     assert_null(projects(NULL, p->revision));
     st_projects_free(p);
-    char *acme = project("acme/web"), *side = project("side.x");
+    char *acme = storebox_project(&b, "acme/web"), *side = storebox_project(&b, "side.x");
     sandbox("i1", "elsewhere");
     store_project_used(b.s, side, storebox_to(&b));
-    check(0);
+    storebox_says(&b, 0);
     p = projects(NULL, -1);
     assert_string_equal(p->v[p->current].name, "side.x"); /* used last */
     assert_true(p->n == 3 && !named(p, "elsewhere")->id);
     st_projects_free(p);
     store_project_used(b.s, acme, storebox_to(&b));
-    check(0);
+    storebox_says(&b, 0);
     p = projects(NULL, -1);
     assert_string_equal(p->v[p->current].id, acme);
     st_projects_free(p);
@@ -130,7 +105,7 @@ static void test_names(void **state)
     assert_true(p->n == 4 && !p->v[p->current].id && str_eq(p->v[p->current].name, "new"));
     st_projects_free(p);
     store_project_used(b.s, "no such", storebox_to(&b));
-    check(ERR_NOTFOUND);
+    storebox_says(&b, ERR_NOTFOUND);
     free(acme);
     free(side);
 }
@@ -139,12 +114,12 @@ static void test_settings(void **state)
 {
     (void)state;
     char *skills[] = {LIT("/a b"), LIT("./c"), NULL};
-    struct project in = {.id = project("acme"), .prompt = LIT("be \"kind\"\n"), .skills = skills,
+    struct project in = {.id = storebox_project(&b, "acme"), .prompt = LIT("be \"kind\"\n"), .skills = skills,
                          .defaults = {.tool = LIT("codex"), .model = LIT("m"), .repo = LIT("r"),
                                       .branch = LIT("b"), .template_id = LIT("t"),
                                       .timeout_s = 60, .at_end_known = true}};
     store_project_put(b.s, &in, storebox_to(&b));
-    check(0);
+    storebox_says(&b, 0);
     struct st_projects *p = projects("acme", -1);
     const struct project *out = &p->v[p->current];
     assert_string_equal(out->prompt, in.prompt);
@@ -158,7 +133,7 @@ static void test_settings(void **state)
     free(in.id);
     in.id = LIT("gone");
     store_project_put(b.s, &in, storebox_to(&b));
-    check(ERR_NOTFOUND);
+    storebox_says(&b, ERR_NOTFOUND);
 }
 
 /* The settings as they stand in the file; changed to `now` before, when that is given. */
@@ -187,12 +162,12 @@ static char *settings_of(const char *id, const char *now)
 static void test_strange_settings(void **state)
 {
     (void)state;
-    struct project in = {.id = project("acme"), .defaults = {.tool = LIT("codex")}};
+    struct project in = {.id = storebox_project(&b, "acme"), .defaults = {.tool = LIT("codex")}};
     free(settings_of(in.id, "{\"later\":{\"a\":[1]},\"prompt\":\"old\",\"skills\":[\"/s\"],"
                             "\"defaults\":{\"model\":\"m\",\"copies\":3,\"pauseAtEnd\":true,"
                             "\"hour\":7}}"));
     store_project_put(b.s, &in, storebox_to(&b));
-    check(0);
+    storebox_says(&b, 0);
     char *now = settings_of(in.id, NULL);
     assert_non_null(strstr(now, "\"later\":{\"a\":[1]}"));
     assert_non_null(strstr(now, "\"hour\":7"));
@@ -204,7 +179,7 @@ static void test_strange_settings(void **state)
     free(now);
     free(settings_of(in.id, "no JSON"));
     store_project_put(b.s, &in, storebox_to(&b));
-    check(0);
+    storebox_says(&b, 0);
     p = projects("acme", -1);
     assert_string_equal(p->v[p->current].defaults.tool, "codex");
     st_projects_free(p);
@@ -218,23 +193,23 @@ static void begin_vault(void)
     k->vault.proof = xstrdup("proof");
     k->vault.proof_len = 5;
     store_vault_put(b.s, k, storebox_to(&b));
-    check(0);
+    storebox_says(&b, 0);
 }
 
 static void test_variables(void **state)
 {
     (void)state;
-    char *acme = project("acme"), *other = project("other");
+    char *acme = storebox_project(&b, "acme"), *other = storebox_project(&b, "other");
     begin_vault();
     store_project_var(b.s, acme, "DEBUG", "1", storebox_to(&b));
-    check(0);
+    storebox_says(&b, 0);
     store_project_var(b.s, acme, "TOKEN", "plain once", storebox_to(&b));
-    check(0);
+    storebox_says(&b, 0);
     struct st_key k = {.project = acme, .provider = LIT(ST_VARIABLE), .api = LIT("TOKEN"),
                        .mark = LIT("0a0b0c0d"), .last4 = "9f21", .version = 1,
                        .sealed = LIT("se\0aled"), .sealed_len = 7, .created_at = 1};
     store_key_put(b.s, UID, &k, storebox_to(&b));
-    check(0);
+    storebox_says(&b, 0);
     struct st_projects *p = projects("acme", -1);
     const struct project *out = &p->v[p->current];
     assert_true(out->n_vars == 2 && named(p, "other")->n_vars == 0);
@@ -250,13 +225,13 @@ static void test_variables(void **state)
     r->keys = NULL;
     msg_free(&r->m);
     store_vault_put(b.s, anew, storebox_to(&b));
-    check(0);
+    storebox_says(&b, 0);
     store_project_var_del(b.s, acme, "TOKEN", storebox_to(&b));
-    check(0);
+    storebox_says(&b, 0);
     store_project_var_del(b.s, acme, "TOKEN", storebox_to(&b));
-    check(ERR_NOTFOUND);
+    storebox_says(&b, ERR_NOTFOUND);
     store_project_var(b.s, "no such", "A", "1", storebox_to(&b));
-    check(ERR_NOTFOUND);
+    storebox_says(&b, ERR_NOTFOUND);
     p = projects("acme", -1);
     assert_true(p->v[p->current].n_vars == 1);
     st_projects_free(p);
@@ -267,16 +242,16 @@ static void test_variables(void **state)
 static void test_presets(void **state)
 {
     (void)state;
-    char *acme = project("acme");
+    char *acme = storebox_project(&b, "acme");
     struct project_choice c = {.tool = LIT("pi"), .prompt = LIT("go"), .copies = 3,
                                .at_end_known = true, .pause_at_end = true};
     store_preset(b.s, NULL, "mine", &c, storebox_to(&b));
-    check(0);
+    storebox_says(&b, 0);
     store_preset(b.s, acme, "mine", &c, storebox_to(&b));
-    check(0);
+    storebox_says(&b, 0);
     c.copies = 4;
     store_preset(b.s, acme, "mine", &c, storebox_to(&b));
-    check(0);
+    storebox_says(&b, 0);
     struct st_projects *p = projects("nobody", -1);
     const struct project *none = &p->v[p->current], *out = named(p, "acme");
     assert_true(none->n_presets == 1 && none->presets[0].of_user && none->presets[0].c.copies == 3);
@@ -285,9 +260,9 @@ static void test_presets(void **state)
                 out->presets[0].c.pause_at_end);
     st_projects_free(p);
     store_preset(b.s, acme, "mine", NULL, storebox_to(&b));
-    check(0);
+    storebox_says(&b, 0);
     store_preset(b.s, acme, "mine", NULL, storebox_to(&b));
-    check(ERR_NOTFOUND);
+    storebox_says(&b, ERR_NOTFOUND);
     free(acme);
 }
 
@@ -296,9 +271,9 @@ static void test_filters(void **state)
 {
     (void)state;
     store_filter(b.s, "mine", "agent:claude -is:foreign", storebox_to(&b));
-    check(0);
+    storebox_says(&b, 0);
     store_filter(b.s, "bad", "state:error", storebox_to(&b));
-    check(0);
+    storebox_says(&b, 0);
     struct st_projects *p = projects(NULL, -1);
     assert_true(p->n_filters == 2 && str_eq(p->filters[0].name, "bad") &&
                 str_eq(p->filters[1].words, "agent:claude -is:foreign"));
@@ -306,14 +281,14 @@ static void test_filters(void **state)
     st_projects_free(p);
     assert_null(projects(NULL, known));
     store_filter(b.s, "bad", "state:error,killed", storebox_to(&b));
-    check(0);
+    storebox_says(&b, 0);
     p = projects(NULL, known);
     assert_true(p && p->n_filters == 2 && str_eq(p->filters[0].words, "state:error,killed"));
     st_projects_free(p);
     store_filter(b.s, "bad", NULL, storebox_to(&b));
-    check(0);
+    storebox_says(&b, 0);
     store_filter(b.s, "bad", NULL, storebox_to(&b));
-    check(ERR_NOTFOUND);
+    storebox_says(&b, ERR_NOTFOUND);
     p = projects(NULL, -1);
     assert_true(p->n_filters == 1);
     st_projects_free(p);
@@ -323,12 +298,12 @@ static void test_filters(void **state)
 static void test_rename(void **state)
 {
     (void)state;
-    char *acme = project("acme"), *now;
+    char *acme = storebox_project(&b, "acme"), *now;
     uint64_t mine = sandbox("i1", "acme"), other = sandbox("i2", "acme2");
     store_intent_add(b.s, false, "host#m/acme", NULL, storebox_to(&b));
-    check(0);
+    storebox_says(&b, 0);
     store_project_rename(b.s, acme, "new/name", storebox_to(&b));
-    check(0);
+    storebox_says(&b, 0);
     now = project_of(mine);
     assert_string_equal(now, "new/name");
     free(now);
@@ -338,7 +313,7 @@ static void test_rename(void **state)
     struct sandbox s = {.id = mine, .sandbox_id = LIT("i1"), .session = LIT("s"),
                         .project = LIT("acme"), .created_at = 5};
     store_put_sandbox(b.s, &s, storebox_to(&b));
-    check(0);
+    storebox_says(&b, 0);
     now = project_of(mine);
     assert_string_equal(now, "new/name");
     free(now);
@@ -346,11 +321,11 @@ static void test_rename(void **state)
     struct st_reply *r = storebox_wait(&b);
     assert_string_equal(r->intents[0].project, "host#m/new/name");
     msg_free(&r->m);
-    char *second = project("second");
+    char *second = storebox_project(&b, "second");
     store_project_rename(b.s, second, "new/name", storebox_to(&b));
-    check(ERR_CONFLICT);
+    storebox_says(&b, ERR_CONFLICT);
     store_project_rename(b.s, "no such", "x", storebox_to(&b));
-    check(ERR_NOTFOUND);
+    storebox_says(&b, ERR_NOTFOUND);
     free(second);
     free(acme);
 }
@@ -358,20 +333,20 @@ static void test_rename(void **state)
 static void test_remove(void **state)
 {
     (void)state;
-    char *acme = project("acme");
+    char *acme = storebox_project(&b, "acme");
     uint64_t row = sandbox("i1", "acme");
     store_project_var(b.s, acme, "A", "1", storebox_to(&b));
-    check(0);
+    storebox_says(&b, 0);
     store_project_del(b.s, acme, storebox_to(&b));
-    check(ERR_CONFLICT);
+    storebox_says(&b, ERR_CONFLICT);
     struct sandbox ended = {.id = row, .sandbox_id = LIT("i1"), .session = LIT("s"),
                             .project = LIT("acme"), .created_at = 5, .state = SB_KILLED};
     store_put_sandbox(b.s, &ended, storebox_to(&b));
-    check(0);
+    storebox_says(&b, 0);
     store_project_del(b.s, acme, storebox_to(&b));
-    check(0);
+    storebox_says(&b, 0);
     store_project_del(b.s, acme, storebox_to(&b));
-    check(ERR_NOTFOUND);
+    storebox_says(&b, ERR_NOTFOUND);
     char *now = project_of(row);
     assert_string_equal(now, "acme"); /* still told by its rows */
     free(now);
@@ -398,7 +373,7 @@ static void test_migration(void **state)
     assert_int_equal(strlen(p->v[0].id), 32);
     st_projects_free(p);
     store_filter(b.s, "mine", "agent:claude", storebox_to(&b)); /* of a later step */
-    check(0);
+    storebox_says(&b, 0);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)

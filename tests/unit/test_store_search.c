@@ -19,17 +19,14 @@ static char *dir;
 static int set_up(void **state)
 {
     (void)state;
-    dir = storebox_dir();
-    storebox_start(&b, dir);
+    storebox_fresh(&b, &dir);
     return 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    storebox_stop(&b);
-    storebox_remove(dir);
-    free(dir);
+    storebox_end(&b, dir);
     return 0;
 }
 
