@@ -14,18 +14,6 @@
 
 #include <cmocka.h>
 
-static int setup(void **state)
-{
-    *state = appbed_new();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    appbed_free(*state);
-    return 0;
-}
-
 static void open_app(struct appbed *b, bool first_demo)
 {
     struct app_opts o = {.local = true,
@@ -304,11 +292,11 @@ static void test_comes_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_demo, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_provider_restarts, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_time_and_pause, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_two_of_us, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_comes_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_demo, appbed_setup, appbed_teardown),
+        cmocka_unit_test_setup_teardown(test_provider_restarts, appbed_setup, appbed_teardown),
+        cmocka_unit_test_setup_teardown(test_time_and_pause, appbed_setup, appbed_teardown),
+        cmocka_unit_test_setup_teardown(test_two_of_us, appbed_setup, appbed_teardown),
+        cmocka_unit_test_setup_teardown(test_comes_back, appbed_setup, appbed_teardown),
     };
 
     appbed_main();

@@ -1,8 +1,7 @@
 /* The facade with a key, against a scripted control plane: who is in force, creates whose
  * answer is lost, and ending everything while the service lies and stumbles. */
-#include "../lib/appbed.h"
-#include "../lib/faultproc.h"
 
+#include "../lib/statebed.h"
 #include <cct/util/buf.h>
 #include <cct/util/clock.h>
 #include <cct/util/json.h>
@@ -16,35 +15,14 @@
 
 #include <cmocka.h>
 
-#define KEY "e2b_0123456789abcdef0123456789abcdef01234f2a"
-
-static struct faultd *fake;
-
 static void serve(const char *sandboxes, const char *paused, const char *key)
 {
     const char *args[] = {"--sandboxes", sandboxes, "--paused", paused, "--key", key, NULL};
 
     if (!key)
         args[4] = NULL;
-    fake = faultd_serve(args);
-    setenv("E2B_API_KEY", KEY, 1);
-}
-
-static int setup(void **state)
-{
-    struct appbed *b = appbed_new();
-
-    setenv("HOME", b->root, 1); /* no key of the machine's user */
-    *state = b;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    appbed_free(*state);
-    faultd_stop(fake);
-    fake = NULL;
-    return 0;
+    statebed_fake = faultd_serve(args);
+    setenv("E2B_API_KEY", APPBED_KEY, 1);
 }
 
 static void open_app(struct appbed *b)
@@ -110,7 +88,7 @@ static void test_no_key(void **state)
     struct appbed *b = *state;
     enum link_state auth = LINK_AUTH;
 
-    serve("0", "0", KEY);
+    serve("0", "0", APPBED_KEY);
     unsetenv("E2B_API_KEY");
     open_app(b);
     assert_true(appbed_wait(b, link_is, &auth));
@@ -126,7 +104,7 @@ static void answer_lists_with(const char *what)
     char *json = xasprintf("{\"rules\":[{\"method\":\"GET\",\"path\":\"/v2/sandboxes\",%s}]}",
                            what);
 
-    assert_true(faultd_config(fake, json));
+    assert_true(faultd_config(statebed_fake, json));
     free(json);
 }
 
@@ -136,7 +114,7 @@ static void test_link(void **state)
     enum link_state down = LINK_DOWN, limited = LINK_LIMITED, ok = LINK_OK;
     size_t n = 5;
 
-    serve("3", "2", KEY);
+    serve("3", "2", APPBED_KEY);
     open_app(b);
     assert_true(appbed_wait(b, has_rows, &n));
     answer_lists_with("\"status\":503");
@@ -144,7 +122,7 @@ static void test_link(void **state)
     assert_non_null(model(b)->link_text);
     answer_lists_with("\"status\":429,\"retry_after\":\"1\"");
     assert_true(appbed_wait(b, link_is, &limited));
-    assert_true(faultd_config(fake, "{\"rules\":[]}"));
+    assert_true(faultd_config(statebed_fake, "{\"rules\":[]}"));
     assert_true(appbed_wait(b, link_is, &ok));
     assert_null(model(b)->link_text);
     assert_int_equal(model(b)->total_running, 3);
@@ -172,7 +150,7 @@ static void test_empty_list(void **state)
     struct appbed *b = *state;
     size_t n = 5;
 
-    serve("3", "2", KEY);
+    serve("3", "2", APPBED_KEY);
     open_app(b);
     assert_true(appbed_wait(b, has_rows, &n));
     answer_lists_with("\"status\":200,\"body\":\"[]\",\"times\":2");
@@ -188,13 +166,13 @@ static void test_readonly(void **state)
     struct app_create c = {.tool = "shell"};
     size_t n = 1;
 
-    serve("1", "0", KEY);
+    serve("1", "0", APPBED_KEY);
     appbed_open(b, &o);
     assert_true(appbed_wait(b, has_rows, &n));
     assert_int_equal(appbed_finish(b, app_create(b->app, &c, false)), ERR_PERM);
     assert_int_equal(appbed_finish(b, app_kill(b->app, model(b)->sandboxes[0].id)), ERR_PERM);
     assert_int_equal(appbed_finish(b, app_kill_all_open(b->app, true)), ERR_PERM);
-    assert_int_equal(faultd_left(fake), 1);
+    assert_int_equal(faultd_left(statebed_fake), 1);
     appbed_close(b);
 }
 
@@ -214,8 +192,8 @@ static void test_lost_answer(void **state)
     struct appbed *b = *state;
     struct app_create c = {.tool = "shell", .name = "lost"};
 
-    serve("0", "0", KEY);
-    assert_true(faultd_config(fake, "{\"rules\":[{\"method\":\"POST\",\"path\":\"/sandboxes\","
+    serve("0", "0", APPBED_KEY);
+    assert_true(faultd_config(statebed_fake, "{\"rules\":[{\"method\":\"POST\",\"path\":\"/sandboxes\","
                                     "\"cut\":0},"
                                     "{\"path\":\"/process.Process/*\",\"status\":502},"
                                     "{\"path\":\"/files\",\"status\":502}]}"));
@@ -223,9 +201,9 @@ static void test_lost_answer(void **state)
     assert_int_not_equal(appbed_finish(b, app_create(b->app, &c, true)), 0);
     assert_true(appbed_wait(b, first_failed, NULL));
     assert_string_equal(model(b)->sandboxes[0].name, "lost");
-    assert_int_equal(faultd_left(fake), 1);
+    assert_int_equal(faultd_left(statebed_fake), 1);
     appbed_must(b, app_kill(b->app, model(b)->sandboxes[0].id));
-    assert_int_equal(faultd_left(fake), 0);
+    assert_int_equal(faultd_left(statebed_fake), 0);
     appbed_close(b);
 }
 
@@ -245,19 +223,19 @@ static void test_unsure_pause(void **state)
     uint64_t id;
     char rule[200];
 
-    serve("1", "0", KEY);
+    serve("1", "0", APPBED_KEY);
     open_app(b);
     assert_true(appbed_wait(b, has_one, NULL));
     id = model(b)->sandboxes[0].id;
     for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
         snprintf(rule, sizeof(rule), "{\"rules\":[{\"method\":\"POST\",%s}]}", odd[i]);
-        assert_true(faultd_config(fake, rule));
+        assert_true(faultd_config(statebed_fake, rule));
         appbed_must(b, app_pause(b->app, id));
         assert_int_equal(model_sandbox(model(b), id)->state, SB_PAUSED);
         appbed_must(b, app_resume(b->app, id, 900));
         assert_int_equal(model_sandbox(model(b), id)->state, SB_RUNNING);
     }
-    assert_true(faultd_config(fake, "{\"rules\":[{\"method\":\"POST\",\"status\":409}]}"));
+    assert_true(faultd_config(statebed_fake, "{\"rules\":[{\"method\":\"POST\",\"status\":409}]}"));
     assert_int_equal(appbed_finish(b, app_pause(b->app, id)), ERR_CONFLICT);
     assert_int_equal(model_sandbox(model(b), id)->state, SB_RUNNING);
     appbed_close(b);
@@ -266,7 +244,7 @@ static void test_unsure_pause(void **state)
 static bool made(struct appbed *b, const void *arg)
 {
     (void)arg;
-    return model(b)->n_sandboxes == 1 && faultd_left(fake) == 1;
+    return model(b)->n_sandboxes == 1 && faultd_left(statebed_fake) == 1;
 }
 
 static bool found_again(struct appbed *b, const void *arg)
@@ -282,8 +260,8 @@ static void test_interrupted_create(void **state)
     struct appbed *b = *state;
     struct app_create c = {.tool = "shell", .name = "mine"};
 
-    serve("0", "0", KEY);
-    assert_true(faultd_config(fake, "{\"rules\":[{\"method\":\"POST\",\"path\":\"/sandboxes\","
+    serve("0", "0", APPBED_KEY);
+    assert_true(faultd_config(statebed_fake, "{\"rules\":[{\"method\":\"POST\",\"path\":\"/sandboxes\","
                                     "\"delay_ms\":3000},{\"method\":\"GET\",\"path\":\"/v2/*\","
                                     "\"status\":503,\"times\":100}]}"));
     open_app(b);
@@ -291,14 +269,14 @@ static void test_interrupted_create(void **state)
     assert_true(appbed_wait(b, made, NULL));
     assert_null(model(b)->sandboxes[0].sandbox_id);
     appbed_close(b);
-    assert_true(faultd_config(fake, "{\"rules\":[]}"));
-    setenv("E2B_API_KEY", KEY, 1);
+    assert_true(faultd_config(statebed_fake, "{\"rules\":[]}"));
+    setenv("E2B_API_KEY", APPBED_KEY, 1);
     open_app(b);
     assert_true(appbed_wait(b, found_again, NULL));
     assert_string_equal(model(b)->sandboxes[0].name, "mine");
     assert_false(model(b)->sandboxes[0].foreign);
     appbed_must(b, app_kill(b->app, model(b)->sandboxes[0].id));
-    assert_int_equal(faultd_left(fake), 0);
+    assert_int_equal(faultd_left(statebed_fake), 0);
     appbed_close(b);
 }
 
@@ -307,8 +285,8 @@ static void test_refused_create(void **state)
     struct appbed *b = *state;
     struct app_create c = {.tool = "shell", .name = "no"};
 
-    serve("0", "0", KEY);
-    assert_true(faultd_config(fake, "{\"rules\":[{\"method\":\"POST\",\"path\":\"/sandboxes\","
+    serve("0", "0", APPBED_KEY);
+    assert_true(faultd_config(statebed_fake, "{\"rules\":[{\"method\":\"POST\",\"path\":\"/sandboxes\","
                                     "\"status\":400}]}"));
     open_app(b);
     assert_int_not_equal(appbed_finish(b, app_create(b->app, &c, true)), 0);
@@ -338,7 +316,7 @@ static void test_two_accounts(void **state)
     uint64_t id;
 
     serve("2", "0", NULL); /* takes any key */
-    open_with(b, KEY);
+    open_with(b, APPBED_KEY);
     assert_int_equal(model(b)->n_sandboxes, 2);
     id = model(b)->sandboxes[0].id;
     appbed_close(b);
@@ -349,12 +327,12 @@ static void test_two_accounts(void **state)
     assert_int_equal(model(b)->n_sandboxes, 0);
     appbed_close(b);
     answer_lists_with("\"status\":503"); /* what is seen now is what was kept */
-    setenv("E2B_API_KEY", KEY, 1);
+    setenv("E2B_API_KEY", APPBED_KEY, 1);
     open_app(b);
     assert_true(appbed_wait(b, has_rows, &n));
     assert_int_equal(model(b)->sandboxes[0].state, SB_RUNNING);
     appbed_close(b);
-    assert_true(faultd_config(fake, "{\"rules\":[]}"));
+    assert_true(faultd_config(statebed_fake, "{\"rules\":[]}"));
     open_with(b, OTHER_KEY); /* a new key of the same account: they are the same rows */
     assert_int_equal(model(b)->n_sandboxes, 2);
     assert_int_equal(model(b)->sandboxes[0].id, id);
@@ -385,7 +363,7 @@ static void answer_with(const char *method, const char *path, int status, const 
     jw_end(&w);
     jw_end(&w);
     jw_end(&w);
-    assert_true(faultd_config(fake, buf_str(&b)));
+    assert_true(faultd_config(statebed_fake, buf_str(&b)));
     buf_release(&b);
 }
 
@@ -406,7 +384,7 @@ static void test_words_of_refusals(void **state)
     struct appbed *b = *state;
     struct app_create c = {.tool = "shell", .name = "no"};
 
-    serve("1", "0", KEY);
+    serve("1", "0", APPBED_KEY);
     answer_with("POST", "/sandboxes", 403, body);
     open_app(b);
     assert_int_not_equal(appbed_finish(b, app_create(b->app, &c, true)), 0);
@@ -433,7 +411,7 @@ static void test_words_of_rows(void **state)
     struct app_create c = {.tool = "shell", .name = "made"};
     size_t one = 1;
 
-    serve("0", "0", KEY);
+    serve("0", "0", APPBED_KEY);
     answer_with("GET", "/v2/sandboxes", 200, "[" EVIL_BOX "]");
     open_app(b);
     assert_true(appbed_wait(b, has_rows, &one));
@@ -441,7 +419,7 @@ static void test_words_of_rows(void **state)
     assert_plain(model(b)->sandboxes[0].alias);
     assert_plain(model(b)->sandboxes[0].meta[0].v);
     appbed_close(b);
-    setenv("E2B_API_KEY", KEY, 1);
+    setenv("E2B_API_KEY", APPBED_KEY, 1);
     answer_with("POST", "/sandboxes", 201, EVIL_BOX);
     open_app(b);
     appbed_finish(b, app_create(b->app, &c, false));
@@ -477,7 +455,7 @@ static void break_things(const struct appbed *b)
     for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
         add_rule(&rules, model(b)->sandboxes[i].sandbox_id, faults[i]);
     json = xasprintf("{\"rules\":[%s]}", buf_str(&rules));
-    assert_true(faultd_config(fake, json));
+    assert_true(faultd_config(statebed_fake, json));
     free(json);
     buf_release(&rules);
 }
@@ -488,7 +466,7 @@ static void test_kill_all(void **state)
     size_t n = 40;
     const struct ev_kill *k;
 
-    serve("30", "10", KEY);
+    serve("30", "10", APPBED_KEY);
     open_app(b);
     assert_true(appbed_wait(b, has_rows, &n));
     break_things(b);
@@ -501,7 +479,7 @@ static void test_kill_all(void **state)
     assert_int_equal(k->by_state[SB_PAUSED], 10);
     assert_true(k->usd_per_hour > 30 * 0.1);
     assert_int_equal(appbed_finish(b, app_kill_all_confirm(b->app, true, 39)), ERR_CONFLICT);
-    assert_int_equal(faultd_left(fake), 40);
+    assert_int_equal(faultd_left(statebed_fake), 40);
     assert_int_not_equal(appbed_finish(b, app_kill_all_confirm(b->app, true, 40)), 0);
     k = model(b)->kill;
     assert_int_equal(k->phase, KILL_REPORT);
@@ -509,12 +487,12 @@ static void test_kill_all(void **state)
     assert_int_equal(k->failed, 1);
     assert_int_equal(k->still_alive, 0);
     assert_true(k->verified);
-    assert_int_equal(faultd_left(fake), 1);
+    assert_int_equal(faultd_left(statebed_fake), 1);
     appbed_must(b, app_kill_all_retry(b->app));
     k = model(b)->kill;
     assert_int_equal(k->failed, 0);
     assert_true(k->verified);
-    assert_int_equal(faultd_left(fake), 0);
+    assert_int_equal(faultd_left(statebed_fake), 0);
     for (size_t i = 0; i < n; i++)
         assert_int_equal(model(b)->sandboxes[i].state, SB_KILLED);
     appbed_close(b);
@@ -533,8 +511,8 @@ static void test_kill_all_creating(void **state)
     struct app_create c = {.tool = "shell", .name = "early"};
     uint64_t create, refused, kill;
 
-    serve("0", "0", KEY);
-    assert_true(faultd_config(fake, "{\"rules\":[{\"method\":\"POST\",\"path\":\"/sandboxes\","
+    serve("0", "0", APPBED_KEY);
+    assert_true(faultd_config(statebed_fake, "{\"rules\":[{\"method\":\"POST\",\"path\":\"/sandboxes\","
                                     "\"delay_ms\":1500}]}"));
     open_app(b);
     create = app_create(b->app, &c, true);
@@ -549,14 +527,14 @@ static void test_kill_all_creating(void **state)
     assert_int_equal(appbed_finish(b, create), ERR_CANCELLED);
     appbed_must(b, kill); /* it is gone by the list that proves it */
     assert_int_equal(model(b)->sandboxes[0].state, SB_KILLED);
-    assert_int_equal(faultd_left(fake), 0);
+    assert_int_equal(faultd_left(statebed_fake), 0);
     appbed_close(b);
 }
 
 static bool finished(struct appbed *b, const void *arg)
 {
     (void)arg;
-    return faultd_left(fake) == 0 && model(b)->n_events > 0;
+    return faultd_left(statebed_fake) == 0 && model(b)->n_events > 0;
 }
 
 /* Killed ourselves in the middle of it: the next life finishes what was confirmed. */
@@ -565,8 +543,8 @@ static void test_cut_short(void **state)
     struct appbed *b = *state;
     size_t n = 5;
 
-    serve("4", "1", KEY);
-    assert_true(faultd_config(fake, "{\"rules\":[{\"method\":\"DELETE\",\"path\":\"*\","
+    serve("4", "1", APPBED_KEY);
+    assert_true(faultd_config(statebed_fake, "{\"rules\":[{\"method\":\"DELETE\",\"path\":\"*\","
                                     "\"status\":503}]}"));
     open_app(b);
     assert_true(appbed_wait(b, has_rows, &n));
@@ -574,9 +552,9 @@ static void test_cut_short(void **state)
     app_kill_all_confirm(b->app, true, 5);
     assert_true(appbed_wait(b, is_running, NULL));
     appbed_close(b);
-    assert_int_equal(faultd_left(fake), 5);
-    assert_true(faultd_config(fake, "{\"rules\":[]}"));
-    setenv("E2B_API_KEY", KEY, 1);
+    assert_int_equal(faultd_left(statebed_fake), 5);
+    assert_true(faultd_config(statebed_fake, "{\"rules\":[]}"));
+    setenv("E2B_API_KEY", APPBED_KEY, 1);
     open_app(b);
     assert_true(appbed_wait(b, finished, NULL));
     appbed_close(b);
@@ -589,7 +567,7 @@ static void test_called_off(void **state)
     size_t n = 3;
     uint64_t req;
 
-    serve("3", "0", KEY);
+    serve("3", "0", APPBED_KEY);
     appbed_open(b, &o);
     assert_true(appbed_wait(b, has_rows, &n));
     appbed_must(b, app_kill_all_open(b->app, true));
@@ -597,29 +575,29 @@ static void test_called_off(void **state)
     app_kill_all_cancel(b->app);
     assert_int_equal(appbed_finish(b, req), ERR_CANCELLED);
     appbed_must(b, app_refresh(b->app));
-    assert_int_equal(faultd_left(fake), 3);
+    assert_int_equal(faultd_left(statebed_fake), 3);
     appbed_close(b);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_wrong_key, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_no_key, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_link, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_empty_list, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_readonly, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_lost_answer, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_unsure_pause, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_interrupted_create, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_refused_create, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_two_accounts, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_words_of_refusals, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_words_of_rows, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_kill_all, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_kill_all_creating, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_cut_short, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_called_off, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_wrong_key, appbed_setup, statebed_teardown),
+        cmocka_unit_test_setup_teardown(test_no_key, appbed_setup, statebed_teardown),
+        cmocka_unit_test_setup_teardown(test_link, appbed_setup, statebed_teardown),
+        cmocka_unit_test_setup_teardown(test_empty_list, appbed_setup, statebed_teardown),
+        cmocka_unit_test_setup_teardown(test_readonly, appbed_setup, statebed_teardown),
+        cmocka_unit_test_setup_teardown(test_lost_answer, appbed_setup, statebed_teardown),
+        cmocka_unit_test_setup_teardown(test_unsure_pause, appbed_setup, statebed_teardown),
+        cmocka_unit_test_setup_teardown(test_interrupted_create, appbed_setup, statebed_teardown),
+        cmocka_unit_test_setup_teardown(test_refused_create, appbed_setup, statebed_teardown),
+        cmocka_unit_test_setup_teardown(test_two_accounts, appbed_setup, statebed_teardown),
+        cmocka_unit_test_setup_teardown(test_words_of_refusals, appbed_setup, statebed_teardown),
+        cmocka_unit_test_setup_teardown(test_words_of_rows, appbed_setup, statebed_teardown),
+        cmocka_unit_test_setup_teardown(test_kill_all, appbed_setup, statebed_teardown),
+        cmocka_unit_test_setup_teardown(test_kill_all_creating, appbed_setup, statebed_teardown),
+        cmocka_unit_test_setup_teardown(test_cut_short, appbed_setup, statebed_teardown),
+        cmocka_unit_test_setup_teardown(test_called_off, appbed_setup, statebed_teardown),
     };
 
     appbed_main();

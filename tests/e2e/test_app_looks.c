@@ -136,10 +136,7 @@ static int setup(void **state)
     svc.new_list = svc.old_list = 200;
     svc.create_status = 429;
     mini_sync(srv);
-    setenv("HOME", b->root, 1);
-    setenv("E2B_API_URL", url, 1);
-    setenv("E2B_SANDBOX_URL", url, 1);
-    setenv("E2B_API_KEY", "e2b_0123456789abcdef0123456789abcdef01234f2a", 1);
+    appbed_service(b, url);
     free(url);
     *state = b;
     return 0;

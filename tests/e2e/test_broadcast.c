@@ -56,12 +56,6 @@ static int setup(void **state)
     return 0;
 }
 
-static int teardown(void **state)
-{
-    appbed_free(*state);
-    return 0;
-}
-
 /* Times that the agent was told this. */
 static int told(struct appbed *b, uint64_t id, const char *text)
 {
@@ -267,10 +261,10 @@ static void test_killed_sender(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_each_its_own, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_some_cannot, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_now, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_killed_sender, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_each_its_own, setup, appbed_teardown),
+        cmocka_unit_test_setup_teardown(test_some_cannot, setup, appbed_teardown),
+        cmocka_unit_test_setup_teardown(test_now, setup, appbed_teardown),
+        cmocka_unit_test_setup_teardown(test_killed_sender, setup, appbed_teardown),
     };
 
     appbed_main();

@@ -18,7 +18,6 @@
 
 #include <cmocka.h>
 
-#define KEY "e2b_0123456789abcdef0123456789abcdef01234f2a"
 enum { BIG = 3000000 }; /* bytes that do not pack */
 
 static struct faultd *fake, *proxy;
@@ -34,13 +33,10 @@ static int setup(void **state)
     assert_non_null(fake);
     proxy = faultd_proxy(faultd_url(fake));
     assert_non_null(proxy);
-    setenv("HOME", b->root, 1);
     text = xasprintf("{\"uploads\":\"%s\"}", faultd_url(proxy));
     assert_true(faultd_config(fake, text));
     free(text);
-    setenv("E2B_API_URL", faultd_url(fake), 1);
-    setenv("E2B_SANDBOX_URL", faultd_url(fake), 1);
-    setenv("E2B_API_KEY", KEY, 1);
+    appbed_service(b, faultd_url(fake));
     appbed_open(b, &(struct app_opts){.follow_all = true, .poll_ms = 50});
     *state = b;
     return 0;

@@ -23,8 +23,6 @@
 
 #include <cmocka.h>
 
-#define KEY "e2b_0123456789abcdef0123456789abcdef01234f2a"
-
 static _Atomic bool no_links;
 
 /* As on vfat. */
@@ -51,10 +49,7 @@ static int setup(void **state)
 
     fake = faultd_start(args);
     assert_non_null(fake);
-    setenv("HOME", b->root, 1);
-    setenv("E2B_API_URL", faultd_url(fake), 1);
-    setenv("E2B_SANDBOX_URL", faultd_url(fake), 1);
-    setenv("E2B_API_KEY", KEY, 1);
+    appbed_service(b, faultd_url(fake));
     appbed_open(b, &(struct app_opts){.follow_all = true, .poll_ms = 50});
     assert_true(appbed_wait(b, has_row, NULL));
     *state = b;

@@ -17,23 +17,18 @@
 
 #include <cmocka.h>
 
-#define KEY "e2b_0123456789abcdef0123456789abcdef01234f2a"
-
 static struct faultd *fake;
 
 static int setup(void **state)
 {
-    static const char *const args[] = {"--sandboxes", "1", "--paused", "0", "--key", KEY, NULL};
+    static const char *const args[] = {"--sandboxes", "1", "--paused", "0", "--key", APPBED_KEY, NULL};
     struct app_opts o = {.follow_all = true, .poll_ms = 200};
     struct appbed *b = appbed_new();
 
     fake = faultd_start(args);
     if (!fake)
         return -1;
-    setenv("HOME", b->root, 1);
-    setenv("E2B_API_URL", faultd_url(fake), 1);
-    setenv("E2B_SANDBOX_URL", faultd_url(fake), 1);
-    setenv("E2B_API_KEY", KEY, 1);
+    appbed_service(b, faultd_url(fake));
     appbed_open(b, &o);
     *state = b;
     return 0;
@@ -238,7 +233,7 @@ static void test_paused_by_another(void **state)
     app_procs(b->app, id, true);
     appbed_must(b, app_proc_watch(b->app, id, pid, 0));
     foreign_shows(b, id, "tick-");
-    assert_int_equal(rawhttp_call(fd, x.port, KEY, "POST", path, "{}", NULL), 204);
+    assert_int_equal(rawhttp_call(fd, x.port, APPBED_KEY, "POST", path, "{}", NULL), 204);
     from = all_requests();
     foreign_watch_is(b, id, WATCH_PAUSED);
     assert_true(appbed_wait(b, is_paused, NULL));

@@ -1,9 +1,8 @@
 /* Stored keys in the running program: who is in force, what is told of the others, what
  * happens when that changes under way. The service writes down which key each request
  * brought. */
-#include "../lib/appbed.h"
-#include "../lib/faultproc.h"
 #include "../lib/rawpty.h"
+#include "../lib/statebed.h"
 
 #include <cct/keys.h>
 #include <cct/secrets/secret.h>
@@ -26,8 +25,6 @@
 #define ENVKEY "e2b_cccccccccccccccccccccccccccccccccccc4f2a"
 #define CLIKEY "e2b_dddddddddddddddddddddddddddddddddddd7777"
 
-static struct faultd *fake;
-
 static void serve(const char *sandboxes, const char *key)
 {
     const char *args[] = {"--sandboxes", sandboxes, "--config", "{\"headers\":true}", "--key", key,
@@ -35,7 +32,7 @@ static void serve(const char *sandboxes, const char *key)
 
     if (!key)
         args[4] = NULL;
-    fake = faultd_serve(args);
+    statebed_fake = faultd_serve(args);
 }
 
 static int setup(void **state)
@@ -55,14 +52,6 @@ static int setup(void **state)
     unsetenv("E2B_API_KEY");
     unsetenv("E2B_DOMAIN");
     *state = b;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    appbed_free(*state);
-    faultd_stop(fake);
-    fake = NULL;
     return 0;
 }
 
@@ -91,7 +80,7 @@ static int command(const char *key, const char *args)
 /* How many requests came with that key, of all there were. */
 static size_t sent(const char *key)
 {
-    char *log = faultd_http(fake, "GET", "/_faultd/log", "");
+    char *log = faultd_http(statebed_fake, "GET", "/_faultd/log", "");
     size_t n = 0;
 
     assert_non_null(log);
@@ -103,7 +92,7 @@ static size_t sent(const char *key)
 
 static void forget_requests(void)
 {
-    assert_true(faultd_config(fake, "{\"reset\":true,\"sandboxes\":0}"));
+    assert_true(faultd_config(statebed_fake, "{\"reset\":true,\"sandboxes\":0}"));
 }
 
 static void write_cli_config(const struct appbed *b)
@@ -191,7 +180,7 @@ static void test_variable_hides_all_others(void **state)
     assert_non_null(strstr(model(b)->account, "****9f21 (project key)"));
     assert_non_null(strstr(model(b)->account, "****1111 (user key)"));
     assert_non_null(strstr(model(b)->account, "****7777 (E2B CLI config)"));
-    assert_non_null(strstr(model(b)->account, faultd_url(fake))); /* not E2B's own */
+    assert_non_null(strstr(model(b)->account, faultd_url(statebed_fake))); /* not E2B's own */
     app_kill_all_open(b->app, true);
     assert_true(appbed_wait(b, armed, NULL));
     assert_non_null(strstr(model(b)->kill->account, "****4f2a (environment)"));
@@ -209,7 +198,7 @@ static void test_key_of_another_service(void **state)
     struct appbed *b = *state;
 
     serve("2", NULL);
-    char *url = xstrdup(faultd_url(fake));
+    char *url = xstrdup(faultd_url(statebed_fake));
     setenv("E2B_API_URL", "https://api.e2b.app", 1);
     assert_int_equal(command(USER, "keys add e2b"), 0);
     setenv("E2B_API_URL", url, 1);
@@ -344,10 +333,10 @@ static void test_hostile_folder(void **state)
     assert_int_equal(after, 4 << 8);  /* that project's key, which the service refuses */
     assert_int_equal(named, 0);
     assert_int_equal(sent(ENVKEY) + sent(CLIKEY), 0);
-    struct faultd *good = fake;
-    fake = evil;
+    struct faultd *good = statebed_fake;
+    statebed_fake = evil;
     assert_int_equal(sent("sandboxes?") + sent("/v2/") + sent("e2b_"), 0);
-    fake = good;
+    statebed_fake = good;
     faultd_stop(evil);
     free(dir);
     free(cli);
@@ -471,7 +460,7 @@ static void test_same_key_nearer(void **state)
     appbed_close(b);
 }
 
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, statebed_teardown)
 
 int main(void)
 {

@@ -1,8 +1,7 @@
 /* Killing through the facade: what is told afterwards is what a fresh list shows, a second
  * try acts on what was left alone, and a kill that was cut short is finished. */
-#include "../lib/appbed.h"
-#include "../lib/faultproc.h"
 
+#include "../lib/statebed.h"
 #include <cct/util/buf.h>
 #include <cct/util/json.h>
 #include <cct/util/str.h>
@@ -14,27 +13,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-#define KEY "e2b_0123456789abcdef0123456789abcdef01234f2a"
-
-static struct faultd *fake;
-
-static int setup(void **state)
-{
-    struct appbed *b = appbed_new();
-
-    setenv("HOME", b->root, 1);
-    *state = b;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    appbed_free(*state);
-    faultd_stop(fake);
-    fake = NULL;
-    return 0;
-}
 
 static const struct model *model(const struct appbed *b)
 {
@@ -50,7 +28,7 @@ static void open_app(struct appbed *b, int wait_ms)
 {
     struct app_opts o = {.follow_all = true, .poll_ms = 200, .kill_wait_ms = wait_ms};
 
-    setenv("E2B_API_KEY", KEY, 1);
+    setenv("E2B_API_KEY", APPBED_KEY, 1);
     appbed_open(b, &o);
 }
 
@@ -60,7 +38,7 @@ static void serve(struct appbed *b, size_t n, int wait_ms)
     const char *args[] = {"--sandboxes", count, NULL};
 
     snprintf(count, sizeof(count), "%zu", n);
-    fake = faultd_serve(args);
+    statebed_fake = faultd_serve(args);
     open_app(b, wait_ms);
     assert_true(appbed_wait(b, has_rows, &n));
 }
@@ -71,7 +49,7 @@ static void serve(struct appbed *b, size_t n, int wait_ms)
 static int deletes(const char *id)
 {
     char *path = xasprintf("*%s", id ? id : "");
-    size_t n = faultd_asked(fake, "DELETE", path).n;
+    size_t n = faultd_asked(statebed_fake, "DELETE", path).n;
 
     free(path);
     return (int)n;
@@ -81,7 +59,7 @@ static void rules(const char *text)
 {
     char *json = xasprintf("{\"rules\":[%s]}", text);
 
-    assert_true(faultd_config(fake, json));
+    assert_true(faultd_config(statebed_fake, json));
     free(json);
 }
 
@@ -150,14 +128,14 @@ static void test_partial_failure(void **state)
         assert_true(t->result != 3 || (t->reason && strstr(t->reason, t->sandbox_id)));
     }
     assert_states(b, 3, 7);
-    assert_true(faultd_config(fake, "{\"reset\":true}"));
+    assert_true(faultd_config(statebed_fake, "{\"reset\":true}"));
     appbed_must(b, app_kill_all_retry(b->app));
     assert_int_equal(deletes(NULL), 3);
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(deletes(ids[i]), 1);
     assert_counts(b, 9, 1, 0, 0);
     assert_states(b, 0, 10);
-    assert_int_equal(faultd_left(fake), 0);
+    assert_int_equal(faultd_left(statebed_fake), 0);
     buf_release(&r);
     appbed_close(b);
 }
@@ -175,7 +153,7 @@ static void test_always_back(void **state)
     assert_counts(b, 4, 0, 0, 1);
     assert_true(model(b)->kill->verified);
     assert_states(b, 1, 4);
-    assert_int_equal(faultd_left(fake), 1);
+    assert_int_equal(faultd_left(statebed_fake), 1);
     rules("");
     appbed_must(b, app_kill_all_retry(b->app));
     assert_counts(b, 5, 0, 0, 0);
@@ -203,7 +181,7 @@ static void test_back_later(void **state)
     rules("");
     appbed_must(b, app_kill_all_retry(b->app));
     assert_counts(b, 3, 0, 0, 0);
-    assert_int_equal(faultd_left(fake), 0);
+    assert_int_equal(faultd_left(statebed_fake), 0);
     appbed_close(b);
 }
 
@@ -246,7 +224,7 @@ static void test_network_cut(void **state)
 
     serve(b, n, 20000);
     appbed_close(b);
-    proxy = faultd_proxy(faultd_url(fake));
+    proxy = faultd_proxy(faultd_url(statebed_fake));
     setenv("E2B_API_URL", faultd_url(proxy), 1);
     open_app(b, 20000);
     assert_true(appbed_wait(b, has_rows, &n));
@@ -258,7 +236,7 @@ static void test_network_cut(void **state)
     appbed_must(b, req);
     assert_counts(b, n, 0, 0, 0);
     assert_true(model(b)->kill->verified);
-    assert_int_equal(faultd_left(fake), 0);
+    assert_int_equal(faultd_left(statebed_fake), 0);
     appbed_close(b);
     faultd_stop(proxy);
 }
@@ -281,7 +259,7 @@ static bool is_posted(struct appbed *b, const void *arg)
 {
     (void)b;
     (void)arg;
-    return faultd_asked(fake, "POST", "*/sandboxes").n == 1;
+    return faultd_asked(statebed_fake, "POST", "*/sandboxes").n == 1;
 }
 
 /* The service has it: killed before that, it would only be called off. */
@@ -310,7 +288,7 @@ static bool one_deleted(void)
 
 static bool two_left(void)
 {
-    return faultd_left(fake) == 2;
+    return faultd_left(statebed_fake) == 2;
 }
 
 /* Its answer is lost, and the sandbox is there only later: found by its mark, ended. */
@@ -324,7 +302,7 @@ static void test_create_answered_late(void **state)
     assert_int_equal(kill_all(b, 1), 0);
     assert_counts(b, 1, 0, 0, 0);
     assert_int_equal(deletes(NULL), 1);
-    assert_int_equal(faultd_left(fake), 0);
+    assert_int_equal(faultd_left(statebed_fake), 0);
     assert_states(b, 0, 1);
     appbed_close(b);
 }
@@ -342,12 +320,12 @@ static void test_create_found_after_end(void **state)
     app_kill_all_confirm(b->app, true, 1);
     assert_true(appbed_wait(b, is_running, NULL));
     appbed_close(b);
-    assert_true(faultd_config(fake, "{\"rules\":[],\"sandboxes\":1,\"add\":true}"));
+    assert_true(faultd_config(statebed_fake, "{\"rules\":[],\"sandboxes\":1,\"add\":true}"));
     open_app(b, 20000);
     refresh_until(b, one_deleted);
     appbed_must(b, app_refresh(b->app));
     appbed_must(b, app_refresh(b->app));
-    assert_int_equal(faultd_left(fake), 1); /* another's; ours may be asked for twice */
+    assert_int_equal(faultd_left(statebed_fake), 1); /* another's; ours may be asked for twice */
     appbed_close(b);
 }
 
@@ -367,8 +345,8 @@ static void test_finished_in_a_later_life(void **state)
     open_app(b, 20000);
     appbed_must(b, app_refresh(b->app));
     appbed_close(b);
-    assert_true(faultd_config(fake, "{\"reset\":true,\"rules\":[],\"sandboxes\":2,\"add\":true}"));
-    assert_int_equal(faultd_left(fake), 6);
+    assert_true(faultd_config(statebed_fake, "{\"reset\":true,\"rules\":[],\"sandboxes\":2,\"add\":true}"));
+    assert_int_equal(faultd_left(statebed_fake), 6);
     open_app(b, 20000);
     refresh_until(b, two_left);
     appbed_must(b, app_refresh(b->app));
@@ -392,7 +370,7 @@ static void test_pressed_twice(void **state)
     assert_int_equal(appbed_finish(b, second), ERR_BUSY);
     appbed_must(b, first);
     assert_int_equal(deletes(NULL), 1);
-    assert_int_equal(faultd_left(fake), 1);
+    assert_int_equal(faultd_left(statebed_fake), 1);
     assert_states(b, 1, 1);
     appbed_close(b);
 }
@@ -436,24 +414,24 @@ static void test_one_is_proved(void **state)
     assert_int_equal(appbed_finish(b, app_kill(b->app, model(b)->sandboxes[3].id)), ERR_NETWORK);
     assert_non_null(strstr(b->err.text, "could not be seen"));
     assert_states(b, 2, 2);
-    assert_int_equal(faultd_left(fake), 1);
+    assert_int_equal(faultd_left(statebed_fake), 1);
     appbed_close(b);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_partial_failure, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_always_back, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_back_later, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_no_proof, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_network_cut, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_create_answered_late, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_create_found_after_end, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_finished_in_a_later_life, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_pressed_twice, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_started_anew, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_one_is_proved, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_partial_failure, appbed_setup, statebed_teardown),
+        cmocka_unit_test_setup_teardown(test_always_back, appbed_setup, statebed_teardown),
+        cmocka_unit_test_setup_teardown(test_back_later, appbed_setup, statebed_teardown),
+        cmocka_unit_test_setup_teardown(test_no_proof, appbed_setup, statebed_teardown),
+        cmocka_unit_test_setup_teardown(test_network_cut, appbed_setup, statebed_teardown),
+        cmocka_unit_test_setup_teardown(test_create_answered_late, appbed_setup, statebed_teardown),
+        cmocka_unit_test_setup_teardown(test_create_found_after_end, appbed_setup, statebed_teardown),
+        cmocka_unit_test_setup_teardown(test_finished_in_a_later_life, appbed_setup, statebed_teardown),
+        cmocka_unit_test_setup_teardown(test_pressed_twice, appbed_setup, statebed_teardown),
+        cmocka_unit_test_setup_teardown(test_started_anew, appbed_setup, statebed_teardown),
+        cmocka_unit_test_setup_teardown(test_one_is_proved, appbed_setup, statebed_teardown),
     };
 
     appbed_main();

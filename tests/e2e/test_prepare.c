@@ -67,10 +67,7 @@ static int setup(void **state)
     svc.srv = mini_start(handler, NULL);
     mini_sync(svc.srv);
     url = mini_url(svc.srv, "");
-    setenv("HOME", b->root, 1);
-    setenv("E2B_API_URL", url, 1);
-    setenv("E2B_SANDBOX_URL", url, 1);
-    setenv("E2B_API_KEY", "e2b_0123456789abcdef0123456789abcdef01234f2a", 1);
+    appbed_service(b, url);
     free(url);
     *state = b;
     return 0;

@@ -27,12 +27,6 @@ static int setup(void **state)
     return 0;
 }
 
-static int teardown(void **state)
-{
-    appbed_free(*state);
-    return 0;
-}
-
 static void open_app(struct appbed *b, const char *project, int idle_s)
 {
     struct app_opts o = {.local = true,
@@ -379,10 +373,10 @@ int main(void)
 {
     appbed_main();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_environment, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_switch_and_rename, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_refused_key, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_keys_are_tried, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_idle_lock, setup, teardown)};
+        cmocka_unit_test_setup_teardown(test_environment, setup, appbed_teardown),
+        cmocka_unit_test_setup_teardown(test_switch_and_rename, setup, appbed_teardown),
+        cmocka_unit_test_setup_teardown(test_refused_key, setup, appbed_teardown),
+        cmocka_unit_test_setup_teardown(test_keys_are_tried, setup, appbed_teardown),
+        cmocka_unit_test_setup_teardown(test_idle_lock, setup, appbed_teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

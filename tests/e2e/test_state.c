@@ -43,7 +43,7 @@ static void test_gone_while_away(void **state)
     statebed_await_rows(b, 1);
     appbed_close(b);
     assert_true(faultd_config(statebed_fake, "{\"reset\":true,\"sandboxes\":2,\"add\":true}"));
-    setenv("E2B_API_KEY", STATEBED_KEY, 1);
+    setenv("E2B_API_KEY", APPBED_KEY, 1);
     statebed_open_at(b, 60000); /* no second list */
     statebed_await_rows(b, 3);
     id = xstrdup(statebed_row(b, 0)->sandbox_id);
@@ -51,7 +51,7 @@ static void test_gone_while_away(void **state)
     appbed_close(b);
     statebed_kill_elsewhere(id);
     assert_true(faultd_config(statebed_fake, "{\"reset\":true}"));
-    setenv("E2B_API_KEY", STATEBED_KEY, 1);
+    setenv("E2B_API_KEY", APPBED_KEY, 1);
     statebed_open_at(b, 60000);
     assert_true(appbed_wait(b, statebed_first_killed, NULL));
     assert_int_equal(statebed_row(b, 0)->gone, GONE_EARLY);
@@ -405,17 +405,17 @@ static void test_others_as_many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_gone_while_away, statebed_setup, teardown),
-        cmocka_unit_test_setup_teardown(test_unlisted_but_there, statebed_setup, teardown),
-        cmocka_unit_test_setup_teardown(test_nothing_listed, statebed_setup, teardown),
-        cmocka_unit_test_setup_teardown(test_agent_does_not_start, statebed_setup, teardown),
-        cmocka_unit_test_setup_teardown(test_no_list, statebed_setup, teardown),
-        cmocka_unit_test_setup_teardown(test_no_route, statebed_setup, teardown),
-        cmocka_unit_test_setup_teardown(test_patience, statebed_setup, teardown),
-        cmocka_unit_test_setup_teardown(test_many_rows, statebed_setup, teardown),
-        cmocka_unit_test_setup_teardown(test_no_news, statebed_setup, teardown),
-        cmocka_unit_test_setup_teardown(test_only_looks, statebed_setup, teardown),
-        cmocka_unit_test_setup_teardown(test_others_as_many, statebed_setup, teardown),
+        cmocka_unit_test_setup_teardown(test_gone_while_away, appbed_setup, teardown),
+        cmocka_unit_test_setup_teardown(test_unlisted_but_there, appbed_setup, teardown),
+        cmocka_unit_test_setup_teardown(test_nothing_listed, appbed_setup, teardown),
+        cmocka_unit_test_setup_teardown(test_agent_does_not_start, appbed_setup, teardown),
+        cmocka_unit_test_setup_teardown(test_no_list, appbed_setup, teardown),
+        cmocka_unit_test_setup_teardown(test_no_route, appbed_setup, teardown),
+        cmocka_unit_test_setup_teardown(test_patience, appbed_setup, teardown),
+        cmocka_unit_test_setup_teardown(test_many_rows, appbed_setup, teardown),
+        cmocka_unit_test_setup_teardown(test_no_news, appbed_setup, teardown),
+        cmocka_unit_test_setup_teardown(test_only_looks, appbed_setup, teardown),
+        cmocka_unit_test_setup_teardown(test_others_as_many, appbed_setup, teardown),
     };
 
     appbed_main();

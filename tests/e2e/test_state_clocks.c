@@ -164,10 +164,10 @@ static void test_time_is_cut(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_wrong_clock, statebed_setup, teardown),
-        cmocka_unit_test_setup_teardown(test_sleep, statebed_setup, teardown),
-        cmocka_unit_test_setup_teardown(test_sleep_streams, statebed_setup, teardown),
-        cmocka_unit_test_setup_teardown(test_time_is_cut, statebed_setup, teardown),
+        cmocka_unit_test_setup_teardown(test_wrong_clock, appbed_setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sleep, appbed_setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sleep_streams, appbed_setup, teardown),
+        cmocka_unit_test_setup_teardown(test_time_is_cut, appbed_setup, teardown),
     };
 
     appbed_main();

@@ -1,9 +1,8 @@
 /* What it costs, through the facade and against a scripted service: runs that ended while
  * nobody looked are known to the moment where the service tells, budgets are told once, and
  * idle sandboxes are paused for them, but never others. */
-#include "../lib/appbed.h"
-#include "../lib/faultproc.h"
 #include "../lib/ourclock.h"
+#include "../lib/statebed.h"
 
 #include <cct/model/ledger.h>
 #include <cct/util/buf.h>
@@ -26,40 +25,24 @@
 
 #include <cmocka.h>
 
-#define KEY "e2b_0123456789abcdef0123456789abcdef01234f2a"
-
-static struct faultd *fake;
-
 static void serve(const char *sandboxes)
 {
     const char *args[] = {"--sandboxes", sandboxes, NULL};
 
-    fake = faultd_serve(args);
-}
-
-static int setup(void **state)
-{
-    struct appbed *b = appbed_new();
-
-    setenv("HOME", b->root, 1); /* no key of the machine's user */
-    *state = b;
-    return 0;
+    statebed_fake = faultd_serve(args);
 }
 
 static int teardown(void **state)
 {
     clocks_right();
-    appbed_free(*state);
-    faultd_stop(fake);
-    fake = NULL;
-    return 0;
+    return statebed_teardown(state);
 }
 
 static void open_with(struct appbed *b, struct usage_limits limits)
 {
     struct app_opts o = {.follow_all = true, .poll_ms = 50, .usage_limits = limits};
 
-    setenv("E2B_API_KEY", KEY, 1); /* taken out of there when it is read */
+    setenv("E2B_API_KEY", APPBED_KEY, 1); /* taken out of there when it is read */
     appbed_open(b, &o);
 }
 
@@ -108,7 +91,7 @@ static bool is_said(struct appbed *b, const void *words)
 /* Requests of that kind so far. */
 static void call(const char *method, const char *path, const char *body)
 {
-    char *answer = faultd_http(fake, method, path, body);
+    char *answer = faultd_http(statebed_fake, method, path, body);
 
     assert_non_null(answer);
     free(answer);
@@ -129,7 +112,7 @@ static void pass(int ms)
 static int64_t happened(const char *id, const char *what)
 {
     char *path = xasprintf("/events/sandboxes/%s?limit=100", id);
-    char *text = faultd_http(fake, "GET", path, NULL);
+    char *text = faultd_http(statebed_fake, "GET", path, NULL);
     struct cJSON *j = json_parse(text, strlen(text), NULL);
     int64_t at = 0;
 
@@ -204,7 +187,7 @@ static void test_a_service_that_does_not_tell(void **state)
     char *path;
 
     serve("1");
-    assert_true(faultd_config(fake, "{\"rules\":[{\"method\":\"GET\",\"path\":\"/events/*\","
+    assert_true(faultd_config(statebed_fake, "{\"rules\":[{\"method\":\"GET\",\"path\":\"/events/*\","
                                     "\"status\":404,\"body\":\"no such page\"}]}"));
     open_with(b, (struct usage_limits){0});
     await_rows(b, 1);
@@ -215,7 +198,7 @@ static void test_a_service_that_does_not_tell(void **state)
     free(path);
     open_with(b, (struct usage_limits){0});
     assert_true(appbed_wait(b, in_doubt, NULL));
-    while (!faultd_asked(fake, "GET", "/events/*").n)
+    while (!faultd_asked(statebed_fake, "GET", "/events/*").n)
         assert_true(in_doubt(b, NULL));
     assert_true(in_doubt(b, NULL));
     assert_int_equal(model(b)->usage->all.spans, 1);
@@ -305,8 +288,8 @@ static void test_used_up(void **state)
         assert_int_equal(s->state, idle ? SB_PAUSED : SB_RUNNING);
     }
     assert_int_equal(said(b, "has been idle for"), 3);
-    assert_int_equal(faultd_asked(fake, "POST", "/sandboxes/*/pause").n, 3);
-    assert_int_equal(faultd_asked(fake, "DELETE", "*").n, 0);
+    assert_int_equal(faultd_asked(statebed_fake, "POST", "/sandboxes/*/pause").n, 3);
+    assert_int_equal(faultd_asked(statebed_fake, "DELETE", "*").n, 0);
     appbed_must(b, app_usage(b->app, "day", 0));
     appbed_must(b, app_usage(b->app, "week", 0));
     assert_int_equal(said(b, "is used up: $"), 1);
@@ -317,7 +300,7 @@ static void test_used_up(void **state)
     appbed_must(b, app_usage(b->app, "month", 0));
     appbed_must(b, app_usage(b->app, "month", 0));
     assert_int_equal(said(b, "is used up: $"), 1);
-    assert_int_equal(faultd_asked(fake, "POST", "/sandboxes/*/pause").n, 3);
+    assert_int_equal(faultd_asked(statebed_fake, "POST", "/sandboxes/*/pause").n, 3);
 }
 
 /* Whether another program has told it cannot be asked: it is told as soon as it can. */
@@ -353,7 +336,7 @@ static void test_a_warning_stops_nothing(void **state)
     assert_true(appbed_wait(b, is_said, "% of the budget for this month is used: $3.0"));
     appbed_must(b, app_usage(b->app, "month", 0));
     assert_int_equal(said(b, "is used"), 1);
-    assert_int_equal(faultd_asked(fake, "POST", "/sandboxes/*/pause").n, 0);
+    assert_int_equal(faultd_asked(statebed_fake, "POST", "/sandboxes/*/pause").n, 0);
     appbed_close(b);
 
     limits.budget.usd[PERIOD_MONTH] = 1; /* without the action it is only told */
@@ -363,7 +346,7 @@ static void test_a_warning_stops_nothing(void **state)
     assert_true(appbed_wait(b, is_said, "used up: $3.0"));
     assert_true(is_said(b, "nothing is stopped by it"));
     appbed_must(b, app_usage(b->app, "month", 0));
-    assert_int_equal(faultd_asked(fake, "POST", "/sandboxes/*/pause").n, 0);
+    assert_int_equal(faultd_asked(statebed_fake, "POST", "/sandboxes/*/pause").n, 0);
 }
 
 /* --- the file -------------------------------------------------------------------------------- */
@@ -393,7 +376,7 @@ static void test_csv_file(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, appbed_setup, teardown)
     const struct CMUnitTest tests[] = {
         T(test_ended_while_we_were_off), T(test_a_service_that_does_not_tell),
         T(test_clock_jumps),             T(test_used_up),

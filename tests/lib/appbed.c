@@ -63,6 +63,29 @@ struct appbed *appbed_new(void)
     return b;
 }
 
+int appbed_setup(void **state)
+{
+    struct appbed *b = appbed_new();
+
+    setenv("HOME", b->root, 1);
+    *state = b;
+    return 0;
+}
+
+int appbed_teardown(void **state)
+{
+    appbed_free(*state);
+    return 0;
+}
+
+void appbed_service(const struct appbed *b, const char *url)
+{
+    setenv("HOME", b->root, 1);
+    setenv("E2B_API_URL", url, 1);
+    setenv("E2B_SANDBOX_URL", url, 1);
+    setenv("E2B_API_KEY", APPBED_KEY, 1);
+}
+
 static void stop_provider(const struct appbed *b)
 {
     char *cmd = xasprintf("cc-tui-local stop --state-dir %s/state/local --runtime-dir %s/run "

@@ -6,6 +6,8 @@
 #include <cct/app.h>
 #include <stdbool.h>
 
+#define APPBED_KEY "e2b_0123456789abcdef0123456789abcdef01234f2a"
+
 struct appbed {
     char root[64];          /* scratch folder: data, conf, state, run in it */
     struct app *app;        /* NULL while closed */
@@ -24,6 +26,12 @@ struct appbed {
 /* First thing of main(): role, signals, secrets, $B in front of PATH. */
 void appbed_main(void);
 struct appbed *appbed_new(void);
+/* Of a test: its state is a new one, which is closed in the end. HOME is its folder: no key of
+ * the machine's user. */
+int appbed_setup(void **state);
+int appbed_teardown(void **state);
+/* The environment names this service, with a key, and HOME as above. */
+void appbed_service(const struct appbed *b, const char *url);
 /* Closes, stops a local provider of this folder, removes everything. */
 void appbed_free(struct appbed *b);
 /* Folders are filled in. Started and online afterwards. */

@@ -19,18 +19,9 @@ void statebed_serve(const char *sandboxes, const char *paused)
     statebed_fake = faultd_serve(args);
 }
 
-int statebed_setup(void **state)
-{
-    struct appbed *b = appbed_new();
-
-    setenv("HOME", b->root, 1); /* no key of the machine's user */
-    *state = b;
-    return 0;
-}
-
 int statebed_teardown(void **state)
 {
-    appbed_free(*state);
+    appbed_teardown(state);
     faultd_stop(statebed_fake);
     statebed_fake = NULL;
     return 0;
@@ -40,7 +31,7 @@ void statebed_open_at(struct appbed *b, int poll_ms)
 {
     struct app_opts o = {.follow_all = true, .poll_ms = poll_ms};
 
-    setenv("E2B_API_KEY", STATEBED_KEY, 1);
+    setenv("E2B_API_KEY", APPBED_KEY, 1);
     appbed_open(b, &o);
 }
 

@@ -5,15 +5,12 @@
 #include "appbed.h"
 #include "faultproc.h"
 
-#define STATEBED_KEY "e2b_0123456789abcdef0123456789abcdef01234f2a" /* that statebed_open_at() gives */
-
-extern struct faultd *statebed_fake; /* statebed_serve() begins it, statebed_teardown() ends it */
+/* Begun by statebed_serve() or with faultd_serve(), ended by statebed_teardown(). */
+extern struct faultd *statebed_fake;
 
 void statebed_serve(const char *sandboxes, const char *paused);
-/* The state of a test is its appbed. */
-int statebed_setup(void **state);
-int statebed_teardown(void **state);
-/* Follows all, and asks for the list so often. */
+int statebed_teardown(void **state); /* after appbed_setup() */
+/* With APPBED_KEY; follows all, and asks for the list so often. */
 void statebed_open_at(struct appbed *b, int poll_ms);
 const struct model *statebed_model(const struct appbed *b);
 const struct sandbox *statebed_row(const struct appbed *b, size_t i);
