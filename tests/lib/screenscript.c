@@ -360,3 +360,25 @@ char *script_screen(struct script *s)
     script_draw(s);
     return canvas_dump(&s->ui.canvas, false);
 }
+
+bool script_shows(struct script *s, const char *text)
+{
+    char *screen = script_screen(s);
+    bool is = strstr(screen, text) != NULL;
+
+    free(screen);
+    return is;
+}
+
+void script_do(struct script *s, const char *lines)
+{
+    buf_clear(&s->app->calls);
+    buf_clear(&s->app->follows);
+    script_run(s, lines);
+    script_draw(s);
+}
+
+bool script_called(struct script *s, const char *text)
+{
+    return strstr(buf_str(&s->app->calls), text) != NULL;
+}

@@ -74,6 +74,10 @@ void script_run(struct script *s, const char *lines);
 void script_draw(struct script *s);
 /* The plain screen as one string; the caller frees it. */
 char *script_screen(struct script *s);
+bool script_shows(struct script *s, const char *text); /* it stands there */
+/* Lines, and what they did: the calls of the application are those of these lines alone. */
+void script_do(struct script *s, const char *lines);
+bool script_called(struct script *s, const char *text);
 
 /* --- for the files that know lines of their own ------------------------------------------ */
 

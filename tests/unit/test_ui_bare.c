@@ -27,53 +27,37 @@ static int teardown(void **state)
     return 0;
 }
 
-static bool shows(const char *text)
-{
-    char *screen = script_screen(&s);
-    bool is = strstr(screen, text) != NULL;
-
-    free(screen);
-    return is;
-}
-
-static void run(const char *lines)
-{
-    buf_clear(&s.app->calls);
-    script_run(&s, lines);
-    script_draw(&s);
-}
-
 static void test_freeze(void **state)
 {
     (void)state;
-    run("keys Z");
-    assert_true(shows("FROZEN") && shows("Z or Esc goes on"));
-    run("row 2 api-tests codex running asks\nlines 1 5 something new\nkeys D K n j p x");
-    assert_false(shows("ASKS YOU") || shows("something new"));
+    script_do(&s, "keys Z");
+    assert_true(script_shows(&s, "FROZEN") && script_shows(&s, "Z or Esc goes on"));
+    script_do(&s, "row 2 api-tests codex running asks\nlines 1 5 something new\nkeys D K n j p x");
+    assert_false(script_shows(&s, "ASKS YOU") || script_shows(&s, "something new"));
     assert_int_equal(s.app->calls.len, 0);
     assert_int_equal(s.ui.n_overlays, 0);
     assert_int_equal(s.ui.selected, 1);
-    run("keys Z");
-    assert_false(shows("FROZEN"));
-    assert_true(shows("ASKS YOU") && shows("something new"));
-    run("keys Z Esc"); /* Esc goes on, and does nothing else */
-    assert_false(shows("FROZEN"));
-    run("keys 2 Z q");
+    script_do(&s, "keys Z");
+    assert_false(script_shows(&s, "FROZEN"));
+    assert_true(script_shows(&s, "ASKS YOU") && script_shows(&s, "something new"));
+    script_do(&s, "keys Z Esc"); /* Esc goes on, and does nothing else */
+    assert_false(script_shows(&s, "FROZEN"));
+    script_do(&s, "keys 2 Z q");
     assert_int_equal(s.ui.focus, PANE_OUTPUT);
-    run("keys Z\nsize 30 100"); /* the picture is gone: it goes on */
-    assert_false(shows("FROZEN"));
-    run("keys : \"freeze\" Enter");
-    assert_true(shows("FROZEN"));
-    assert_false(shows("letters of an action")); /* the palette is not in it */
+    script_do(&s, "keys Z\nsize 30 100"); /* the picture is gone: it goes on */
+    assert_false(script_shows(&s, "FROZEN"));
+    script_do(&s, "keys : \"freeze\" Enter");
+    assert_true(script_shows(&s, "FROZEN"));
+    assert_false(script_shows(&s, "letters of an action")); /* the palette is not in it */
     /* what is new to be asked must be seen */
-    run("vault wrong locked");
-    assert_false(shows("FROZEN"));
+    script_do(&s, "vault wrong locked");
+    assert_false(script_shows(&s, "FROZEN"));
 }
 
 static void test_bare(void **state)
 {
     (void)state;
-    run("keys Alt-l");
+    script_do(&s, "keys Alt-l");
     char *screen = script_screen(&s);
     assert_null(strstr(screen, "sandboxes"));
     assert_null(strstr(screen, "fix-login"));
@@ -82,25 +66,25 @@ static void test_bare(void **state)
     assert_non_null(strstr(screen, "row 40"));
     assert_int_equal(s.ui.panes[PANE_OUTPUT].r.h, 24);
     free(screen);
-    run("keys gg");
-    assert_true(shows("row 1\n"));
-    run("keys D K n p i"); /* nothing acts that would not be seen */
+    script_do(&s, "keys gg");
+    assert_true(script_shows(&s, "row 1\n"));
+    script_do(&s, "keys D K n p i"); /* nothing acts that would not be seen */
     assert_int_equal(s.app->calls.len, 0);
     assert_int_equal(s.ui.n_overlays, 0);
     assert_true(s.ui.bare);
-    run("keys / \"row 7\" Enter");
-    assert_true(s.ui.bare && shows("row 7"));
-    run("keys Esc"); /* the search */
+    script_do(&s, "keys / \"row 7\" Enter");
+    assert_true(s.ui.bare && script_shows(&s, "row 7"));
+    script_do(&s, "keys Esc"); /* the search */
     assert_true(s.ui.bare);
-    run("keys Esc");
+    script_do(&s, "keys Esc");
     assert_false(s.ui.bare);
     assert_int_equal(s.ui.focus, PANE_LIST);
-    run("keys i \"draft\" Alt-l Alt-l");
+    script_do(&s, "keys i \"draft\" Alt-l Alt-l");
     assert_int_equal(s.ui.focus, PANE_INPUT);
-    assert_true(shows("draft"));
-    run("keys Esc 2 f Alt-l q"); /* the zoom is as it was */
+    assert_true(script_shows(&s, "draft"));
+    script_do(&s, "keys Esc 2 f Alt-l q"); /* the zoom is as it was */
     assert_true(s.ui.zoom && s.ui.focus == PANE_OUTPUT);
-    run("keys Esc W Alt-l Alt-l");
+    script_do(&s, "keys Esc W Alt-l Alt-l");
     assert_int_equal(s.ui.body, BODY_WALL);
     for (int h = 0; h <= 30; h += 3)
         for (int w = 0; w <= 130; w += 13) {

@@ -50,15 +50,6 @@ static const char *calls(void)
     return buf_str(&s.app->calls);
 }
 
-static bool shows(const char *text)
-{
-    char *screen = script_screen(&s);
-    bool is = strstr(screen, text) != NULL;
-
-    free(screen);
-    return is;
-}
-
 static void spit(const char *name, const char *text, size_t len)
 {
     struct err e = {0};
@@ -77,7 +68,7 @@ static void test_mark_is_an_id(void **state)
     /* rows go, come and change places: an ended one stands last */
     script_run(&s, "gone 3\nrow 1 box-1 claude killed exited\nrow 9 new claude running idle");
     assert_true(marks_has(&s.ui, 2) && marks_has(&s.ui, 1) && !marks_has(&s.ui, 9));
-    assert_true(shows("2 marked: box-2, box-1"));
+    assert_true(script_shows(&s, "2 marked: box-2, box-1"));
     /* filters only hide */
     script_run(&s, "keys / \"box-4\" Enter");
     assert_int_equal(s.ui.marks.n, 2);
@@ -101,7 +92,7 @@ static void test_mark_all_shown(void **state)
     script_run(&s, "keys Esc");
     forget_calls();
     script_run(&s, "keys D");
-    assert_true(shows("This ends 4 sandboxes") && shows("box-12") && !shows("| box-2 "));
+    assert_true(script_shows(&s, "This ends 4 sandboxes") && script_shows(&s, "box-12") && !script_shows(&s, "| box-2 "));
     script_run(&s, "keys y");
     assert_string_equal(calls(), "call kill 1\ncall kill 10\ncall kill 11\ncall kill 12\n");
 }
@@ -128,7 +119,7 @@ static void test_bulk(void **state)
     forget_calls();
     script_run(&s, "keys b p");
     assert_string_equal(calls(), "call pause 1\ncall pause 3\n");
-    assert_true(shows("pausing 2: a, c"));
+    assert_true(script_shows(&s, "pausing 2: a, c"));
     forget_calls();
     script_run(&s, "keys b r");
     assert_string_equal(calls(), "call resume 2 0\n");
@@ -149,7 +140,7 @@ static void test_kill_several_failed(void **state)
     script_run(&s, "rows 2 1\nkeys *");
     forget_calls();
     script_run(&s, "keys D y\nended the service refused it");
-    assert_true(shows("box-2           the service refused it") && shows("1 failed"));
+    assert_true(script_shows(&s, "box-2           the service refused it") && script_shows(&s, "1 failed"));
     forget_calls();
     script_run(&s, "keys y R");
     assert_string_equal(calls(), "call kill 2\n");
@@ -170,7 +161,7 @@ static void test_broadcast(void **state)
     assert_string_equal(calls(), "call message_retry 7\ncall broadcast 2 fill now: hi {name}\n");
     /* called off: the text waits for the next time */
     script_run(&s, "keys Esc b b \"kept\" Esc b b");
-    assert_true(shows("Text    kept"));
+    assert_true(script_shows(&s, "Text    kept"));
 }
 
 /* What is said before is what comes of it after. */
@@ -180,11 +171,11 @@ static void test_broadcast_outlook(void **state)
     script_run(&s, "row 1 idles claude running idle\nrow 2 works claude running working\n"
                    "row 3 over claude running exited\nrow 4 rests claude paused idle\n"
                    "row 5 quiet-maple-61-2 claude running idle\nkeys * b b");
-    assert_true(shows("idles           claude   idle      goes at once"));
-    assert_true(shows("works           claude   working   waits until it stops"));
-    assert_true(shows("over            claude   exited    waits: r restarts its agent"));
-    assert_true(shows("cannot: resume it first"));
-    assert_true(shows("quiet-mapl~61-2 claude"));
+    assert_true(script_shows(&s, "idles           claude   idle      goes at once"));
+    assert_true(script_shows(&s, "works           claude   working   waits until it stops"));
+    assert_true(script_shows(&s, "over            claude   exited    waits: r restarts its agent"));
+    assert_true(script_shows(&s, "cannot: resume it first"));
+    assert_true(script_shows(&s, "quiet-mapl~61-2 claude"));
 }
 
 static void filled(const char *text, const char *want)
@@ -218,11 +209,11 @@ static void test_edit_queued(void **state)
 {
     (void)state;
     script_run(&s, "row 1 a claude running working\nmessage 5 1 queued the text\nkeys i Alt-q");
-    assert_false(shows("a> the text")); /* it may be on its way already */
+    assert_false(script_shows(&s, "a> the text")); /* it may be on its way already */
     script_run(&s, "ended it is on its way already");
-    assert_false(shows("a> the text"));
+    assert_false(script_shows(&s, "a> the text"));
     script_run(&s, "keys Alt-q\nended");
-    assert_true(shows("a> the text"));
+    assert_true(script_shows(&s, "a> the text"));
 }
 
 /* The user's own message in the output, in that state. */
@@ -247,10 +238,10 @@ static void test_taken_back(void **state)
     (void)state;
     script_run(&s, "row 1 a claude running working\nkeys Enter");
     own_message(MSG_QUEUED);
-    assert_true(shows("the text (queued)"));
+    assert_true(script_shows(&s, "the text (queued)"));
     own_message(MSG_CANCELLED);
-    assert_false(shows("queued"));
-    assert_true(shows("the text (taken back, not sent)"));
+    assert_false(script_shows(&s, "queued"));
+    assert_true(script_shows(&s, "the text (taken back, not sent)"));
 }
 
 static void test_send_now(void **state)
@@ -260,9 +251,9 @@ static void test_send_now(void **state)
     forget_calls();
     script_run(&s, "keys Alt-i");
     assert_string_equal(calls(), "call send 1 now stop\n");
-    assert_true(shows("interrupting the agent of a for this message"));
+    assert_true(script_shows(&s, "interrupting the agent of a for this message"));
     script_run(&s, "message 4 1 delivered stop");
-    assert_false(shows("interrupting"));
+    assert_false(script_shows(&s, "interrupting"));
 }
 
 /* What became of an interrupt is said in the place of "interrupting". */
@@ -270,12 +261,12 @@ static void test_interrupt_ends(void **state)
 {
     (void)state;
     script_run(&s, "row 1 a claude running working\nkeys X");
-    assert_true(shows("interrupting the agent of a"));
+    assert_true(script_shows(&s, "interrupting the agent of a"));
     script_run(&s, "ended");
-    assert_false(shows("interrupting the agent"));
-    assert_true(shows("was interrupted"));
+    assert_false(script_shows(&s, "interrupting the agent"));
+    assert_true(script_shows(&s, "was interrupted"));
     script_run(&s, "keys X\nended it is not working");
-    assert_true(shows("it is not working"));
+    assert_true(script_shows(&s, "it is not working"));
 }
 
 static void test_file(void **state)
@@ -285,11 +276,11 @@ static void test_file(void **state)
     spit("notes.bin", "\1\2\3", 3);
     spit("other", "x", 1);
     script_run(&s, "row 1 a claude running idle\nkeys i \"see @no\" Tab");
-    assert_true(shows("a> see @notes.") && !shows("[@"));
+    assert_true(script_shows(&s, "a> see @notes.") && !script_shows(&s, "[@"));
     script_run(&s, "keys Tab");
-    assert_true(shows("notes.bin") && shows("notes.txt"));
+    assert_true(script_shows(&s, "notes.bin") && script_shows(&s, "notes.txt"));
     script_run(&s, "keys \"t\" Tab \" please\"");
-    assert_true(shows("a> see [@notes.txt] please"));
+    assert_true(script_shows(&s, "a> see [@notes.txt] please"));
     forget_calls();
     script_run(&s, "keys Enter");
     assert_string_equal(calls(), "call send 1 see @notes.txt please\n\n--- notes.txt ---\n"
@@ -298,8 +289,8 @@ static void test_file(void **state)
     forget_calls();
     script_run(&s, "keys \"@notes.b\" Tab Enter");
     assert_string_equal(calls(), "");
-    assert_true(shows("@notes.bin is not text"));
-    assert_true(shows("a> [@notes.bin]"));
+    assert_true(script_shows(&s, "@notes.bin is not text"));
+    assert_true(script_shows(&s, "a> [@notes.bin]"));
 }
 
 /* A file goes along only when it was chosen: what is pasted or only typed names none. */
@@ -311,7 +302,7 @@ static void test_file_is_chosen(void **state)
     forget_calls();
     script_run(&s, "keys Enter");
     assert_string_equal(calls(), "call send 1 look at @secret now\n");
-    assert_true(shows("sent as it stands"));
+    assert_true(script_shows(&s, "sent as it stands"));
     forget_calls();
     script_run(&s, "keys Up Enter \"@secret\" Enter");
     assert_string_equal(calls(), "call send 1 look at @secret now\ncall send 1 @secret\n");
@@ -330,15 +321,15 @@ static void test_file_refused(void **state)
     script_run(&s, "row 1 a claude running idle\nkeys i \"@big\" Tab");
     forget_calls();
     script_run(&s, "keys Enter");
-    assert_true(shows("not sent, the text is kept"));
+    assert_true(script_shows(&s, "not sent, the text is kept"));
     script_run(&s, "keys ^C \"@gone\" Tab");
     unlink("gone");
     script_run(&s, "keys Enter");
-    assert_true(shows("@gone cannot go along"));
+    assert_true(script_shows(&s, "@gone cannot go along"));
     script_run(&s, "keys ^C \"@fol\" Tab \"p\" Tab Enter"); /* and it does not block */
-    assert_true(shows("@folder/pipe cannot go along"));
+    assert_true(script_shows(&s, "@folder/pipe cannot go along"));
     script_run(&s, "keys ^C \"@nosuch\" Tab");
-    assert_true(shows("no file in this folder begins with 'nosuch'"));
+    assert_true(script_shows(&s, "no file in this folder begins with 'nosuch'"));
     assert_string_equal(calls(), "");
 }
 

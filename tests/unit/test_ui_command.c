@@ -35,27 +35,6 @@ static int teardown(void **state)
     return 0;
 }
 
-static void run(const char *lines)
-{
-    buf_clear(&s.app->calls);
-    script_run(&s, lines);
-    script_draw(&s);
-}
-
-static bool called(const char *text)
-{
-    return strstr(buf_str(&s.app->calls), text) != NULL;
-}
-
-static bool shows(const char *text)
-{
-    char *screen = script_screen(&s);
-    bool is = strstr(screen, text) != NULL;
-
-    free(screen);
-    return is;
-}
-
 /* A replay has one run and nothing behind it: no pane comes up that shows nothing. */
 static void test_in_a_replay(void **state)
 {
@@ -67,41 +46,41 @@ static void test_in_a_replay(void **state)
     script_run(&s, "size 24 80\nreplay codex tests/fixtures/recordings/codex-tool.jsonl");
     for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
         char *line = xasprintf("keys : \"%s\" Enter", refused[i]);
-        run(line);
+        script_do(&s, line);
         free(line);
-        assert_true(shows("this is a replay"));
+        assert_true(script_shows(&s, "this is a replay"));
         assert_int_equal(s.ui.body, BODY_WORK);
         assert_int_equal(s.ui.focus, PANE_OUTPUT);
         assert_int_equal(s.ui.n_overlays, 0);
     }
     assert_string_equal(buf_str(&s.app->calls), "");
-    run("keys : \"set screen.wrap off\" Enter");
-    assert_false(shows("this is a replay"));
+    script_do(&s, "keys : \"set screen.wrap off\" Enter");
+    assert_false(script_shows(&s, "this is a replay"));
 }
 
 /* What the list is narrowed to gets a name, is offered by it, used and forgotten. */
 static void test_filters(void **state)
 {
     (void)state;
-    run("keys : \"keep filter mine\" Enter");
-    assert_true(shows("nothing to keep"));
-    run("keys / \"agent:claude\" Enter : \"keep filter mine\" Enter");
-    assert_true(called("filter mine = agent:claude"));
-    run("keys : \"keep filter bad state:error,killed\" Enter");
-    assert_true(called("filter bad = state:error,killed"));
-    run("kept mine agent:claude\nkept idle doing:idle\nkeys : \"filter \" Enter : \"mine\"");
-    assert_true(shows("use filter mine") && shows("drop filter mine") && shows("agent:claude"));
-    run("keys Enter");
-    assert_true(shows("3 of 5 fit"));
-    run("keys : \"use filter none\" Enter");
-    assert_true(shows("no filter is kept as 'none'"));
-    run("keys : \"drop filter idle\" Enter");
-    assert_true(called("filter idle = (away)"));
+    script_do(&s, "keys : \"keep filter mine\" Enter");
+    assert_true(script_shows(&s, "nothing to keep"));
+    script_do(&s, "keys / \"agent:claude\" Enter : \"keep filter mine\" Enter");
+    assert_true(script_called(&s, "filter mine = agent:claude"));
+    script_do(&s, "keys : \"keep filter bad state:error,killed\" Enter");
+    assert_true(script_called(&s, "filter bad = state:error,killed"));
+    script_do(&s, "kept mine agent:claude\nkept idle doing:idle\nkeys : \"filter \" Enter : \"mine\"");
+    assert_true(script_shows(&s, "use filter mine") && script_shows(&s, "drop filter mine") && script_shows(&s, "agent:claude"));
+    script_do(&s, "keys Enter");
+    assert_true(script_shows(&s, "3 of 5 fit"));
+    script_do(&s, "keys : \"use filter none\" Enter");
+    assert_true(script_shows(&s, "no filter is kept as 'none'"));
+    script_do(&s, "keys : \"drop filter idle\" Enter");
+    assert_true(script_called(&s, "filter idle = (away)"));
     s.ui.opts.readonly = true;
-    run("keys : \"drop filter idle\" Enter");
-    assert_true(shows("read-only") && s.app->calls.len == 0);
-    run("keys : \"use filter idle\" Enter");
-    assert_true(shows("3 of 5 fit"));
+    script_do(&s, "keys : \"drop filter idle\" Enter");
+    assert_true(script_shows(&s, "read-only") && s.app->calls.len == 0);
+    script_do(&s, "keys : \"use filter idle\" Enter");
+    assert_true(script_shows(&s, "3 of 5 fit"));
     s.ui.opts.readonly = false;
 }
 
@@ -109,22 +88,22 @@ static void test_filters(void **state)
 static void test_files(void **state)
 {
     (void)state;
-    run("keys v\nchanges main | .M 4 1 src/pause.ts | A. 1 0 b\\e.ts | .D 0 9 gone.ts");
-    run("keys q : \"file pau\"");
-    assert_true(shows("file src/pause.ts"));
-    run("keys Esc : \"file gone\"");
-    assert_false(shows("file gone.ts"));
-    run("keys Esc : \"file src/pause.ts\" Enter");
+    script_do(&s, "keys v\nchanges main | .M 4 1 src/pause.ts | A. 1 0 b\\e.ts | .D 0 9 gone.ts");
+    script_do(&s, "keys q : \"file pau\"");
+    assert_true(script_shows(&s, "file src/pause.ts"));
+    script_do(&s, "keys Esc : \"file gone\"");
+    assert_false(script_shows(&s, "file gone.ts"));
+    script_do(&s, "keys Esc : \"file src/pause.ts\" Enter");
     assert_int_equal(s.ui.body, BODY_FILES);
-    assert_true(called("/home/user/web/src/pause.ts"));
-    run("keys q");
-    run("keys j : \"file src/pau\"");
-    assert_false(shows("file src/pause.ts"));
-    run("keys Esc : \"file etc/passwd\" Enter");
-    assert_true(shows("write its whole path"));
-    run("keys : \"file /etc/passwd\" Enter");
-    assert_true(called("/etc/passwd"));
-    run("keys q k");
+    assert_true(script_called(&s, "/home/user/web/src/pause.ts"));
+    script_do(&s, "keys q");
+    script_do(&s, "keys j : \"file src/pau\"");
+    assert_false(script_shows(&s, "file src/pause.ts"));
+    script_do(&s, "keys Esc : \"file etc/passwd\" Enter");
+    assert_true(script_shows(&s, "write its whole path"));
+    script_do(&s, "keys : \"file /etc/passwd\" Enter");
+    assert_true(script_called(&s, "/etc/passwd"));
+    script_do(&s, "keys q k");
 }
 
 /* Every action that has a meaning without its key is found by its name, and run. */
@@ -138,10 +117,10 @@ static void test_every_action(void **state)
         if (!runs || a == ACT_TILE || a == ACT_COMMAND || a == ACT_INPUT_COMMAND)
             continue;
         snprintf(line, sizeof(line), "keys : \"%s\"", action_name((enum action)a));
-        run(line);
+        script_do(&s, line);
         if (scope == SCOPE_REPLAY) /* offered while something is played */
-            assert_false(shows(action_help((enum action)a)));
-        else if (!shows(action_help((enum action)a)) && strlen(action_help((enum action)a)) < 40)
+            assert_false(script_shows(&s, action_help((enum action)a)));
+        else if (!script_shows(&s, action_help((enum action)a)) && strlen(action_help((enum action)a)) < 40)
             fail_msg("%s is not offered", action_name((enum action)a));
         script_line(&s, "keys Esc", "test");
         assert_int_equal(s.ui.n_overlays, 0);
@@ -151,23 +130,23 @@ static void test_every_action(void **state)
 static void test_runs_actions(void **state)
 {
     (void)state;
-    run("keys : \"pause\" Enter");
-    assert_true(called("pause 1\n"));
+    script_do(&s, "keys : \"pause\" Enter");
+    assert_true(script_called(&s, "pause 1\n"));
     assert_int_equal(s.ui.n_overlays, 0);
-    run("keys 2 : \"pause\" Enter"); /* the list's, from elsewhere: on the cursor's sandbox */
-    assert_true(called("pause 1\n"));
+    script_do(&s, "keys 2 : \"pause\" Enter"); /* the list's, from elsewhere: on the cursor's sandbox */
+    assert_true(script_called(&s, "pause 1\n"));
     assert_int_equal(s.ui.focus, PANE_OUTPUT);
-    run("keys : \"wall\" Enter");
+    script_do(&s, "keys : \"wall\" Enter");
     assert_int_equal(s.ui.body, BODY_WALL);
-    run("keys : \"wrap\" Enter Esc");
+    script_do(&s, "keys : \"wrap\" Enter Esc");
     assert_int_equal(s.ui.body, BODY_WORK);
-    run("keys : \"new\" Enter"); /* a dialog comes in its place */
+    script_do(&s, "keys : \"new\" Enter"); /* a dialog comes in its place */
     assert_int_equal(s.ui.n_overlays, 1);
-    assert_true(shows("new sandbox"));
-    run("keys Esc : \"kill\" Enter");
-    assert_false(called("kill"));
-    assert_true(shows("kill"));
-    run("keys Esc i ^P \"pane-list\" Enter");
+    assert_true(script_shows(&s, "new sandbox"));
+    script_do(&s, "keys Esc : \"kill\" Enter");
+    assert_false(script_called(&s, "kill"));
+    assert_true(script_shows(&s, "kill"));
+    script_do(&s, "keys Esc i ^P \"pane-list\" Enter");
     assert_int_equal(s.ui.focus, PANE_LIST);
     assert_int_equal(ui_key(&s.ui, ':', NULL, 0) & UI_QUIT, 0);
     script_line(&s, "keys \"qui\"", "test");
@@ -177,42 +156,42 @@ static void test_runs_actions(void **state)
 static void test_sandboxes(void **state)
 {
     (void)state;
-    run("keys : \"spike\" Enter");
+    script_do(&s, "keys : \"spike\" Enter");
     assert_int_equal(s.ui.selected, 4);
-    run("keys : \"apit\" Enter");
+    script_do(&s, "keys : \"apit\" Enter");
     assert_int_equal(s.ui.selected, 2);
 }
 
 static void test_commands(void **state)
 {
     (void)state;
-    run("keys : \"pause all idle\" Enter");
-    assert_true(called("pause 1\n"));
-    assert_false(called("pause 2\n") || called("pause 3\n") || called("pause 5\n"));
-    run("keys : \"pause all idle 30\" Enter");
-    assert_true(called("pause 1\n") && called("pause 2\n"));
-    run("keys : \"pause all idle soon\" Enter");
-    assert_false(called("pause"));
-    assert_true(shows("is no time"));
-    run("keys : \"wasm\" Enter");
-    assert_true(called("project_switch side/wasm") || called("project switch side/wasm") ||
-                called("side/wasm"));
-    run("keys : \"project nosuch\" Enter");
-    assert_false(called("nosuch"));
+    script_do(&s, "keys : \"pause all idle\" Enter");
+    assert_true(script_called(&s, "pause 1\n"));
+    assert_false(script_called(&s, "pause 2\n") || script_called(&s, "pause 3\n") || script_called(&s, "pause 5\n"));
+    script_do(&s, "keys : \"pause all idle 30\" Enter");
+    assert_true(script_called(&s, "pause 1\n") && script_called(&s, "pause 2\n"));
+    script_do(&s, "keys : \"pause all idle soon\" Enter");
+    assert_false(script_called(&s, "pause"));
+    assert_true(script_shows(&s, "is no time"));
+    script_do(&s, "keys : \"wasm\" Enter");
+    assert_true(script_called(&s, "project_switch side/wasm") || script_called(&s, "project switch side/wasm") ||
+                script_called(&s, "side/wasm"));
+    script_do(&s, "keys : \"project nosuch\" Enter");
+    assert_false(script_called(&s, "nosuch"));
 }
 
 static void test_says(void **state)
 {
     (void)state;
-    run("keys : \"@api\" Tab \"run it again\" Enter");
-    assert_true(called("run it again"));
+    script_do(&s, "keys : \"@api\" Tab \"run it again\" Enter");
+    assert_true(script_called(&s, "run it again"));
     assert_int_equal(s.ui.n_overlays, 0);
-    run("keys : \"@nobody hello\" Enter");
-    assert_false(called("hello"));
-    assert_true(shows("no sandbox in view is called"));
-    run("keys : \"@spike hello\" Enter");
-    assert_false(called("hello"));
-    run("keys : \"@fix\" Enter"); /* a name alone is completed */
+    script_do(&s, "keys : \"@nobody hello\" Enter");
+    assert_false(script_called(&s, "hello"));
+    assert_true(script_shows(&s, "no sandbox in view is called"));
+    script_do(&s, "keys : \"@spike hello\" Enter");
+    assert_false(script_called(&s, "hello"));
+    script_do(&s, "keys : \"@fix\" Enter"); /* a name alone is completed */
     assert_int_equal(s.ui.n_overlays, 1);
     assert_string_equal(inputline_text(&s.ui.command), "@fix-login ");
 }
@@ -220,23 +199,23 @@ static void test_says(void **state)
 static void test_history(void **state)
 {
     (void)state;
-    run("keys : \"pause all idle 30\" Enter : Up");
+    script_do(&s, "keys : \"pause all idle 30\" Enter : Up");
     assert_string_equal(inputline_text(&s.ui.command), "pause all idle 30");
-    run("keys Enter");
-    assert_true(called("pause 2\n"));
-    run("keys : \"wall\" Enter : Up Up Down");
+    script_do(&s, "keys Enter");
+    assert_true(script_called(&s, "pause 2\n"));
+    script_do(&s, "keys : \"wall\" Enter : Up Up Down");
     assert_string_equal(inputline_text(&s.ui.command), "wall");
-    run("keys Esc");
+    script_do(&s, "keys Esc");
 }
 
 /* Keys that act elsewhere are text here, and a paste runs nothing. */
 static void test_only_text(void **state)
 {
     (void)state;
-    run("keys : \"KyDq\" <kill all> ");
+    script_do(&s, "keys : \"KyDq\" <kill all> ");
     assert_int_equal(s.ui.n_overlays, 1);
     assert_int_equal(s.app->calls.len, 0);
-    run("keys Esc");
+    script_do(&s, "keys Esc");
     assert_int_equal(s.ui.n_overlays, 0);
     assert_int_equal(s.app->calls.len, 0);
 }
@@ -250,10 +229,10 @@ static void test_readonly(void **state)
                                         "keys : \"@fix-login go\" Enter", "keys : \"bulk\" Enter",
                                         "keys : \"!true\" Enter"};
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
-        run(lines[i]);
+        script_do(&s, lines[i]);
         assert_int_equal(s.app->calls.len, 0);
         assert_int_equal(s.ui.n_overlays, 0);
-        assert_true(shows("read-only"));
+        assert_true(script_shows(&s, "read-only"));
     }
 }
 
@@ -261,7 +240,7 @@ static void test_readonly(void **state)
 static void test_every_action_in_help(void **state)
 {
     (void)state;
-    run("size 400 140\nkeys ?");
+    script_do(&s, "size 400 140\nkeys ?");
     char *screen = script_screen(&s);
     for (int a = ACT_NONE + 1; a < ACT_COUNT; a++) {
         char row[60];
@@ -271,35 +250,35 @@ static void test_every_action_in_help(void **state)
             fail_msg("not in the help: %s", row);
     }
     free(screen);
-    run("keys Esc");
+    script_do(&s, "keys Esc");
 }
 
 /* The help begins with what counts where it was asked for. */
 static void test_help_begins_here(void **state)
 {
     (void)state;
-    run("size 24 140\nkeys ?");
-    assert_true(shows("| SANDBOX LIST"));
-    run("lines 1 3 words\nkeys Esc 2 v ?");
-    assert_true(shows("| SELECTION"));
-    assert_false(shows("| SANDBOX LIST"));
-    run("keys Esc Esc 2 o ?");
-    assert_true(shows("| PROCESSES"));
-    run("keys Esc W ?");
-    assert_true(shows("| WALL") && shows("| SANDBOX LIST"));
-    run("keys Esc");
+    script_do(&s, "size 24 140\nkeys ?");
+    assert_true(script_shows(&s, "| SANDBOX LIST"));
+    script_do(&s, "lines 1 3 words\nkeys Esc 2 v ?");
+    assert_true(script_shows(&s, "| SELECTION"));
+    assert_false(script_shows(&s, "| SANDBOX LIST"));
+    script_do(&s, "keys Esc Esc 2 o ?");
+    assert_true(script_shows(&s, "| PROCESSES"));
+    script_do(&s, "keys Esc W ?");
+    assert_true(script_shows(&s, "| WALL") && script_shows(&s, "| SANDBOX LIST"));
+    script_do(&s, "keys Esc");
 }
 
 /* A key that counts everywhere and can do nothing in a pane says so. */
 static void test_nothing_is_silent(void **state)
 {
     (void)state;
-    run("keys 4 /");
-    assert_true(shows("search does nothing here"));
-    run("keys 4 5 /");
-    assert_true(shows("search does nothing here"));
-    run("keys 1 Down");
-    assert_false(shows("does nothing here"));
+    script_do(&s, "keys 4 /");
+    assert_true(script_shows(&s, "search does nothing here"));
+    script_do(&s, "keys 4 5 /");
+    assert_true(script_shows(&s, "search does nothing here"));
+    script_do(&s, "keys 1 Down");
+    assert_false(script_shows(&s, "does nothing here"));
 }
 
 int main(void)

@@ -48,15 +48,6 @@ static bool cursor_on(const char *name)
     return is;
 }
 
-static bool shows(const char *text)
-{
-    char *screen = script_screen(&s);
-    bool is = strstr(screen, text) != NULL;
-
-    free(screen);
-    return is;
-}
-
 /* --- the cursor --------------------------------------------------------------------- */
 
 static void test_last_row_vanishes(void **state)
@@ -69,7 +60,7 @@ static void test_last_row_vanishes(void **state)
     script_run(&s, "gone 1");
     assert_true(cursor_on("box-2"));
     script_run(&s, "gone 2");
-    assert_true(shows("press n for a new one"));
+    assert_true(script_shows(&s, "press n for a new one"));
     assert_int_equal(s.ui.selected, 0);
     forget_calls();
     script_run(&s, "keys j k G D y p r t X P Enter d Delete Esc");
@@ -99,12 +90,12 @@ static void test_kill_names_its_row(void **state)
 {
     (void)state;
     script_run(&s, "rows 7 1\nkeys j j j j D");
-    assert_true(shows("This ends box-5"));
+    assert_true(script_shows(&s, "This ends box-5"));
     forget_calls();
     /* row 2 goes, others end and change places, one comes */
     script_run(&s, "gone 2\nrow 1 box-1 claude killed exited\nrow 3 box-3 claude killed exited\n"
                    "row 8 new claude running idle");
-    assert_true(shows("This ends box-5"));
+    assert_true(script_shows(&s, "This ends box-5"));
     script_run(&s, "keys y");
     assert_string_equal(calls(), "call kill 5\n");
     assert_true(cursor_on("box-5"));
@@ -181,7 +172,7 @@ static void test_filter(void **state)
     assert_string_equal(calls(), "");
     assert_int_equal(s.ui.n_overlays, 0);
     script_run(&s, "keys Esc D");
-    assert_true(shows("kill this sandbox?"));
+    assert_true(script_shows(&s, "kill this sandbox?"));
 }
 
 static void test_search(void **state)
@@ -236,7 +227,7 @@ static void test_number_scrolls(void **state)
     (void)state;
     script_run(&s, "size 12 60\nrows 12 1\nkeys K\nkill armed 12 12 0 0 0 0");
     script_draw(&s);
-    if (!shows("j k scroll"))
+    if (!script_shows(&s, "j k scroll"))
         fail_msg("no scrolling on\n%s", script_screen(&s));
     char *top = script_screen(&s);
     script_run(&s, "keys j");
@@ -284,7 +275,7 @@ static void test_sort(void **state)
     script_run(&s, "keys j S \"left\" Enter"); /* sb-2 */
     assert_string_equal(rows_shown(), "sb-2 sb-4 sb-1 sb-3 sb-0 "); /* ended ones stay below */
     assert_int_equal(s.ui.selected, 2);
-    assert_true(shows("LEFT^"));
+    assert_true(script_shows(&s, "LEFT^"));
     /* what changes moves no row; a new one takes its place among them */
     script_run(&s, "row 1 sb-1 claude running idle left=60");
     assert_string_equal(rows_shown(), "sb-2 sb-4 sb-1 sb-3 sb-0 ");
@@ -295,7 +286,7 @@ static void test_sort(void **state)
     assert_int_equal(s.ui.selected, 2);
     script_run(&s, "keys I");
     assert_string_equal(rows_shown(), "sb-6 sb-2 sb-1 sb-3 sb-0 ");
-    assert_true(shows("LEFTv"));
+    assert_true(script_shows(&s, "LEFTv"));
     script_run(&s, "keys j");
     assert_int_equal(s.ui.selected, 1); /* the row below the cursor's as it stands now */
     script_run(&s, "keys < < < < <"); /* doing, state, agent, name, made */
@@ -305,9 +296,9 @@ static void test_sort(void **state)
     script_run(&s, "keys >");
     assert_string_equal(rows_shown(), "sb-1 sb-2 sb-3 sb-6 sb-0 ");
     script_run(&s, "keys : \"sort by cost\" Enter");
-    assert_true(shows("sorted by cost"));
+    assert_true(script_shows(&s, "sorted by cost"));
     script_run(&s, "keys : \"sort by nosuch\" Enter");
-    assert_true(shows("no column 'nosuch'"));
+    assert_true(script_shows(&s, "no column 'nosuch'"));
 }
 
 static void test_tags(void **state)
@@ -343,7 +334,7 @@ static void test_filter_words(void **state)
     assert_string_equal(rows_shown(), "sb-1 sb-2 sb-3 sb-4 ");
     script_run(&s, "keys j : \"filter -agent:claude\" Enter");
     assert_string_equal(rows_shown(), "sb-2 ");
-    assert_true(shows("1 of 4 fit"));
+    assert_true(script_shows(&s, "1 of 4 fit"));
     /* the cursor's row stays when it no longer fits, until the cursor leaves it */
     script_run(&s, "row 2 sb-2 claude running idle");
     assert_string_equal(rows_shown(), "sb-2 ");
@@ -361,12 +352,12 @@ static void test_long_names(void **state)
                    "row 2 noble-raven-84-2 claude running idle\n"
                    "row 3 fourteen-cells claude running idle\n"
                    "row 4 fifteen-letters claude running idle protect");
-    assert_true(shows("noble-rav~84-1 claude"));
-    assert_true(shows("noble-rav~84-2 claude"));
-    assert_true(shows("fourteen-cells claude"));
-    assert_true(shows("fifteen~ters P claude"));
+    assert_true(script_shows(&s, "noble-rav~84-1 claude"));
+    assert_true(script_shows(&s, "noble-rav~84-2 claude"));
+    assert_true(script_shows(&s, "fourteen-cells claude"));
+    assert_true(script_shows(&s, "fifteen~ters P claude"));
     script_run(&s, "size 24 160");
-    assert_true(shows("noble-raven-84-2 "));
+    assert_true(script_shows(&s, "noble-raven-84-2 "));
 }
 
 int main(void)

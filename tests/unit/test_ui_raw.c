@@ -53,27 +53,19 @@ static void come(const char *text)
     script_draw(&s);
 }
 
-static bool shows(const char *text)
-{
-    char *all = script_screen(&s);
-    bool yes = strstr(all, text) != NULL;
-    free(all);
-    return yes;
-}
-
 static void test_live(void **state)
 {
     (void)state;
     keys("keys 2 V");
     assert_string_equal(calls(), "call raw 1\n");
-    assert_true(shows("{\"type\":\"result\"}"));
+    assert_true(script_shows(&s, "{\"type\":\"result\"}"));
     come("a line\nbegun");
-    assert_true(shows("a line") && shows("begun"));
+    assert_true(script_shows(&s, "a line") && script_shows(&s, "begun"));
     come(" and ended\n");
-    assert_true(shows("begun and ended"));
+    assert_true(script_shows(&s, "begun and ended"));
     keys("keys V");
     assert_string_equal(calls(), "call no more raw 1\n");
-    assert_false(shows("a line"));
+    assert_false(script_shows(&s, "a line"));
     assert_null(raw()->text.p); /* nothing is kept of it */
     assert_int_equal(raw()->of, 0);
 }
@@ -86,7 +78,7 @@ static void test_pieces(void **state)
     come("caf\xc3");
     come("\xa9 \033]0;ti");
     come("tle\007end\n");
-    assert_true(shows("caf\xc3\xa9 end"));
+    assert_true(script_shows(&s, "caf\xc3\xa9 end"));
 }
 
 /* Of others nothing is read, and back there it is read again. */
@@ -101,7 +93,7 @@ static void test_one_at_a_time(void **state)
     keys("keys k");
     assert_string_equal(calls(), "call raw 1\n");
     assert_int_equal(raw()->of, 1);
-    assert_false(shows("of the first"));
+    assert_false(script_shows(&s, "of the first"));
     keys("keys j 2 V");
     assert_string_equal(calls(), "call no more raw 1\ncall raw 2\n");
 }
@@ -119,7 +111,7 @@ static void test_bounded(void **state)
     assert_in_range(raw()->text.len, 400 << 10, 1 << 20);
     assert_in_range(raw()->text.cap, 1, (2 << 20) + 1);
     script_draw(&s);
-    assert_true(shows("59999"));
+    assert_true(script_shows(&s, "59999"));
     memset(one, 'x', (300 << 10) - 1); /* a line without an end */
     for (int i = 0; i < 20; i++)
         s.app->raw_fn(s.app->raw_ctx, one, (300 << 10) - 1);
@@ -138,9 +130,9 @@ static void test_stays(void **state)
         snprintf(line, sizeof(line), "line %03d.\n", i);
         come(line);
     }
-    assert_true(shows("line 099."));
+    assert_true(script_shows(&s, "line 099."));
     keys("keys PgUp");
-    assert_false(shows("line 099."));
+    assert_false(script_shows(&s, "line 099."));
     char *before = script_screen(&s);
     for (int i = 100; i < 130; i++) {
         snprintf(line, sizeof(line), "line %03d.\n", i);
@@ -151,7 +143,7 @@ static void test_stays(void **state)
     free(before);
     free(after);
     keys("keys G");
-    assert_true(shows("line 129."));
+    assert_true(script_shows(&s, "line 129."));
 }
 
 /* The stream ends with a pause, or with the agent; it is read again when there is more to come. */
@@ -165,7 +157,7 @@ static void test_awake(void **state)
     keys("row 1 one claude running working");
     assert_string_equal(calls(), "call raw 1\n");
     come("after the pause\n");
-    assert_true(shows("after the pause"));
+    assert_true(script_shows(&s, "after the pause"));
     keys("ended\nrow 1 one claude running idle"); /* nothing says that more will come */
     assert_string_equal(calls(), "");
     keys("row 1 one claude running exited\nrow 1 one claude running starting");

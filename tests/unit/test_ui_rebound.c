@@ -38,14 +38,6 @@ static int teardown(void **state)
     return 0;
 }
 
-static bool shows(const char *text)
-{
-    char *screen = script_screen(&s);
-    bool is = strstr(screen, text) != NULL;
-    free(screen);
-    return is;
-}
-
 static void must_show(const char *text)
 {
     char *screen = script_screen(&s);
@@ -67,7 +59,7 @@ static void test_question(void **state)
     script_run(&s, "keys Y");
     assert_non_null(strstr(buf_str(&s.app->calls), "call kill 1\n"));
     script_run(&s, "keys F4 z");
-    assert_false(shows("kill this sandbox?"));
+    assert_false(script_shows(&s, "kill this sandbox?"));
 }
 
 static void test_line(void **state)
@@ -75,12 +67,12 @@ static void test_line(void **state)
     (void)state;
     script_run(&s, "keys R \"ab\" F6");
     must_show("fix-logina");
-    assert_false(shows("fix-loginab"));
+    assert_false(script_shows(&s, "fix-loginab"));
     must_show("F7 cancel");
     script_run(&s, "keys Backspace Esc");
     must_show("+ rename");
     script_run(&s, "keys F7");
-    assert_false(shows("+ rename"));
+    assert_false(script_shows(&s, "+ rename"));
 }
 
 static void test_sentences(void **state)

@@ -166,14 +166,6 @@ static void take(struct script *s, const char *text)
     script_draw(s);
 }
 
-static bool shows(struct script *s, const char *text)
-{
-    char *screen = script_screen(s);
-    bool is = strstr(screen, text) != NULL;
-    free(screen);
-    return is;
-}
-
 static void test_taken_over(void **state)
 {
     (void)state;
@@ -190,23 +182,23 @@ static void test_taken_over(void **state)
     char *before = script_screen(&s);
     assert_non_null(strstr(before, "a draft"));
     take(&s, ""); /* nothing new: nothing moves, and that is said */
-    assert_true(shows(&s, "nothing in the configuration changed"));
+    assert_true(script_shows(&s, "nothing in the configuration changed"));
     take(&s, "[screen]\nsort = name\ntime_stamps = off\n[keys]\ndown = Alt-z\nsearch-next = j\n");
     assert_int_equal(s.ui.selected, 2);
     assert_int_equal(s.ui.focus, PANE_OUTPUT);
-    assert_true(shows(&s, "a draft"));
-    assert_true(shows(&s, "alpha"));
+    assert_true(script_shows(&s, "a draft"));
+    assert_true(script_shows(&s, "alpha"));
     char *after = script_screen(&s);
     assert_true(strstr(after, "alpha") < strstr(after, "zeta")); /* by name */
     free(after);
     script_run(&s, "keys 1 Alt-z");
     assert_int_equal(s.ui.selected, 1); /* that is down now */
     take(&s, "[screen]\nsort = name\n[net]\npoll = 7\n");
-    assert_true(shows(&s, "net.poll counts from the next start"));
+    assert_true(script_shows(&s, "net.poll counts from the next start"));
     script_run(&s, "keys k j"); /* the keys are the old ones again */
     assert_int_equal(s.ui.selected, 1);
     take(&s, "[screen]\nwarp = on\n");
-    assert_true(shows(&s, "cc-tui.conf:2"));
+    assert_true(script_shows(&s, "cc-tui.conf:2"));
     free(before);
     script_release(&s);
     config_release(&first);
@@ -225,7 +217,7 @@ static void test_set_words(void **state)
     script_run(&s, "size 24 80\nloaded\nlink ok cloud\nrow 1 zeta claude running idle");
     script_draw(&s);
     script_run(&s, "keys : \"set wra\"");
-    assert_true(shows(&s, "set screen.wrap on"));
+    assert_true(script_shows(&s, "set screen.wrap on"));
     script_run(&s, "keys Enter"); /* its value is there to be changed */
     assert_string_equal(inputline_text(&s.ui.command), "set screen.wrap on ");
     s.ui.reload = open_reload();
@@ -233,9 +225,9 @@ static void test_set_words(void **state)
     struct settings *set = taken(s.ui.reload);
     assert_false(set->config.o.wrap);
     ui_take_settings(&s.ui, set);
-    assert_true(shows(&s, "screen.wrap changed"));
+    assert_true(script_shows(&s, "screen.wrap changed"));
     script_run(&s, "keys : \"set nosuch 1\" Enter");
-    assert_true(shows(&s, "no option 'nosuch'"));
+    assert_true(script_shows(&s, "no option 'nosuch'"));
     script_run(&s, "keys : \"reload\" Enter");
     settings_free(taken(s.ui.reload));
     reload_free(s.ui.reload);

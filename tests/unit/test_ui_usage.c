@@ -23,15 +23,6 @@ static void open_script(struct script *s, const char *lines)
     buf_clear(&s->app->calls);
 }
 
-static bool shows(struct script *s, const char *text)
-{
-    char *screen = script_screen(s);
-    bool found = strstr(screen, text) != NULL;
-
-    free(screen);
-    return found;
-}
-
 /* p means the sandbox that is named on the screen: the one that has wasted most. */
 static void test_pause_what_is_named(void **state)
 {
@@ -39,8 +30,8 @@ static void test_pause_what_is_named(void **state)
 
     (void)state;
     open_script(&s, ROWS);
-    assert_true(shows(&s, "idle but running: long 2h"));
-    assert_true(shows(&s, "and 1 more"));
+    assert_true(script_shows(&s, "idle but running: long 2h"));
+    assert_true(script_shows(&s, "and 1 more"));
     script_run(&s, "keys p\n");
     assert_string_equal(buf_str(&s.app->calls), "call pause 2\n");
     buf_clear(&s.app->calls);
@@ -49,7 +40,7 @@ static void test_pause_what_is_named(void **state)
     buf_clear(&s.app->calls);
     script_run(&s, "row 1 short claude running working\nkeys p\n");
     assert_string_equal(buf_str(&s.app->calls), "");
-    assert_true(shows(&s, "nothing runs idle here"));
+    assert_true(script_shows(&s, "nothing runs idle here"));
     script_release(&s);
 }
 
@@ -59,12 +50,12 @@ static void test_hidden_for_an_hour(void **state)
 
     (void)state;
     open_script(&s, ROWS "keys x\n");
-    assert_true(shows(&s, "idle but running: short 2m"));
-    assert_false(shows(&s, "long 2h"));
+    assert_true(script_shows(&s, "idle but running: short 2m"));
+    assert_false(script_shows(&s, "long 2h"));
     script_run(&s, "later 3500\n");
-    assert_false(shows(&s, "idle but running: long"));
+    assert_false(script_shows(&s, "idle but running: long"));
     script_run(&s, "later 200\n");
-    assert_true(shows(&s, "idle but running: long 3h"));
+    assert_true(script_shows(&s, "idle but running: long 3h"));
     script_release(&s);
 }
 
@@ -75,8 +66,8 @@ static void test_readonly(void **state)
     (void)state;
     open_script(&s, "readonly\n" ROWS "keys p\n");
     assert_null(strstr(buf_str(&s.app->calls), "pause"));
-    assert_true(shows(&s, "read-only"));
-    assert_false(shows(&s, "pause it"));
+    assert_true(script_shows(&s, "read-only"));
+    assert_false(script_shows(&s, "pause it"));
     script_release(&s);
 }
 

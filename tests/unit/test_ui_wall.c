@@ -28,11 +28,6 @@ static int teardown(void **state)
     return 0;
 }
 
-static bool called(const char *text)
-{
-    return strstr(buf_str(&s.app->calls), text) != NULL;
-}
-
 /* "follow 3" or "unfollow 3" as a line, which may end the other. */
 static bool asked(const char *line)
 {
@@ -43,28 +38,20 @@ static bool asked(const char *line)
     return false;
 }
 
-static void run(const char *lines)
-{
-    buf_clear(&s.app->calls);
-    buf_clear(&s.app->follows);
-    script_run(&s, lines);
-    script_draw(&s);
-}
-
 static void test_asks_for_output(void **state)
 {
     (void)state;
-    run("keys W");
+    script_do(&s, "keys W");
     assert_int_equal(s.ui.body, BODY_WALL);
     assert_true(asked("follow 2\n") && asked("follow 6\n"));
     assert_null(strstr(buf_str(&s.app->follows), "unfollow"));
     assert_false(asked("follow 1\n")); /* the cursor's was asked for before */
     assert_false(asked("follow 7\n")); /* of the next page */
-    run("keys PgDn");
+    script_do(&s, "keys PgDn");
     assert_int_equal(s.ui.selected, 7);
     assert_true(asked("unfollow 1\n") && asked("unfollow 6\n"));
     assert_true(asked("follow 7\n") && asked("follow 8\n"));
-    run("keys W");
+    script_do(&s, "keys W");
     assert_int_equal(s.ui.body, BODY_WORK);
     assert_true(asked("unfollow 8\n"));
     assert_false(asked("unfollow 7\n"));
@@ -90,11 +77,11 @@ static void test_moves(void **state)
 static void test_ended(void **state)
 {
     (void)state;
-    run("keys G W");
+    script_do(&s, "keys G W");
     assert_int_equal(s.ui.selected, 1);
-    run("row 1 sb-1 claude killed exited gone=1");
+    script_do(&s, "row 1 sb-1 claude killed exited gone=1");
     assert_int_equal(s.ui.selected, 2);
-    run("gone 2");
+    script_do(&s, "gone 2");
     assert_int_equal(s.ui.body, BODY_WALL);
     assert_true(s.ui.selected >= 3 && s.ui.selected <= 8);
 }
@@ -102,44 +89,44 @@ static void test_ended(void **state)
 static void test_acts_like_the_list(void **state)
 {
     (void)state;
-    run("keys W G Space");
+    script_do(&s, "keys W G Space");
     assert_true(marks_has(&s.ui, 8));
     assert_int_equal(s.ui.selected, 8); /* not the one that has ended */
-    run("keys gg p");
-    assert_true(called("pause 1\n"));
-    run("keys 2 D");
+    script_do(&s, "keys gg p");
+    assert_true(script_called(&s, "pause 1\n"));
+    script_do(&s, "keys 2 D");
     assert_int_equal(s.ui.n_overlays, 1);
-    run("keys Esc Esc");
-    run("keys W 2 i \"hello\" Enter");
-    assert_true(called("2") && called("hello"));
+    script_do(&s, "keys Esc Esc");
+    script_do(&s, "keys W 2 i \"hello\" Enter");
+    assert_true(script_called(&s, "2") && script_called(&s, "hello"));
     assert_int_equal(s.ui.body, BODY_WALL);
-    run("keys Esc");
+    script_do(&s, "keys Esc");
     assert_int_equal(s.ui.focus, PANE_WALL);
 }
 
 static void test_back(void **state)
 {
     (void)state;
-    run("keys 2 W Esc");
+    script_do(&s, "keys 2 W Esc");
     assert_int_equal(s.ui.focus, PANE_OUTPUT); /* where the work was left */
-    run("keys W 3 Enter");
+    script_do(&s, "keys W 3 Enter");
     assert_int_equal(s.ui.focus, PANE_OUTPUT);
     assert_true(s.ui.zoom);
-    run("keys q");
+    script_do(&s, "keys q");
     assert_int_equal(s.ui.body, BODY_WALL);
     assert_false(s.ui.zoom);
-    run("keys q");
+    script_do(&s, "keys q");
     assert_int_equal(s.ui.body, BODY_WORK);
     assert_int_equal(s.ui.selected, 3);
-    run("keys 2 f Esc"); /* a zoom of the work's own goes to the list as ever */
+    script_do(&s, "keys 2 f Esc"); /* a zoom of the work's own goes to the list as ever */
     assert_int_equal(s.ui.focus, PANE_LIST);
-    run("keys W f");
+    script_do(&s, "keys W f");
     assert_true(s.ui.zoom && !s.ui.panes[PANE_INPUT].visible);
-    run("keys Esc");
+    script_do(&s, "keys Esc");
     assert_int_equal(s.ui.body, BODY_WALL);
-    run("keys Tab i");
+    script_do(&s, "keys Tab i");
     assert_int_equal(s.ui.body, BODY_WALL);
-    run("keys Esc W i W Esc");
+    script_do(&s, "keys Esc W i W Esc");
     assert_int_equal(s.ui.body, BODY_WORK); /* a letter in the input is text */
 }
 
@@ -147,10 +134,10 @@ static void test_readonly(void **state)
 {
     (void)state;
     s.ui.opts.readonly = true;
-    run("keys W i");
+    script_do(&s, "keys W i");
     assert_int_equal(s.ui.focus, PANE_WALL);
-    run("keys p Space");
-    assert_false(called("pause"));
+    script_do(&s, "keys p Space");
+    assert_false(script_called(&s, "pause"));
 }
 
 int main(void)
