@@ -145,17 +145,22 @@ static void on_health(void *ctx, const struct envd_result *r)
     ask_control_plane(s);
 }
 
+/* Who only reads what there is need not wait any more. */
+static void say_loss(struct session *s, const char *what, const struct err *e)
+{
+    s->fo.said_loss = true;
+    session_say(s, AGENT_WARN, "%s: %s", what, e->code ? e->text : "the answer is empty");
+    session_logs_go(s);
+}
+
 /* Paused, gone, or only the way to it? */
 void session_follow_lost(struct session *s, const struct err *e)
 {
     close_calls(s);
     session_life_close(s); /* the same line as likely as not, and it listens less often */
     s->out.caught_up = false;
-    if (s->fo.attempt == 3) {
-        s->fo.said_loss = true;
-        session_say(s, AGENT_WARN, "connection to the agent lost, trying again: %s", e->text);
-        session_logs_go(s);
-    }
+    if (s->fo.attempt == 3)
+        say_loss(s, "connection to the agent lost, trying again", e);
     s->fo.state = FO_ASK;
     if (e->code == ERR_AUTH) { /* its token may have changed */
         session_drop_target(s);
@@ -178,6 +183,8 @@ static void on_get(void *ctx, const struct e2b_result *r)
         session_timer(s, &s->fo.timer, UNKNOWN_MS, retry);
         jobs_row_missing(s->j, session_row(s));
     } else if (r->err.code || !r->n) {
+        if (s->fo.attempt == 3 && !s->fo.said_loss)
+            say_loss(s, "the sandbox is not reached, trying again", &r->err);
         back_off(s);
     } else if (str_eq(r->v[0].state, "paused")) {
         session_vm_state(s, SB_PAUSED);

@@ -324,6 +324,25 @@ static void the_rest_of_a_log(void **state)
     jobsbed_free(q.b);
 }
 
+static void do_raw(void *ctx)
+{
+    session_raw(session(ctx), 9, 0, false);
+}
+
+/* Nobody says where the sandbox is: what is stored is all that can be had. */
+static void a_reader_without_a_way(void **state)
+{
+    struct e2b_account a = {.api_url = (char *)"http://127.0.0.1:1", .key = secret_new("k", 1)};
+    struct stall q = {.b = jobsbed_new(NULL, "a", &a)};
+    (void)state;
+
+    q.row = jobsbed_row(q.b, "claude", "vm1");
+    run(&q, do_raw, NULL);
+    assert_non_null(jobsbed_answer(q.b, 9, WAIT_MS));
+    jobsbed_free(q.b);
+    secret_free(a.key);
+}
+
 /* --- looks now and then ------------------------------------------------------------------ */
 
 static void do_relocate(void *ctx)
@@ -392,6 +411,7 @@ int main(void)
         cmocka_unit_test(an_end_before_the_turn),
         cmocka_unit_test(a_turn_that_went_by),
         cmocka_unit_test(the_rest_of_a_log),
+        cmocka_unit_test(a_reader_without_a_way),
         cmocka_unit_test(an_end_is_looked_at_again),
         cmocka_unit_test(an_adopted_process_without_its_record),
     };
