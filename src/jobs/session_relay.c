@@ -477,6 +477,8 @@ void session_relay_turn(struct session *s, const struct agent_event *ev)
 {
     if (ev->kind == AGENT_TURN_BEGIN && s->re.step != RE_IDLE)
         s->re.turn_seen = true;
+    if (ev->kind == AGENT_TURN_BEGIN)
+        s->sigint_sent = false; /* that was for the one before */
     if (ev->kind != AGENT_TURN_END && ev->kind != AGENT_EXIT)
         return;
     if (s->re.interrupting)

@@ -370,6 +370,43 @@ static void the_end_ends_the_wait(void **state)
     jobsbed_free(w.b);
 }
 
+/* As after an interrupt by a signal, of which the agent did not end. */
+static void do_signalled(void *ctx)
+{
+    struct work *w = ctx;
+
+    session_of(&w->b->j, w->row)->sigint_sent = true;
+}
+
+static void do_killed(void *ctx)
+{
+    struct work *w = ctx;
+    struct session *s = session_of(&w->b->j, w->row);
+    struct session_run_end end = {.run = 1, .offset = s->out.pos, .code = 137};
+
+    assert_true(agent_dec_busy(s->out.dec));
+    session_wait_turn(s, 77, 5);
+    session_turn_delivered(s, 77);
+    session_out_exit(s, &end);
+}
+
+/* The signal was for another turn: this one ended by itself. */
+static void an_interrupt_is_of_its_turn(void **state)
+{
+    struct work w = turn_bed();
+    const struct jobsbed_done *d;
+    (void)state;
+
+    w.piece = 4096;
+    jobsbed_run(w.b, do_signalled, &w);
+    feed_to(&w, (size_t)((char *)memrchr(raw, '\n', raw_len - 1) - raw) + 1);
+    jobsbed_run(w.b, do_killed, &w);
+    d = jobsbed_answer(w.b, 5, WAIT_MS);
+    assert_non_null(d);
+    assert_int_equal(d->outcome, AGENT_FAILED);
+    jobsbed_free(w.b);
+}
+
 static void forget_message(void *ctx)
 {
     struct work *w = ctx;
@@ -486,6 +523,7 @@ int main(void)
         cmocka_unit_test(answer_of_the_turn_with_the_echo),
         cmocka_unit_test(a_command_without_an_echo),
         cmocka_unit_test(the_end_ends_the_wait),
+        cmocka_unit_test(an_interrupt_is_of_its_turn),
         cmocka_unit_test(an_echo_finds_its_message),
         cmocka_unit_test(an_echo_of_what_another_claimed),
         cmocka_unit_test(an_older_echo_is_not_its),
