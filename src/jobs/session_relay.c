@@ -346,6 +346,7 @@ static void cannot_claim(struct session *s, const struct err *why)
         session_say(s, AGENT_ERROR, "%s", e.text);
     s->re.said_unclaimed = true;
     session_turn_fail_waiting(s, &e);
+    session_provision_sent(s);
 }
 
 static void on_claim(void *ctx, struct st_reply *r)

@@ -142,12 +142,18 @@ static void a_sent_one_before_many(void **state)
     jobsbed_free(q.b);
 }
 
+/* A first prompt that is on its way, too. */
 static void do_relay(void *ctx)
 {
-    session_relay(session(ctx));
+    struct session *s = session(ctx);
+
+    s->prov = xcalloc(1, sizeof(*s->prov));
+    s->prov->req_id = 5;
+    s->prov_ready = s->prov->prompt_waits = true;
+    session_relay(s);
 }
 
-/* The database cannot be asked for a while. */
+/* The database cannot be asked for a while: who started the agent need not wait for that. */
 static void a_queue_that_cannot_be_read(void **state)
 {
     char *dir = storebox_dir(), *path = xasprintf("%s/cc-tui.db", dir);
@@ -157,6 +163,7 @@ static void a_queue_that_cannot_be_read(void **state)
     storebox_sql(path, "ALTER TABLE sandboxMessages RENAME TO elsewhere");
     run(&q, do_relay, NULL);
     assert_true(jobsbed_wait(q.b, sees_timer, &q, WAIT_MS));
+    assert_non_null(jobsbed_answer(q.b, 5, WAIT_MS));
     jobsbed_free(q.b);
     storebox_remove(dir);
     free(path);
