@@ -1,7 +1,7 @@
 /* Killing through the facade: what is told afterwards is what a fresh list shows, a second
  * try acts on what was left alone, and a kill that was cut short is finished. */
-
 #include "../lib/statebed.h"
+
 #include <cct/util/buf.h>
 #include <cct/util/json.h>
 #include <cct/util/str.h>

@@ -98,6 +98,10 @@ struct output {
 /* output_steps.c: how far a sandbox is that is being made, or which step failed; rows used. */
 int steps_draw(const struct sandbox *s, struct canvas *c, struct rect r);
 
+/* output_title.c: what stands in the frame. */
+const char *output_title(struct ui *ui, void *state);
+const char *output_note(struct ui *ui, void *state);
+
 /* output_view.c: positions and the rows they count. */
 void view_set_style(struct view *v, const struct output *o);
 struct cached *view_cached(struct view *v, const struct transcript *t, size_t i);
