@@ -226,6 +226,8 @@ static void on_opened(struct session *s)
 
     const struct sandbox *row = session_row(s);
 
+    if (!s->raw->holds)
+        return; /* let go since; who follows it again opens it again */
     if (s->out.run.ended) {
         s->out.agent = row ? row->agent : AG_EXITED;
         if (s->out.agent == AG_UNKNOWN || s->out.agent == AG_WORKING)

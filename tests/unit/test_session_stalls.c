@@ -4,7 +4,6 @@
 #include "../lib/jobsbed.h"
 #include "../lib/storebox.h"
 
-#include <cct/model/process.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <setjmp.h>
@@ -168,41 +167,6 @@ static void a_queue_that_cannot_be_read(void **state)
     storebox_remove(dir);
     free(path);
     free(dir);
-}
-
-static void on_given(void *ctx, struct st_reply *r)
-{
-    struct stall *q = ctx;
-    struct session *s = session(q);
-
-    message_copy(&s->re.msg, &r->msg);
-    s->re.step = RE_PUBLISH;
-    session_relay_input(s, INPUT_UNKNOWN, "cut short");
-    q->done = s->re.step == RE_CLAIM;
-    opened(s);
-}
-
-static void do_input(void *ctx)
-{
-    struct stall *q = ctx;
-
-    opened_flag = false;
-    store_message_add(q->b->j.o.store, q->row, "one", (struct st_to){NULL, 0});
-    store_message_add(q->b->j.o.store, q->row, "two", (struct st_to){NULL, 0});
-    store_message_claim(q->b->j.o.store, q->row, "a", 60000,
-                        jobs_store(&q->b->j, on_given, q, q));
-}
-
-/* Nobody knows what became of an input: the next one goes all the same. */
-static void behind_an_input_of_unknown_end(void **state)
-{
-    struct stall q = stall_bed(NULL);
-    (void)state;
-
-    run(&q, do_input, NULL);
-    assert_true(jobsbed_wait(q.b, is_open, NULL, WAIT_MS));
-    assert_true(q.done);
-    jobsbed_free(q.b);
 }
 
 /* --- who waits for an answer --------------------------------------------------------- */
@@ -373,54 +337,16 @@ static void an_end_is_looked_at_again(void **state)
     jobsbed_free(q.b);
 }
 
-static void do_adopted(void *ctx)
-{
-    struct stall *q = ctx;
-    struct sandbox *r = jobs_row(&q->b->j, q->row);
-
-    char name[PROC_SESSION_SIZE];
-
-    proc_session_name(name, sizeof(name), 7, 9);
-    r->adopted = true;
-    str_set(&r->session, name);
-}
-
-static void do_reset(void *ctx)
-{
-    struct session *s = session(ctx);
-
-    s->fo.state = FO_WAIT; /* the process is being looked for again */
-    session_follow_reset(s);
-    ((struct stall *)ctx)->done = s->fo.state != FO_WAIT || s->out.open;
-}
-
-/* Its record could not be kept and is closed: the stream must not come back to it. */
-static void an_adopted_process_without_its_record(void **state)
-{
-    struct stall q = {.b = jobsbed_new(NULL, "a", NULL), .epoch = 1};
-    (void)state;
-
-    q.row = jobsbed_row(q.b, "shell", "vm1");
-    run(&q, do_adopted, NULL);
-    run(&q, do_open, NULL);
-    assert_true(jobsbed_wait(q.b, is_open, NULL, WAIT_MS));
-    run(&q, do_reset, NULL);
-    assert_true(q.done);
-    jobsbed_free(q.b);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sent_one_before_many),
         cmocka_unit_test(a_queue_that_cannot_be_read),
-        cmocka_unit_test(behind_an_input_of_unknown_end),
         cmocka_unit_test(an_end_before_the_turn),
         cmocka_unit_test(a_turn_that_went_by),
         cmocka_unit_test(the_rest_of_a_log),
         cmocka_unit_test(a_reader_without_a_way),
         cmocka_unit_test(an_end_is_looked_at_again),
-        cmocka_unit_test(an_adopted_process_without_its_record),
     };
     struct err e = {0};
 

@@ -1,0 +1,240 @@
+/* The session of an adopted process: one stream into one record, and messages to its input. */
+#include "../../src/jobs/foreign_priv.h"
+#include "../../src/jobs/session_priv.h"
+#include "../lib/jobsbed.h"
+
+#include <cct/model/process.h>
+#include <cct/util/str.h>
+#include <cct/util/xalloc.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define WAIT_MS 20000
+
+struct bed {
+    struct jobsbed *b;
+    uint64_t row;
+    int epoch;
+    bool done;
+    const char *text;
+};
+
+static struct session *session(const struct bed *q)
+{
+    return session_of(&q->b->j, q->row);
+}
+
+static void run(struct bed *q, void (*fn)(void *ctx), const char *text)
+{
+    q->text = text;
+    jobsbed_run(q->b, fn, q);
+}
+
+static bool opened_flag;
+
+static void opened(struct session *s)
+{
+    (void)s;
+    __atomic_store_n(&opened_flag, true, __ATOMIC_SEQ_CST);
+}
+
+static bool is_open(void *ctx)
+{
+    (void)ctx;
+    return __atomic_load_n(&opened_flag, __ATOMIC_SEQ_CST);
+}
+
+static void do_open(void *ctx)
+{
+    struct bed *q = ctx;
+
+    opened_flag = false;
+    session_open(session(q), q->epoch, opened);
+}
+
+/* As if it were followed, and the agent waited for a message. */
+static void do_at_live_end(void *ctx)
+{
+    struct session *s = session(ctx);
+
+    s->fo.state = FO_TAIL;
+    s->out.caught_up = true;
+    s->out.agent = AG_IDLE;
+}
+
+static struct bed agent_bed(void)
+{
+    struct bed q = {.b = jobsbed_new(NULL, "a", NULL), .epoch = 1};
+
+    q.row = jobsbed_row(q.b, "claude", "vm1");
+    run(&q, do_open, NULL);
+    assert_true(jobsbed_wait(q.b, is_open, NULL, WAIT_MS));
+    run(&q, do_at_live_end, NULL);
+    return q;
+}
+
+/* --- its input --------------------------------------------------------------------- */
+
+static void on_given(void *ctx, struct st_reply *r)
+{
+    struct bed *q = ctx;
+    struct session *s = session(q);
+
+    message_copy(&s->re.msg, &r->msg);
+    s->re.step = RE_PUBLISH;
+    session_relay_input(s, INPUT_UNKNOWN, "cut short");
+    q->done = s->re.step == RE_CLAIM;
+    opened(s);
+}
+
+static void do_input(void *ctx)
+{
+    struct bed *q = ctx;
+
+    opened_flag = false;
+    store_message_add(q->b->j.o.store, q->row, "one", (struct st_to){NULL, 0});
+    store_message_add(q->b->j.o.store, q->row, "two", (struct st_to){NULL, 0});
+    store_message_claim(q->b->j.o.store, q->row, "a", 60000,
+                        jobs_store(&q->b->j, on_given, q, q));
+}
+
+/* Nobody knows what became of an input: the next one goes all the same. */
+static void behind_an_input_of_unknown_end(void **state)
+{
+    struct bed q = agent_bed();
+    (void)state;
+
+    run(&q, do_input, NULL);
+    assert_true(jobsbed_wait(q.b, is_open, NULL, WAIT_MS));
+    assert_true(q.done);
+    jobsbed_free(q.b);
+}
+
+/* --- its record ------------------------------------------------------------------ */
+
+static void do_adopted(void *ctx)
+{
+    struct bed *q = ctx;
+    struct sandbox *r = jobs_row(&q->b->j, q->row);
+    char name[PROC_SESSION_SIZE];
+
+    proc_session_name(name, sizeof(name), 7, 9);
+    r->adopted = true;
+    str_set(&r->session, name);
+}
+
+static void do_raw_go(void *ctx)
+{
+    session_raw_go(session(ctx));
+}
+
+static void see_watch(void *ctx)
+{
+    struct session *s = session(ctx);
+
+    ((struct bed *)ctx)->done = s->raw->w != NULL;
+}
+
+static bool is_watched(void *ctx)
+{
+    jobsbed_run(((struct bed *)ctx)->b, see_watch, ctx);
+    return ((struct bed *)ctx)->done;
+}
+
+static struct bed adopted_bed(void)
+{
+    struct bed q = {.b = jobsbed_new(NULL, "a", NULL), .epoch = 1};
+
+    q.b->j.priv = xcalloc(1, sizeof(*q.b->j.priv));
+    q.row = jobsbed_row(q.b, "shell", "vm1");
+    run(&q, do_adopted, NULL);
+    run(&q, do_raw_go, NULL);
+    assert_true(jobsbed_wait(q.b, is_watched, &q, WAIT_MS));
+    return q;
+}
+
+static void free_adopted(struct bed *q)
+{
+    struct jobs_priv *priv = q->b->j.priv;
+
+    jobsbed_free(q->b);
+    ARR_RELEASE(&priv->watches);
+    free(priv);
+}
+
+static void do_reset(void *ctx)
+{
+    struct session *s = session(ctx);
+
+    s->fo.state = FO_WAIT; /* the process is being looked for again */
+    session_follow_reset(s);
+    ((struct bed *)ctx)->done = !s->raw->w;
+}
+
+/* Its record could not be kept and is closed: the stream must not come back to it. */
+static void its_closed_record(void **state)
+{
+    struct bed q = adopted_bed();
+    (void)state;
+
+    run(&q, do_reset, NULL);
+    assert_true(q.done);
+    free_adopted(&q);
+}
+
+static void (*was_opened)(struct session *s);
+
+static void then_opened(struct session *s)
+{
+    was_opened(s);
+    opened(s);
+}
+
+static void do_stop_while_opening(void *ctx)
+{
+    struct session *s = session(ctx);
+
+    was_opened = s->out.open_done;
+    opened_flag = false;
+    session_open(s, 0, then_opened);
+    session_follow_stop(s, FO_STOPPED); /* paused, or the provider moved */
+}
+
+static void see_stopped(void *ctx)
+{
+    struct session *s = session(ctx);
+
+    ((struct bed *)ctx)->done = s->fo.state == FO_STOPPED && !s->raw->w;
+}
+
+/* Its record is there only after it was let go: two streams would write into it. */
+static void let_go_while_it_opens(void **state)
+{
+    struct bed q = adopted_bed();
+    (void)state;
+
+    run(&q, do_stop_while_opening, NULL);
+    assert_true(jobsbed_wait(q.b, is_open, NULL, WAIT_MS));
+    run(&q, see_stopped, NULL);
+    assert_true(q.done);
+    free_adopted(&q);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(behind_an_input_of_unknown_end),
+        cmocka_unit_test(its_closed_record),
+        cmocka_unit_test(let_go_while_it_opens),
+    };
+    struct err e = {0};
+
+    if (secrets_init(&e) != 0)
+        return 1;
+    cmocka_set_test_filter(getenv("CCT_ONLY"));
+    return cmocka_run_group_tests_name("session_adopted", tests, NULL, NULL);
+}
