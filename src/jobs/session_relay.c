@@ -15,6 +15,7 @@
 #define LOOK_MS 3000 /* a claim of somebody else may have run out */
 #define CALL_MS 20000
 #define LIST_MESSAGES 50
+#define GONE_MESSAGES 1000
 
 static void publish(struct session *s);
 static void check(void *ctx);
@@ -537,7 +538,7 @@ void session_relay_stop(struct session *s, bool gone, const char *why)
     session_turn_fail_all(s, &e);
     session_provision_stop(s, why);
     if (gone && !session_readonly(s))
-        store_messages(s->j->o.store, s->row, LIST_MESSAGES,
+        store_messages(s->j->o.store, s->row, GONE_MESSAGES,
                        jobs_store(s->j, on_gone_list, s, s));
 }
 

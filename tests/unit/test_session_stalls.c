@@ -169,6 +169,47 @@ static void a_queue_that_cannot_be_read(void **state)
     free(dir);
 }
 
+static void on_all(void *ctx, struct st_reply *r)
+{
+    struct stall *q = ctx;
+
+    q->done = r->n_messages == MANY;
+    for (size_t i = 0; i < r->n_messages; i++)
+        q->done &= r->messages[i].state == MSG_FAILED;
+    __atomic_store_n(&opened_flag, true, __ATOMIC_SEQ_CST);
+}
+
+static void do_all(void *ctx)
+{
+    struct stall *q = ctx;
+
+    opened_flag = false;
+    store_messages(q->b->j.o.store, q->row, 2 * MANY, jobs_store(&q->b->j, on_all, q, q));
+}
+
+static void do_gone(void *ctx)
+{
+    struct stall *q = ctx;
+
+    for (int i = 0; i < MANY; i++)
+        store_message_add(q->b->j.o.store, q->row, "never", (struct st_to){NULL, 0});
+    session_vm_state(session(q), SB_KILLED);
+}
+
+static void all_are_told_of_the_end(void **state)
+{
+    struct stall q = stall_bed(NULL);
+    (void)state;
+
+    run(&q, do_gone, NULL);
+    for (int i = 0; i < 2; i++) { /* what the first answer led to is done at the second */
+        run(&q, do_all, NULL);
+        assert_true(jobsbed_wait(q.b, is_open, NULL, WAIT_MS));
+    }
+    assert_true(q.done);
+    jobsbed_free(q.b);
+}
+
 /* --- who waits for an answer --------------------------------------------------------- */
 
 static void do_wait_due(void *ctx)
@@ -342,6 +383,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sent_one_before_many),
         cmocka_unit_test(a_queue_that_cannot_be_read),
+        cmocka_unit_test(all_are_told_of_the_end),
         cmocka_unit_test(an_end_before_the_turn),
         cmocka_unit_test(a_turn_that_went_by),
         cmocka_unit_test(the_rest_of_a_log),
