@@ -384,11 +384,16 @@ static void prune_on(struct store *s)
         r->err = e;
         send_reply(s->prune.waiting[i].mq, r);
     }
+    bool told = s->prune.n_waiting > 0 || e.code == ERR_BUSY; /* a process that writes goes on */
     s->prune.n_waiting = 0;
     s->prune.active = false;
     s->prune.next_ms = clock_mono_ms() + PRUNE_EVERY_MS;
-    if (e.code == ERR_CORRUPT)
+    if (e.code == ERR_CORRUPT) {
         after_damage(s);
+    } else if (e.code && !told) {
+        err_wrap(&e, "what is old enough to go stays for some hours");
+        tell_trouble(s, &e);
+    }
 }
 
 static int64_t earliest(const struct store *s)

@@ -5,6 +5,7 @@
 
 #include <cct/util/clock.h>
 #include <cct/util/fs.h>
+#include <cct/util/log.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <dirent.h>
@@ -502,7 +503,11 @@ void st_close(struct store *s)
         st_left_void(s);
         sqlite3_busy_timeout(s->db, BUSY_CLOSE_MS);
         /* no text stays behind in the log; while others read, they do it at their end */
-        sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+        int rc = sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+        if (rc != SQLITE_OK && (rc & 0xff) != SQLITE_BUSY) { /* the next opening reads it */
+            st_error(s, &e, rc);
+            log_warn("the database's log stays beside it: %s", e.text);
+        }
         st_exec(s, "PRAGMA optimize", &e);
     }
     close_db(s);

@@ -143,11 +143,11 @@ static void test_killed(void **state)
 
 /* --- a disk that takes no more ------------------------------------------------------ */
 
-/* SQLite's own way to the disk, but that the database file can be written to no more. */
+/* SQLite's own way to the disk, but that the database file, or its log, can be written to no more. */
 static sqlite3_vfs full_vfs, *real_vfs;
-static sqlite3_io_methods full_file;
-static const sqlite3_io_methods *real_file;
-static atomic_bool full;
+static sqlite3_io_methods full_file, full_wal;
+static const sqlite3_io_methods *real_file, *real_wal;
+static atomic_bool full, wal_full;
 static atomic_int refused;
 
 static int write_or_not(sqlite3_file *f, const void *p, int n, sqlite3_int64 at)
@@ -156,6 +156,11 @@ static int write_or_not(sqlite3_file *f, const void *p, int n, sqlite3_int64 at)
         return real_file->xWrite(f, p, n, at);
     refused++;
     return SQLITE_FULL;
+}
+
+static int write_wal_or_not(sqlite3_file *f, const void *p, int n, sqlite3_int64 at)
+{
+    return wal_full ? SQLITE_FULL : real_wal->xWrite(f, p, n, at);
 }
 
 static int open_watched(sqlite3_vfs *v, const char *name, sqlite3_file *f, int flags, int *out)
@@ -167,6 +172,11 @@ static int open_watched(sqlite3_vfs *v, const char *name, sqlite3_file *f, int f
         full_file = *real_file;
         full_file.xWrite = write_or_not;
         f->pMethods = &full_file;
+    } else if (rc == SQLITE_OK && (flags & SQLITE_OPEN_WAL)) {
+        real_wal = f->pMethods;
+        full_wal = *real_wal;
+        full_wal.xWrite = write_wal_or_not;
+        f->pMethods = &full_wal;
     }
     return rc;
 }
@@ -183,7 +193,7 @@ static int set_up_full(void **state)
 
 static int tear_down_full(void **state)
 {
-    full = false;
+    full = wal_full = false;
     sqlite3_vfs_unregister(&full_vfs);
     return tear_down(state);
 }
@@ -205,13 +215,13 @@ static int troubles_until_answer(void)
     }
 }
 
-static void trouble_is_told(void)
+static void trouble_is_told(const char *what)
 {
     struct st_reply *r = storebox_any(&b);
 
     assert_int_equal(r->m.type, ST_TROUBLE);
     assert_int_equal(r->err.code, ERR_FULL);
-    assert_non_null(strstr(r->err.text, "log stays beside it and grows"));
+    assert_non_null(strstr(r->err.text, what));
     assert_non_null(strstr(r->err.text, "the disk is full; free some space"));
     msg_free(&r->m);
 }
@@ -228,7 +238,7 @@ static void it_cannot(bool many)
     for (int i = 0; i < first; i++)
         put(run, i);
     if (troubles_until_answer() == 0)
-        trouble_is_told();
+        trouble_is_told("log stays beside it and grows");
     assert_int_equal(refused, 1);
     for (int i = first; i < first + 2 * PIECES; i++) {
         put(run, i);
@@ -254,6 +264,28 @@ static void test_cannot_in_haste(void **state)
     it_cannot(true);
 }
 
+/* What is too old cannot go, and nobody had asked for it. */
+static void test_old_rows_stay(void **state)
+{
+    struct sandbox old = {.sandbox_id = (char *)"old", .state = SB_KILLED, .ended_at = 1};
+
+    (void)state;
+    storebox_start(&b, dir);
+    store_put_sandbox(b.s, &old, storebox_to(&b));
+    msg_free(&storebox_ok(&b)->m);
+    wal_full = true;
+    store_prune(b.s, (struct st_to){NULL, 0});
+    trouble_is_told("what is old enough to go stays");
+    store_prune(b.s, storebox_to(&b)); /* who asks gets the answer, and no more */
+    storebox_says(&b, ERR_FULL);
+    store_sandboxes(b.s, storebox_to(&b));
+    assert_int_equal(troubles_until_answer(), 0);
+    wal_full = false;
+    store_prune(b.s, storebox_to(&b));
+    storebox_says(&b, 0);
+    storebox_stop(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -261,6 +293,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_killed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_cannot_in_quiet, set_up_full, tear_down_full),
         cmocka_unit_test_setup_teardown(test_cannot_in_haste, set_up_full, tear_down_full),
+        cmocka_unit_test_setup_teardown(test_old_rows_stay, set_up_full, tear_down_full),
     };
     return cmocka_run_group_tests_name("store_log", tests, NULL, NULL);
 }
