@@ -13,12 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct jobs_wait {
-    jobs_store_fn fn;
-    void *ctx;
-    const void *owner;
-};
-
 /* --- answers -------------------------------------------------------------------- */
 
 /* Words of the service may be in an error, and an agent's answer is all its own. */

@@ -60,6 +60,12 @@ struct tool;
 
 struct budget;
 struct reckon;
+/* Who waits for an answer of the store, in jobs.waiting by its number. */
+struct jobs_wait {
+    jobs_store_fn fn;
+    void *ctx;
+    const void *owner;
+};
 struct asked {
     uint64_t row;
     int64_t at, end; /* server time */

@@ -18,6 +18,8 @@ struct projects {
     struct st_projects *list; /* NULL: not read, or it cannot be */
     char *name, *id;          /* current; id NULL: it has no row yet */
     bool known, by_folder, making;
+    unsigned n_asked, n_told; /* lists that the store was asked for, and told, in this order */
+    unsigned old;             /* so many of them were asked for when another one was current */
     ARR(struct projop *) ops;
 };
 
@@ -138,6 +140,13 @@ static void follow_names(struct jobs *j, const struct st_projects *fresh)
     }
 }
 
+/* All of them by this, so that which is current now is not taken from an older one. */
+static void ask_list(struct jobs *j, int64_t have, struct st_to to)
+{
+    j->priv->projects->n_asked++;
+    store_projects(j->o.store, core_project_ref(j), have, to);
+}
+
 static void take_list(struct jobs *j, struct st_reply *r)
 {
     struct projects *p = j->priv->projects;
@@ -145,6 +154,8 @@ static void take_list(struct jobs *j, struct st_reply *r)
     bool first = !p->known;
 
     p->known = true;
+    if ((int)(++p->n_told - p->old) <= 0)
+        return; /* the switch asks for one itself */
     if (r->err.code && first)
         jobs_say(j, 2, 0, "the stored projects cannot be read: %s", r->err.text);
     if (!r->projects)
@@ -177,8 +188,7 @@ void core_projects_look(struct jobs *j)
 {
     const struct projects *p = j->priv->projects;
 
-    store_projects(j->o.store, core_project_ref(j), p->list ? p->list->revision : -1,
-                   jobs_store(j, on_list, j, p));
+    ask_list(j, p->list ? p->list->revision : -1, jobs_store(j, on_list, j, p));
 }
 
 /* --- a row for the current one ------------------------------------------------------------ */
@@ -260,8 +270,7 @@ static void on_change(void *ctx, struct st_reply *r)
     if (r->err.code)
         op_end(op, &r->err);
     else
-        store_projects(op->j->o.store, core_project_ref(op->j), -1,
-                       jobs_store(op->j, on_fresh, op, op->j->priv->projects));
+        ask_list(op->j, -1, jobs_store(op->j, on_fresh, op, op->j->priv->projects));
 }
 
 /* From here on new sandboxes are of that project, and its keys count. */
@@ -274,6 +283,7 @@ static void switch_to(struct projop *op, struct st_to to)
     p->name = xstrdup(op->name);
     p->id = xstrdup(op->id);
     p->by_folder = false; /* the user's own word */
+    p->old = p->n_asked;
     if (op->id && !op->j->o.readonly)
         store_project_used(op->j->o.store, op->id, to);
     else /* no change: the answer alone is wanted */

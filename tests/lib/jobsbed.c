@@ -24,12 +24,6 @@ struct call {
     void *ctx;
     bool *done;
 };
-struct jobs_wait {
-    jobs_store_fn fn;
-    void *ctx;
-    const void *owner;
-};
-
 /* --- the stand-in for the core --------------------------------------------------- */
 
 struct sandbox *jobs_row(struct jobs *j, uint64_t id)

@@ -120,6 +120,54 @@ static void test_search_left(void **state)
     map_free(j.waiting, free);
 }
 
+/* The next answer of the store, given to who asked. */
+static void answer(struct jobs *j)
+{
+    struct mq *mq = net_mq(j->o.net);
+    struct st_reply *r;
+    struct jobs_wait *w;
+
+    do {
+        assert_true(mq_wait(mq, 20000));
+        r = (struct st_reply *)mq_take(mq);
+        w = r->m.req_id ? map_del_id(j->waiting, r->m.req_id) : NULL;
+        if (w && w->fn)
+            w->fn(w->ctx, r);
+        msg_free(&r->m);
+        free(w);
+    } while (!w);
+}
+
+/* A list that was asked for before the project was switched comes after that. */
+static void test_switch_and_older_list(void **state)
+{
+    struct storebox box;
+    struct jobs_priv p = {0};
+    struct jobs j = {.priv = &p, .waiting = map_new(), .o.project = "first"};
+    struct cmd c = {.text = (char *)"second"};
+
+    (void)state;
+    c.m.type = CMD_PROJECT;
+    storebox_start(&box, NULL);
+    j.o.store = box.s;
+    j.o.net = net_new(&(struct net_opts){0});
+    core_projects_start(&j);
+    answer(&j);
+    assert_true(core_projects_known(&j));
+    assert_string_equal(jobs_project(&j), "first");
+    core_projects_cmd(&j, &c);
+    core_projects_look(&j);
+    answer(&j); /* its id: from here on it is the one */
+    assert_string_equal(jobs_project(&j), "second");
+    answer(&j);
+    assert_string_equal(jobs_project(&j), "second");
+    assert_string_not_equal(core_project_id(&j), "");
+    core_projects_release(&j);
+    storebox_stop(&box);
+    net_free(j.o.net);
+    map_free(j.waiting, free);
+}
+
 static void test_scope(void **state)
 {
     struct sandbox r = row_of(SB_RUNNING, "p", false);
@@ -318,6 +366,7 @@ int main(void)
         cmocka_unit_test(test_warning),  cmocka_unit_test(test_server_time), cmocka_unit_test(test_apart),
         cmocka_unit_test(test_backoff), cmocka_unit_test(test_pace),
         cmocka_unit_test(test_search_left),
+        cmocka_unit_test(test_switch_and_older_list),
         cmocka_unit_test(test_scope),    cmocka_unit_test(test_final),
         cmocka_unit_test(test_intent),
         cmocka_unit_test(test_list_proves),
