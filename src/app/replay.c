@@ -173,13 +173,13 @@ static int nothing_in_it(const struct recording_left *left, const struct err *wh
 
 static void note_left(struct replay *r, const struct recording_left *left, const struct err *why)
 {
-    const char *and = left->cut ? ", and a last one cut off" : "";
+    const char *and = left->cut ? ", and a cut end" : "";
     struct err *e = &r->trouble;
 
     if (why->code) /* what is at its end does not count beside it */
         err_set(e, ERR_IO, "%s: what stands before it is played", why->text);
     else if (left->lines > 1)
-        err_set(e, ERR_INVALID, "left out: %zu lines that are no events, the first is line %zu%s",
+        err_set(e, ERR_INVALID, "left out: %zu lines that are no events, line %zu first%s",
                 left->lines, left->first, and);
     else if (left->lines)
         err_set(e, ERR_INVALID, "left out: line %zu, which is no event%s", left->first, and);

@@ -237,8 +237,7 @@ static void test_many_are_none(void **state)
     assert_int_equal(look(r, &e), 0);
     assert_int_equal(replay_count(r), 24);
     assert_string_equal(trouble(r, ERR_INVALID),
-                        "left out: 3 lines that are no events, the first is line 1, and a last "
-                        "one cut off");
+                        "left out: 3 lines that are no events, line 1 first, and a cut end");
     replay_free(r);
     buf_clear(&b);
     for (int i = 0; i < FOREIGN; i++) /* a file of something else is not read to its end */
