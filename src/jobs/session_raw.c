@@ -270,6 +270,10 @@ static void on_lease(void *ctx, struct st_reply *r)
     struct session *s = ctx;
     bool had = s->raw->holds;
 
+    if (r->err.code && had) { /* it is ours for a while yet */
+        session_timer(s, &s->raw->timer, LOOK_MS, renew);
+        return;
+    }
     s->raw->holds = r->got;
     if (!r->got) {
         if (had)

@@ -2,6 +2,7 @@
 #include "../../src/jobs/foreign_priv.h"
 #include "../../src/jobs/session_priv.h"
 #include "../lib/jobsbed.h"
+#include "../lib/storebox.h"
 
 #include <cct/model/process.h>
 #include <cct/util/str.h>
@@ -145,9 +146,9 @@ static bool is_watched(void *ctx)
     return ((struct bed *)ctx)->done;
 }
 
-static struct bed adopted_bed(void)
+static struct bed adopted_bed(const char *dir)
 {
-    struct bed q = {.b = jobsbed_new(NULL, "a", NULL), .epoch = 1};
+    struct bed q = {.b = jobsbed_new(dir, "a", NULL), .epoch = 1};
 
     q.b->j.priv = xcalloc(1, sizeof(*q.b->j.priv));
     q.row = jobsbed_row(q.b, "shell", "vm1");
@@ -178,7 +179,7 @@ static void do_reset(void *ctx)
 /* Its record could not be kept and is closed: the stream must not come back to it. */
 static void its_closed_record(void **state)
 {
-    struct bed q = adopted_bed();
+    struct bed q = adopted_bed(NULL);
     (void)state;
 
     run(&q, do_reset, NULL);
@@ -214,7 +215,7 @@ static void see_stopped(void *ctx)
 /* Its record is there only after it was let go: two streams would write into it. */
 static void let_go_while_it_opens(void **state)
 {
-    struct bed q = adopted_bed();
+    struct bed q = adopted_bed(NULL);
     (void)state;
 
     run(&q, do_stop_while_opening, NULL);
@@ -224,12 +225,48 @@ static void let_go_while_it_opens(void **state)
     free_adopted(&q);
 }
 
+static void on_answer(void *ctx, struct st_reply *r)
+{
+    struct session *s = session(ctx);
+
+    (void)r;
+    ((struct bed *)ctx)->done = s->raw->w && s->raw->timer;
+    opened(s);
+}
+
+static void do_renew(void *ctx)
+{
+    struct bed *q = ctx;
+
+    opened_flag = false;
+    session_raw_go(session(q)); /* asks for the lease that it has */
+    store_sandboxes(q->b->j.o.store, jobs_store(&q->b->j, on_answer, q, q));
+}
+
+/* What the database does not take once is no reason to leave the process to others. */
+static void a_lease_that_is_not_renewed(void **state)
+{
+    char *dir = storebox_dir(), *path = xasprintf("%s/cc-tui.db", dir);
+    struct bed q = adopted_bed(dir);
+    (void)state;
+
+    storebox_sql(path, "ALTER TABLE leases RENAME TO elsewhere");
+    run(&q, do_renew, NULL);
+    assert_true(jobsbed_wait(q.b, is_open, NULL, WAIT_MS));
+    assert_true(q.done);
+    free_adopted(&q);
+    storebox_remove(dir);
+    free(path);
+    free(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(behind_an_input_of_unknown_end),
         cmocka_unit_test(its_closed_record),
         cmocka_unit_test(let_go_while_it_opens),
+        cmocka_unit_test(a_lease_that_is_not_renewed),
     };
     struct err e = {0};
 
