@@ -126,18 +126,20 @@ static void say_gap(struct session *s)
 }
 
 /* The log is another one than that of which `had` bytes were read: what ended there has no place
- * in this one. */
+ * in this one. The last run may have ended in this one, though that was told before we knew. */
 static void forget_runs(struct session *s, uint64_t had)
 {
     const struct session_probe *p = &s->fo.p;
     struct follow *f = &s->fo;
 
-    if (f->runs_done > f->runs_old)
-        f->runs_old = f->runs_done;
-    for (size_t i = 0; i < p->ends.n; i++)
-        if (p->ends.v[i].offset > p->size && p->ends.v[i].offset <= had &&
-            p->ends.v[i].run > f->runs_old)
-            f->runs_old = p->ends.v[i].run;
+    for (size_t i = 0; i < p->ends.n; i++) {
+        const struct session_run_end *e = &p->ends.v[i];
+        bool old = e->offset > p->size ? e->offset <= had
+                                       : e->run <= f->runs_done && e->run < p->last.run;
+
+        if (old && e->run > f->runs_old)
+            f->runs_old = e->run;
+    }
 }
 
 static void on_opened(struct session *s);

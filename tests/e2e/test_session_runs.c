@@ -278,6 +278,31 @@ static void test_end_of_another_log(void **state)
     jobsbed_free(b);
 }
 
+static bool has_exit(void *ctx)
+{
+    return look_item(ctx, ITEM_SYSTEM, "exit status 4") != NULL;
+}
+
+/* The run that empties it ends in the new one, though that may be told before it is known of. */
+static void test_end_in_the_new_log(void **state)
+{
+    struct jobsbed *b = open_bed("a");
+    struct look l = {.b = b};
+    (void)state;
+
+    b->on_session = use_one;
+    l.row = start(b, "once", NULL, NULL);
+    assert_true(wait_agent(b, l.row, AG_IDLE));
+    jobsbed_send(b, l.row, "something that is longer", 5);
+    wait_answer(b, 5, "got something that is longer");
+    jobsbed_send(b, l.row, "cut", 0);
+    assert_true(jobsbed_wait(b, has_notice, &l, LONG_MS));
+    assert_true(jobsbed_wait(b, has_exit, &l, LONG_MS));
+    jobsbed_send(b, l.row, "and on", 6);
+    wait_answer(b, 6, "got and on");
+    jobsbed_free(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -285,6 +310,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_run_told_twice, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_run_unseen, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_end_of_another_log, new_db, drop_db),
+        cmocka_unit_test_setup_teardown(test_end_in_the_new_log, new_db, drop_db),
     };
 
     if (!sessionbed_begin())

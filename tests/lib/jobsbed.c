@@ -224,7 +224,8 @@ static void add_tools(struct jobsbed *b, const char *dir)
                                "command = \"sh -c 'sleep 3; exec demo-agent'\"\n"
                                "[tool once]\nadapter = claude\ntemplate = base\n"
                                "command = \"sh -c 'read p; echo got $p; case $p in bad) "
-                               "echo oops >&2; exit 4;; esac'\"\n";
+                               "echo oops >&2; exit 4;; cut) for f in ~/.cc-tui/*/out.log; "
+                               "do : >$f; done; echo x; exit 4;; esac'\"\n";
     char *path;
     struct err e = {0};
 
