@@ -195,8 +195,11 @@ static void on_get(void *ctx, const struct e2b_result *r)
             go(s);
             return;
         }
-        session_say(s, AGENT_ERROR, "the sandbox cannot be reached: %s", e.text);
+        err_wrap(&e, "the sandbox cannot be reached");
+        session_say(s, AGENT_ERROR, "%s", e.text);
         session_follow_stop(s, FO_STOPPED);
+        session_turn_fail_all(s, &e);
+        session_logs_go(s);
     } else {
         back_off(s);
     }

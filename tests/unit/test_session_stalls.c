@@ -2,6 +2,7 @@
  * again now and then. */
 #include "../../src/jobs/session_priv.h"
 #include "../lib/jobsbed.h"
+#include "../lib/miniserver.h"
 #include "../lib/storebox.h"
 
 #include <cct/util/str.h>
@@ -355,6 +356,40 @@ static void a_reader_without_a_way(void **state)
     secret_free(a.key);
 }
 
+static void on_request(void *ctx, struct mini_conn *c, const struct mini_req *r)
+{
+    (void)ctx;
+    (void)r;
+    mini_reply(c, 200, "", "{\"sandboxID\":\"vm1\",\"templateID\":\"base\",\"state\":\"running\"}");
+}
+
+static void do_read_and_wait(void *ctx)
+{
+    do_raw(ctx);
+    session_wait_turn(session(ctx), 77, 5);
+}
+
+/* A service on this machine, of whose sandboxes nobody said where they are. */
+static void a_sandbox_without_an_address(void **state)
+{
+    struct mini *m = mini_start(on_request, NULL);
+    struct e2b_account a = {.api_url = mini_url(m, ""), .key = secret_new("k", 1)};
+    struct stall q = {.b = jobsbed_new(NULL, "a", &a)};
+    const struct jobsbed_done *d;
+    (void)state;
+
+    q.row = jobsbed_row(q.b, "claude", "vm1");
+    run(&q, do_read_and_wait, NULL);
+    assert_non_null(jobsbed_answer(q.b, 9, WAIT_MS));
+    d = jobsbed_answer(q.b, 5, WAIT_MS);
+    assert_non_null(d);
+    assert_non_null(strstr(d->err.text, "E2B_SANDBOX_URL"));
+    jobsbed_free(q.b);
+    mini_stop(m);
+    free(a.api_url);
+    secret_free(a.key);
+}
+
 /* --- looks now and then ------------------------------------------------------------------ */
 
 static void do_relocate(void *ctx)
@@ -388,6 +423,7 @@ int main(void)
         cmocka_unit_test(a_turn_that_went_by),
         cmocka_unit_test(the_rest_of_a_log),
         cmocka_unit_test(a_reader_without_a_way),
+        cmocka_unit_test(a_sandbox_without_an_address),
         cmocka_unit_test(an_end_is_looked_at_again),
     };
     struct err e = {0};
