@@ -160,6 +160,8 @@ void session_drop_target(struct session *s)
     envd_free(s->envd);
     s->envd = NULL;
     s->runner_pid = 0;
+    if (s->prov_begun) /* its calls are gone with it; one that waits for a look goes on waiting */
+        session_provision_stop(s, "the connection to the sandbox was lost");
 }
 
 void session_relocate(struct session *s)

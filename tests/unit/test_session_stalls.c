@@ -280,6 +280,32 @@ static void a_turn_that_went_by(void **state)
     jobsbed_free(q.b);
 }
 
+static void do_lose_start(void *ctx)
+{
+    struct session *s = session(ctx);
+    struct err e = {0};
+
+    s->prov = xcalloc(1, sizeof(*s->prov));
+    s->prov->req_id = 5;
+    s->prov_begun = true;
+    err_set(&e, ERR_AUTH, "its token is another one now");
+    session_follow_lost(s, &e);
+}
+
+/* Its calls end without an answer when the way to the sandbox is given up. */
+static void a_start_without_its_connection(void **state)
+{
+    struct stall q = stall_bed(NULL);
+    const struct jobsbed_done *d;
+    (void)state;
+
+    run(&q, do_lose_start, NULL);
+    d = jobsbed_answer(q.b, 5, WAIT_MS);
+    assert_non_null(d);
+    assert_int_equal(d->err.code, ERR_CANCELLED);
+    jobsbed_free(q.b);
+}
+
 /* --- readers --------------------------------------------------------------------------- */
 
 static void do_many_words(void *ctx)
@@ -421,6 +447,7 @@ int main(void)
         cmocka_unit_test(all_are_told_of_the_end),
         cmocka_unit_test(an_end_before_the_turn),
         cmocka_unit_test(a_turn_that_went_by),
+        cmocka_unit_test(a_start_without_its_connection),
         cmocka_unit_test(the_rest_of_a_log),
         cmocka_unit_test(a_reader_without_a_way),
         cmocka_unit_test(a_sandbox_without_an_address),
