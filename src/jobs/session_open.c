@@ -21,6 +21,7 @@ static void finish(struct session *s)
 
     o->opening = o->feeding_again = false;
     o->open = true;
+    o->n_opened++;
     session_out_opened(s);
     if (o->agent == AG_UNKNOWN && r && r->agent != AG_NONE)
         o->agent = r->agent;

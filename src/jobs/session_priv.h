@@ -211,6 +211,7 @@ struct out {
     ARR(struct late_echo) late;
     uint64_t sent_to; /* end of what was handed over */
     unsigned n_sent, n_acked;
+    unsigned n_opened; /* how many times a run was: until the next, no byte goes by unseen */
     unsigned fresh_from; /* n_sent when the run was opened: earlier answers are history */
     uint64_t flush_timer, row_timer, items_timer;
     bool row_dirty;
@@ -244,6 +245,7 @@ struct relay {
     bool leaving;   /* we stop when the Move is answered */
     bool again;     /* asked for while the store is asked for a message */
     bool said_unclaimed;
+    unsigned opened; /* out.n_opened when it was published */
     bool lost;      /* its turn's begin may be among output that is missing */
     uint64_t timer, call;
     bool interrupting;
@@ -584,6 +586,8 @@ void session_relay_release(struct session *s);
 /* Another one's, which never told the store so. */
 void session_relay_was_sent(struct session *s, uint64_t id);
 void session_relay_delivered(struct session *s, uint64_t id);
+/* The one in flight was read by the agent's program, which has ended or not. */
+void session_relay_taken(struct session *s, bool ended);
 void session_relay_stop(struct session *s, bool gone, const char *why);
 void session_relay_leave(struct session *s); /* we stop soon */
 void session_relay_ended(struct session *s); /* the CLI is gone */

@@ -194,6 +194,7 @@ static void on_uploaded(void *ctx, const struct envd_result *r)
     tmp = session_tmp_path(s, s->re.id);
     to = xasprintf("%s/" SESSION_INBOX "/%s", s->dir, s->re.name);
     s->re.moving = true;
+    s->re.opened = s->out.n_opened;
     s->re.call = envd_move(s->envd, tmp, to, on_moved, s);
     free(tmp);
     free(to);
@@ -423,6 +424,35 @@ static bool run_is_over(const struct session *s)
            !session_probe_running(p);
 }
 
+/* The agent's program has read it. Since we published it its whole log was read here, and there
+ * was no turn: that is still to come, however long the program takes to begin. */
+static bool is_to_come(const struct session *s)
+{
+    const struct relay *re = &s->re;
+
+    return s->ad->echoes && re->moving && !re->turn_seen && !re->lost &&
+           re->opened == s->out.n_opened;
+}
+
+void session_relay_taken(struct session *s, bool ended)
+{
+    const struct relay *re = &s->re;
+    bool echoes = s->ad->echoes, ours = re->moving && s->ad->mode == AGENT_PERSISTENT;
+
+    if (!echoes)
+        session_out_echo(s, s->out.pos, re->msg.text, re->msg.key);
+    if (!echoes && ours && !ended && !re->lost)
+        session_turn_due(s, re->msg.id);
+    if (is_to_come(s) && !ended) {
+        session_turn_delivered(s, re->msg.id);
+    } else if (echoes || re->lost || run_is_over(s)) { /* it went by unseen, perhaps the turn, too */
+        session_turn_missed(s, re->msg.id);
+        if (s->sh.on)
+            session_show(s, true);
+    }
+    session_relay_delivered(s, re->msg.id);
+}
+
 static void on_check(void *ctx, const struct envd_run_result *r)
 {
     struct session *s = ctx;
@@ -439,18 +469,7 @@ static void on_check(void *ctx, const struct envd_run_result *r)
         unconfirmed(s, "the agent ended while it was being handed over");
         session_relay(s);
     } else if (r->err.code == 0 && t == TAKEN_YES && moved_on) {
-        bool echoes = s->ad->echoes, ours = re->moving && s->ad->mode == AGENT_PERSISTENT;
-
-        if (!echoes)
-            session_out_echo(s, s->out.pos, re->msg.text, re->msg.key);
-        if (!echoes && ours && !ended && !re->lost)
-            session_turn_due(s, re->msg.id);
-        if (echoes || re->lost || run_is_over(s)) { /* it went by unseen, and perhaps the turn */
-            session_turn_missed(s, re->msg.id);
-            if (s->sh.on)
-                session_show(s, true);
-        }
-        session_relay_delivered(s, re->msg.id);
+        session_relay_taken(s, ended);
     } else if (r->err.code == 0 && ended) {
         unconfirmed(s, "the agent ended before it was taken in");
     } else {

@@ -451,6 +451,54 @@ static void an_echo_of_what_another_claimed(void **state)
     jobsbed_free(w.b);
 }
 
+static void do_taken(void *ctx)
+{
+    struct work *w = ctx;
+    struct session *s = session_of(&w->b->j, w->row);
+
+    s->out.caught_up = true;
+    s->out.agent = AG_IDLE;
+    s->re.moving = true;
+    s->re.opened = s->out.n_opened - (w->len ? 1 : 0);
+    session_relay_taken(s, false);
+}
+
+/* The program has the message, and takes longer to begin than we look for it. */
+static void a_slow_begin_is_waited_for(void **state)
+{
+    struct work w = turn_bed();
+    const struct jobsbed_done *d;
+    (void)state;
+
+    send(&w, 5);
+    w.len = 0;
+    jobsbed_run(w.b, do_taken, &w);
+    assert_true(jobsbed_wait(w.b, is_delivered, &w, WAIT_MS));
+    assert_null(jobsbed_answer(w.b, 5, 50));
+    say(&w, AGENT_USER_ECHO, NULL, "do it");
+    say(&w, AGENT_TURN_BEGIN, NULL, NULL);
+    say(&w, AGENT_TEXT, "m1", "done");
+    say(&w, AGENT_TURN_END, NULL, "done");
+    d = jobsbed_answer(w.b, 5, WAIT_MS);
+    assert_non_null(d);
+    assert_int_equal(d->outcome, AGENT_OK);
+    assert_string_equal(d->text, "done");
+    jobsbed_free(w.b);
+}
+
+/* There was another reader in between, so the turn may be over. */
+static void what_may_be_over_is_not(void **state)
+{
+    struct work w = turn_bed();
+    (void)state;
+
+    send(&w, 5);
+    w.len = 1;
+    jobsbed_run(w.b, do_taken, &w);
+    assert_non_null(jobsbed_answer(w.b, 5, WAIT_MS));
+    jobsbed_free(w.b);
+}
+
 static void do_old_echo(void *ctx)
 {
     struct work *w = ctx;
@@ -527,6 +575,8 @@ int main(void)
         cmocka_unit_test(an_echo_finds_its_message),
         cmocka_unit_test(an_echo_of_what_another_claimed),
         cmocka_unit_test(an_older_echo_is_not_its),
+        cmocka_unit_test(a_slow_begin_is_waited_for),
+        cmocka_unit_test(what_may_be_over_is_not),
         cmocka_unit_test(a_lost_turn_ends_the_wait),
     };
     struct err e = {0};
