@@ -45,13 +45,36 @@ static char *end_text(struct session *s)
     return t;
 }
 
+static void on_end_stored(void *ctx, struct st_reply *r)
+{
+    struct out *o = &((struct session *)ctx)->out;
+
+    if (r->err.code || r->run.id != o->run.id)
+        return;
+    o->run.ended = true;
+    o->run.exit_code = r->run.exit_code;
+    o->run.exit_signal = r->run.exit_signal;
+}
+
+/* An agent that ended is looked at again and again: the time of its end is that of the first. */
+static void store_end(struct session *s)
+{
+    struct out *o = &s->out;
+
+    if (o->run.ended && o->run.exit_code == s->fo.p.exit_code && o->ended_at == o->pos)
+        return;
+    o->ended_at = o->pos;
+    store_run_end(s->j->o.store, o->run.id, s->fo.p.exit_code, 0,
+                  jobs_store(s->j, on_end_stored, s, o));
+}
+
 void session_look_finish(struct session *s)
 {
     const struct session_probe *p = &s->fo.p;
     char *text;
 
     session_out_flush(s);
-    store_run_end(s->j->o.store, s->out.run.id, p->exit_code, 0, (struct st_to){NULL, 0});
+    store_end(s);
     session_follow_ended(s);
     if (p->exit_code == 0 && !p->lost) {
         session_agent(s, AG_EXITED);

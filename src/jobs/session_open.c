@@ -213,6 +213,7 @@ static void on_run(void *ctx, struct st_reply *r)
         again(s, &r->err);
         return;
     }
+    o->ended_at = r->run.stored;
     o->run = r->run; /* all zero when it cannot be made: shown from the begin, not kept */
     o->store_down = r->err.code != 0;
     err_clear(&o->down);

@@ -210,6 +210,7 @@ struct out {
     uint32_t echo_n;
     ARR(struct late_echo) late;
     uint64_t sent_to; /* end of what was handed over */
+    uint64_t ended_at; /* where it stood when run.ended was stored */
     unsigned n_sent, n_acked;
     unsigned n_opened; /* how many times a run was: until the next, no byte goes by unseen */
     unsigned fresh_from; /* n_sent when the run was opened: earlier answers are history */

@@ -8,6 +8,7 @@
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <setjmp.h>
+#include <sqlite3.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -439,6 +440,68 @@ static void an_end_is_looked_at_again(void **state)
     jobsbed_free(q.b);
 }
 
+static void do_finish(void *ctx)
+{
+    session_look_finish(session(ctx));
+}
+
+static void on_runs(void *ctx, struct st_reply *r)
+{
+    struct stall *q = ctx;
+
+    q->done = r->n_runs == 1 && r->runs[0].ended;
+    __atomic_store_n(&opened_flag, true, __ATOMIC_SEQ_CST);
+}
+
+static void do_runs(void *ctx)
+{
+    struct stall *q = ctx;
+
+    opened_flag = false;
+    store_runs(q->b->j.o.store, q->row, jobs_store(&q->b->j, on_runs, q, q));
+}
+
+static int64_t time_of_end(const char *path)
+{
+    sqlite3 *db;
+    sqlite3_stmt *p;
+    int64_t at;
+
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, "SELECT endedAt FROM runs", -1, &p, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(p), SQLITE_ROW);
+    at = sqlite3_column_int64(p, 0);
+    sqlite3_finalize(p);
+    sqlite3_close(db);
+    return at;
+}
+
+/* Each look at an agent that ended finds it ended: when that was does not change. */
+static void an_end_is_stored_once(void **state)
+{
+    char dir[] = "/tmp/cct-stalls.XXXXXX", *path, *cmd;
+    struct stall q;
+    (void)state;
+
+    assert_non_null(mkdtemp(dir));
+    path = xasprintf("%s/cc-tui.db", dir);
+    q = stall_bed(dir);
+    for (int i = 0; i < 2; i++) {
+        run(&q, do_finish, NULL);
+        run(&q, do_runs, NULL);
+        assert_true(jobsbed_wait(q.b, is_open, NULL, WAIT_MS));
+        assert_true(q.done);
+        assert_true(i ? time_of_end(path) == 5 : time_of_end(path) > 5);
+        if (!i)
+            storebox_sql(path, "UPDATE runs SET endedAt=5");
+    }
+    jobsbed_free(q.b);
+    cmd = xasprintf("rm -rf '%s'", dir);
+    assert_int_equal(system(cmd), 0);
+    free(cmd);
+    free(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -452,6 +515,7 @@ int main(void)
         cmocka_unit_test(a_reader_without_a_way),
         cmocka_unit_test(a_sandbox_without_an_address),
         cmocka_unit_test(an_end_is_looked_at_again),
+        cmocka_unit_test(an_end_is_stored_once),
     };
     struct err e = {0};
 
