@@ -57,8 +57,8 @@ long meter_anon(const struct sample *v)
     return v->anon_kb;
 }
 
-/* What is freed goes back to the system once a minute, so memory is a saw: only what stays after
- * that is held. Of each window the least sample, so one at least of those behind a tooth. */
+/* What is freed goes back to the system once a minute, and a few seconds later is in use again in
+ * part: memory is a saw, and only what stays at its lows is held. Of each window the least sample. */
 static size_t least_of_window(const struct soak *s, size_t first, double window_s,
                               long (*column)(const struct sample *v), size_t *least)
 {

@@ -19,7 +19,7 @@
 #define SLOPE_BAR 1.0 /* MB an hour */
 #define KEY_BAR_MS 33
 
-enum { SAMPLE_S = 10, LIST_S = 10, WORK_S = 2, LOOK_S = 60, TELL_S = 60, REDRAW_S = 20,
+enum { SAMPLE_S = 1, LIST_S = 10, WORK_S = 2, LOOK_S = 60, TELL_S = 60, REDRAW_S = 20,
        START_MS = 60000, JOB_MS = 180000, MOST_FAILURES = 200 };
 
 uint64_t soak_random(struct soak *s, uint64_t below)
