@@ -300,6 +300,7 @@ struct show {
     unsigned barrier;          /* n_sent that must be acked before the load */
     struct session_key loaded; /* newest key that the load has brought */
     bool busy, whole;          /* a part elsewhere is being loaded; in the place of all */
+    bool begin;                /* then the first part, in the place of all */
     uint64_t at_offset;        /* the key that it was asked for */
     uint32_t at_index;
     struct map *keys; /* messages on the screen, and delivered ones */

@@ -160,6 +160,13 @@ static struct ev_items *items_of(struct session *s, struct st_reply *r)
     return ev;
 }
 
+/* The begin was asked for while another part was on its way. */
+static void then_begin(struct session *s)
+{
+    if (s->sh.begin)
+        session_load_newer(s, 0, 0, true);
+}
+
 static void on_loaded(void *ctx, struct st_reply *r)
 {
     struct session *s = ctx;
@@ -185,6 +192,7 @@ static void on_loaded(void *ctx, struct st_reply *r)
     jobs_post(s->j, ev);
     session_out_shown(s);
     session_show_messages(s);
+    then_begin(s);
 }
 
 static void load(struct session *s)
@@ -219,6 +227,7 @@ void session_show(struct session *s, bool on)
 
     s->sh.on = on;
     jobs_store_forget(s->j, &s->sh); /* an earlier load would be too early */
+    s->sh.begin = on && (s->sh.begin || (s->sh.busy && s->sh.whole));
     s->sh.busy = false;
     session_out_unshown(s);
     s->sh.barrier = 0;
@@ -264,6 +273,7 @@ static void on_older(void *ctx, struct st_reply *r)
     ev->at_offset = s->sh.at_offset;
     ev->at_index = s->sh.at_index;
     jobs_post(s->j, ev);
+    then_begin(s);
 }
 
 static void on_newer(void *ctx, struct st_reply *r)
@@ -287,6 +297,7 @@ static void on_newer(void *ctx, struct st_reply *r)
     ev->at_offset = s->sh.at_offset;
     ev->at_index = s->sh.at_index;
     jobs_post(s->j, ev);
+    then_begin(s);
 }
 
 static bool elsewhere(struct session *s, uint64_t offset, uint32_t index)
@@ -304,15 +315,20 @@ static bool elsewhere(struct session *s, uint64_t offset, uint32_t index)
 
 void session_load_older(struct session *s, uint64_t offset, uint32_t index)
 {
-    if (elsewhere(s, offset, index))
-        store_events(s->j->o.store, s->out.run.id, offset, index, true, OLDER_EVENTS,
-                     jobs_store(s->j, on_older, s, &s->sh));
+    if (!elsewhere(s, offset, index))
+        return;
+    s->sh.whole = false;
+    store_events(s->j->o.store, s->out.run.id, offset, index, true, OLDER_EVENTS,
+                 jobs_store(s->j, on_older, s, &s->sh));
 }
 
 void session_load_newer(struct session *s, uint64_t offset, uint32_t index, bool whole)
 {
-    if (!elsewhere(s, offset, index))
+    if (!elsewhere(s, offset, index)) {
+        s->sh.begin |= whole && s->sh.on;
         return;
+    }
+    s->sh.begin = false;
     s->sh.whole = whole;
     store_events(s->j->o.store, s->out.run.id, offset, whole ? index : index + 1, false,
                  OLDER_EVENTS, jobs_store(s->j, on_newer, s, &s->sh));

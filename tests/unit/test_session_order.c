@@ -4,6 +4,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -253,6 +254,56 @@ static void notices_come_back(void **state)
     jobsbed_free(q.b);
 }
 
+static void do_many_words(void *ctx)
+{
+    struct words *q = ctx;
+    char line[40];
+
+    for (int i = 1; i <= 4000; i++) {
+        snprintf(line, sizeof(line), "line %d\n", i);
+        session_out_feed(session_of(&q->b->j, q->row), line, strlen(line));
+    }
+    do_show(ctx);
+}
+
+static void do_older_and_begin(void *ctx)
+{
+    struct words *q = ctx;
+    struct session *s = session_of(&q->b->j, q->row);
+
+    if (q->epoch == 2) /* the load that it comes after is the one of the show */
+        session_show(s, true);
+    else
+        session_load_older(s, UINT32_MAX, 0);
+    session_load_newer(s, 0, 0, true);
+    if (q->epoch == 3) /* what it came to is thrown away with the rest */
+        session_show(s, true);
+}
+
+static bool begins_with(void *ctx)
+{
+    struct words *q = ctx;
+    const struct transcript *t = model_transcript(q->b->model, q->row);
+
+    return t && t->n && t->v[0].text && strcmp(t->v[0].text, q->text) == 0;
+}
+
+/* The first lines are asked for while others are on their way, or everything anew. */
+static void the_begin_while_others_load(void **state)
+{
+    struct words q = words_bed();
+    (void)state;
+
+    for (q.epoch = 1; q.epoch <= 3; q.epoch++) {
+        act(&q, do_many_words, NULL);
+        shows(&q, "line 4000");
+        assert_false(begins_with(&(struct words){.b = q.b, .row = q.row, .text = "line 1"}));
+        act(&q, do_older_and_begin, "line 1");
+        assert_true(jobsbed_wait(q.b, begins_with, &q, WAIT_MS));
+    }
+    jobsbed_free(q.b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -261,6 +312,7 @@ int main(void)
         cmocka_unit_test(a_message_within_a_line),
         cmocka_unit_test(a_message_between_two_logs),
         cmocka_unit_test(notices_come_back),
+        cmocka_unit_test(the_begin_while_others_load),
     };
     struct err e = {0};
 
