@@ -221,6 +221,12 @@ struct removal {
     bool again;
 };
 
+/* Another process may remove the same tree. */
+static int unless_gone(void)
+{
+    return errno == ENOENT ? 0 : -1;
+}
+
 static int move_up(struct removal *r, int parent, const char *name)
 {
     char to[32];
@@ -229,7 +235,7 @@ static int move_up(struct removal *r, int parent, const char *name)
     while (renameat2(parent, name, r->top, to, RENAME_NOREPLACE) != 0 && errno == EEXIST);
     struct stat st;
     if (fstatat(r->top, to, &st, AT_SYMLINK_NOFOLLOW) != 0)
-        return -1;
+        return unless_gone();
     r->again = true;
     return 0;
 }
@@ -238,23 +244,26 @@ static int empty_folder(struct removal *r, DIR *d, int depth);
 
 static int remove_at(struct removal *r, int parent, const char *name, int depth)
 {
-    if (unlinkat(parent, name, 0) == 0 || errno == ENOENT)
+    if (unlinkat(parent, name, 0) == 0)
         return 0;
     if (errno != EISDIR && errno != EPERM)
-        return -1;
+        return unless_gone();
     struct stat st;
-    if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISDIR(st.st_mode))
+    if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return unless_gone();
+    if (!S_ISDIR(st.st_mode))
         return -1;
     if ((st.st_mode & 0700) != 0700 && fchmodat(parent, name, 0700, 0) != 0)
-        return -1;
+        return unless_gone();
     if (depth > REMOVE_DEPTH)
         return move_up(r, parent, name);
     int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
     if (!d) {
+        int rc = unless_gone();
         if (fd >= 0)
             close(fd);
-        return -1;
+        return rc;
     }
     if (r->top < 0)
         r->top = fd;
@@ -264,7 +273,7 @@ static int remove_at(struct removal *r, int parent, const char *name, int depth)
         rc = empty_folder(r, d, depth);
     } while (depth == 0 && r->again);
     closedir(d);
-    return unlinkat(parent, name, AT_REMOVEDIR) != 0 ? -1 : rc;
+    return unlinkat(parent, name, AT_REMOVEDIR) != 0 && unless_gone() != 0 ? -1 : rc;
 }
 
 /* Errors do not end it: as much as can be is removed. */

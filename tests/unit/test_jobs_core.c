@@ -164,6 +164,8 @@ static void test_switch_and_older_list(void **state)
     assert_string_not_equal(core_project_id(&j), "");
     core_projects_release(&j);
     storebox_stop(&box);
+    for (struct msg *m; (m = mq_take(net_mq(j.o.net)));)
+        msg_free(m);
     net_free(j.o.net);
     map_free(j.waiting, free);
 }

@@ -177,6 +177,34 @@ static void test_remove_tree(void **state)
 }
 
 /* Deeper than there may be open files or bytes in a path. */
+/* Several at once, each of which thinks that it is alone. */
+static void test_remove_together(void **state)
+{
+    char tree[80], path[160];
+    (void)state;
+
+    snprintf(tree, sizeof(tree), "%s/shared", dir);
+    for (int round = 0; round < 20; round++) {
+        pid_t pids[3];
+
+        assert_int_equal(mkdir(tree, 0700), 0);
+        for (int i = 0; i < 300; i++) {
+            snprintf(path, sizeof(path), "%s/%d", tree, i);
+            assert_int_equal(mkdir(path, 0700), 0);
+        }
+        for (int i = 0; i < 3; i++)
+            if ((pids[i] = fork()) == 0)
+                _exit(boxstore_remove_tree(tree, NULL) != 0);
+        for (int i = 0; i < 3; i++) {
+            int status;
+
+            assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+            assert_int_equal(status, 0);
+        }
+        assert_int_not_equal(access(tree, F_OK), 0);
+    }
+}
+
 static void test_remove_deep(void **state)
 {
     (void)state;
@@ -240,7 +268,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_damage),
         cmocka_unit_test(test_each),        cmocka_unit_test(test_remove_tree),
-        cmocka_unit_test(test_remove_deep), cmocka_unit_test(test_identity),
+        cmocka_unit_test(test_remove_deep), cmocka_unit_test(test_remove_together),
+        cmocka_unit_test(test_identity),
         cmocka_unit_test(test_ids),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
