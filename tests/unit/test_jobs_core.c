@@ -120,16 +120,24 @@ static void test_search_left(void **state)
     map_free(j.waiting, free);
 }
 
-/* The next answer of the store, given to who asked. */
-static void answer(struct jobs *j)
+static struct msg *next_answer(struct mq *mq, struct msg **rest)
+{
+    struct msg *m = *rest ? *rest : mq_take(mq);
+
+    *rest = m ? m->next : NULL;
+    return m;
+}
+
+/* The next answer of the store, given to who asked; rest: those that came with it. */
+static void answer(struct jobs *j, struct msg **rest)
 {
     struct mq *mq = net_mq(j->o.net);
     struct st_reply *r;
     struct jobs_wait *w;
 
     do {
-        assert_true(mq_wait(mq, 20000));
-        r = (struct st_reply *)mq_take(mq);
+        assert_true(*rest || mq_wait(mq, 20000));
+        r = (struct st_reply *)next_answer(mq, rest);
         w = r->m.req_id ? map_del_id(j->waiting, r->m.req_id) : NULL;
         if (w && w->fn)
             w->fn(w->ctx, r);
@@ -145,6 +153,7 @@ static void test_switch_and_older_list(void **state)
     struct jobs_priv p = {0};
     struct jobs j = {.priv = &p, .waiting = map_new(), .o.project = "first"};
     struct cmd c = {.text = (char *)"second"};
+    struct msg *rest = NULL;
 
     (void)state;
     c.m.type = CMD_PROJECT;
@@ -152,19 +161,19 @@ static void test_switch_and_older_list(void **state)
     j.o.store = box.s;
     j.o.net = net_new(&(struct net_opts){0});
     core_projects_start(&j);
-    answer(&j);
+    answer(&j, &rest);
     assert_true(core_projects_known(&j));
     assert_string_equal(jobs_project(&j), "first");
     core_projects_cmd(&j, &c);
     core_projects_look(&j);
-    answer(&j); /* its id: from here on it is the one */
+    answer(&j, &rest); /* its id: from here on it is the one */
     assert_string_equal(jobs_project(&j), "second");
-    answer(&j);
+    answer(&j, &rest);
     assert_string_equal(jobs_project(&j), "second");
     assert_string_not_equal(core_project_id(&j), "");
     core_projects_release(&j);
     storebox_stop(&box);
-    for (struct msg *m; (m = mq_take(net_mq(j.o.net)));)
+    for (struct msg *m; (m = next_answer(net_mq(j.o.net), &rest));)
         msg_free(m);
     net_free(j.o.net);
     map_free(j.waiting, free);
