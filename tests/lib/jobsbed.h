@@ -30,6 +30,13 @@ void jobsbed_free(struct jobsbed *b);
 void jobsbed_run(struct jobsbed *b, void (*fn)(void *ctx), void *ctx);
 /* Apply what came to the model; true as soon as ok(ctx) says so, false after ms. */
 bool jobsbed_wait(struct jobsbed *b, bool (*ok)(void *ctx), void *ctx, int ms);
+/* One thing that happens on the net thread, for jobsbed_wait(): expect, come (there), came. */
+void jobsbed_expect(void);
+void jobsbed_come(void);
+bool jobsbed_came(void *ctx);
+void jobsbed_opened(struct session *s); /* comes, as the last argument of session_open() */
+/* Open the run of that epoch; false: not within ms. */
+bool jobsbed_open(struct jobsbed *b, uint64_t row, int64_t epoch, int ms);
 /* Another account, as after a restart of the local provider. */
 void jobsbed_account(struct jobsbed *b, const struct e2b_account *account);
 /* A row of ours; with sandbox_id NULL there is no VM. Stored; its id. */

@@ -2,6 +2,7 @@
 #include "jobsbed_priv.h"
 
 #include "../../src/jobs/core_priv.h"
+#include "../../src/jobs/session_priv.h"
 
 #include <cct/util/clock.h>
 #include <cct/util/str.h>
@@ -42,6 +43,52 @@ static uint64_t result_of(struct jobsbed *b, void (*fn)(void *ctx), void *ctx, i
     err_clear(&b->priv->err);
     jobsbed_run(b, fn, ctx);
     return jobsbed_wait(b, has_result, b, ms) ? b->priv->result : 0;
+}
+
+/* --- one thing that is waited for ------------------------------------------------- */
+
+static bool has_come;
+
+void jobsbed_expect(void)
+{
+    __atomic_store_n(&has_come, false, __ATOMIC_SEQ_CST);
+}
+
+void jobsbed_come(void)
+{
+    __atomic_store_n(&has_come, true, __ATOMIC_SEQ_CST);
+}
+
+bool jobsbed_came(void *ctx)
+{
+    (void)ctx;
+    return __atomic_load_n(&has_come, __ATOMIC_SEQ_CST);
+}
+
+void jobsbed_opened(struct session *s)
+{
+    (void)s;
+    jobsbed_come();
+}
+
+struct opening {
+    struct jobsbed *b;
+    uint64_t row;
+    int64_t epoch;
+};
+
+static void do_open(void *ctx)
+{
+    struct opening *o = ctx;
+
+    session_open(session_of(&o->b->j, o->row), o->epoch, jobsbed_opened);
+}
+
+bool jobsbed_open(struct jobsbed *b, uint64_t row, int64_t epoch, int ms)
+{
+    jobsbed_expect();
+    jobsbed_run(b, do_open, &(struct opening){b, row, epoch});
+    return jobsbed_wait(b, jobsbed_came, NULL, ms);
 }
 
 /* --- rows ------------------------------------------------------------------------ */

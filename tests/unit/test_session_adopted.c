@@ -35,26 +35,12 @@ static void run(struct bed *q, void (*fn)(void *ctx), const char *text)
     jobsbed_run(q->b, fn, q);
 }
 
-static bool opened_flag;
-
-static void opened(struct session *s)
-{
-    (void)s;
-    __atomic_store_n(&opened_flag, true, __ATOMIC_SEQ_CST);
-}
-
-static bool is_open(void *ctx)
-{
-    (void)ctx;
-    return __atomic_load_n(&opened_flag, __ATOMIC_SEQ_CST);
-}
-
 static void do_open(void *ctx)
 {
     struct bed *q = ctx;
 
-    opened_flag = false;
-    session_open(session(q), q->epoch, opened);
+    jobsbed_expect();
+    session_open(session(q), q->epoch, jobsbed_opened);
 }
 
 /* As if it were followed, and the agent waited for a message. */
@@ -73,7 +59,7 @@ static struct bed agent_bed(void)
 
     q.row = jobsbed_row(q.b, "claude", "vm1");
     run(&q, do_open, NULL);
-    assert_true(jobsbed_wait(q.b, is_open, NULL, WAIT_MS));
+    assert_true(jobsbed_wait(q.b, jobsbed_came, NULL, WAIT_MS));
     run(&q, do_at_live_end, NULL);
     return q;
 }
@@ -89,14 +75,14 @@ static void on_given(void *ctx, struct st_reply *r)
     s->re.step = RE_PUBLISH;
     session_relay_input(s, INPUT_UNKNOWN, "cut short");
     q->done = s->re.step == RE_CLAIM;
-    opened(s);
+    jobsbed_opened(s);
 }
 
 static void do_input(void *ctx)
 {
     struct bed *q = ctx;
 
-    opened_flag = false;
+    jobsbed_expect();
     store_message_add(q->b->j.o.store, q->row, "one", (struct st_to){NULL, 0});
     store_message_add(q->b->j.o.store, q->row, "two", (struct st_to){NULL, 0});
     store_message_claim(q->b->j.o.store, q->row, "a", 60000,
@@ -110,7 +96,7 @@ static void behind_an_input_of_unknown_end(void **state)
     (void)state;
 
     run(&q, do_input, NULL);
-    assert_true(jobsbed_wait(q.b, is_open, NULL, WAIT_MS));
+    assert_true(jobsbed_wait(q.b, jobsbed_came, NULL, WAIT_MS));
     assert_true(q.done);
     jobsbed_free(q.b);
 }
@@ -192,7 +178,7 @@ static void (*was_opened)(struct session *s);
 static void then_opened(struct session *s)
 {
     was_opened(s);
-    opened(s);
+    jobsbed_opened(s);
 }
 
 static void do_stop_while_opening(void *ctx)
@@ -200,7 +186,7 @@ static void do_stop_while_opening(void *ctx)
     struct session *s = session(ctx);
 
     was_opened = s->out.open_done;
-    opened_flag = false;
+    jobsbed_expect();
     session_open(s, 0, then_opened);
     session_follow_stop(s, FO_STOPPED); /* paused, or the provider moved */
 }
@@ -219,7 +205,7 @@ static void let_go_while_it_opens(void **state)
     (void)state;
 
     run(&q, do_stop_while_opening, NULL);
-    assert_true(jobsbed_wait(q.b, is_open, NULL, WAIT_MS));
+    assert_true(jobsbed_wait(q.b, jobsbed_came, NULL, WAIT_MS));
     run(&q, see_stopped, NULL);
     assert_true(q.done);
     free_adopted(&q);
@@ -231,14 +217,14 @@ static void on_answer(void *ctx, struct st_reply *r)
 
     (void)r;
     ((struct bed *)ctx)->done = s->raw->w && s->raw->timer;
-    opened(s);
+    jobsbed_opened(s);
 }
 
 static void do_renew(void *ctx)
 {
     struct bed *q = ctx;
 
-    opened_flag = false;
+    jobsbed_expect();
     session_raw_go(session(q)); /* asks for the lease that it has */
     store_sandboxes(q->b->j.o.store, jobs_store(&q->b->j, on_answer, q, q));
 }
@@ -252,7 +238,7 @@ static void a_lease_that_is_not_renewed(void **state)
 
     storebox_sql(path, "ALTER TABLE leases RENAME TO elsewhere");
     run(&q, do_renew, NULL);
-    assert_true(jobsbed_wait(q.b, is_open, NULL, WAIT_MS));
+    assert_true(jobsbed_wait(q.b, jobsbed_came, NULL, WAIT_MS));
     assert_true(q.done);
     free_adopted(&q);
     storebox_remove(dir);

@@ -43,32 +43,11 @@ struct words {
     int epoch;
 };
 
-static bool opened_flag;
-
-static void opened(struct session *s)
-{
-    (void)s;
-    __atomic_store_n(&opened_flag, true, __ATOMIC_SEQ_CST);
-}
-
-static bool is_open(void *ctx)
-{
-    (void)ctx;
-    return __atomic_load_n(&opened_flag, __ATOMIC_SEQ_CST);
-}
-
 static void do_show(void *ctx)
 {
     struct words *q = ctx;
 
     session_show(session_of(&q->b->j, q->row), true);
-}
-
-static void do_open(void *ctx)
-{
-    struct words *q = ctx;
-
-    session_open(session_of(&q->b->j, q->row), q->epoch, opened);
 }
 
 static void do_words(void *ctx)
@@ -126,9 +105,7 @@ static struct words words_bed(void)
     struct words q = {.b = jobsbed_new(NULL, "a", NULL), .epoch = 1};
 
     q.row = jobsbed_row(q.b, "shell", NULL);
-    opened_flag = false;
-    jobsbed_run(q.b, do_open, &q);
-    assert_true(jobsbed_wait(q.b, is_open, NULL, WAIT_MS));
+    assert_true(jobsbed_open(q.b, q.row, q.epoch, WAIT_MS));
     return q;
 }
 
@@ -199,7 +176,7 @@ static void do_open_and_message(void *ctx)
     struct words *q = ctx;
     struct session *s = session_of(&q->b->j, q->row);
 
-    session_open(s, q->epoch, opened);
+    session_open(s, q->epoch, jobsbed_opened);
     session_out_echo(s, s->out.pos, q->text, q->text);
 }
 
@@ -213,9 +190,9 @@ static void a_message_between_two_logs(void **state)
     act(&q, do_words, "many words before\n");
     shows(&q, "many words before");
     q.epoch = 2;
-    opened_flag = false;
+    jobsbed_expect();
     act(&q, do_open_and_message, "in between");
-    assert_true(jobsbed_wait(q.b, is_open, NULL, WAIT_MS));
+    assert_true(jobsbed_wait(q.b, jobsbed_came, NULL, WAIT_MS));
     shows(&q, "in between");
     act(&q, do_words, "a\n");
     shows(&q, "a");

@@ -26,27 +26,6 @@ struct runs {
     const char *text;
 };
 
-static bool flag;
-
-static bool is_set(void *ctx)
-{
-    (void)ctx;
-    return __atomic_load_n(&flag, __ATOMIC_SEQ_CST);
-}
-
-static void opened(struct session *s)
-{
-    (void)s;
-    __atomic_store_n(&flag, true, __ATOMIC_SEQ_CST);
-}
-
-static void do_open(void *ctx)
-{
-    struct runs *q = ctx;
-
-    session_open(session_of(&q->b->j, q->row), 1, opened);
-}
-
 static void on_sent(void *ctx, struct st_reply *r)
 {
     struct runs *q = ctx;
@@ -56,7 +35,7 @@ static void on_sent(void *ctx, struct st_reply *r)
     str_copy(s->re.id, sizeof(s->re.id), "m2");
     s->re.step = RE_SENT;
     session_wait_turn(s, r->msg.id, 5);
-    __atomic_store_n(&flag, true, __ATOMIC_SEQ_CST);
+    jobsbed_come();
 }
 
 static void on_added(void *ctx, struct st_reply *r)
@@ -110,13 +89,11 @@ static struct runs bed(const char *first)
     struct runs q = {.b = jobsbed_new(NULL, "a", NULL), .at = strlen(first)};
 
     q.row = jobsbed_row(q.b, "codex", NULL);
-    flag = false;
-    jobsbed_run(q.b, do_open, &q);
-    assert_true(jobsbed_wait(q.b, is_set, NULL, WAIT_MS));
+    assert_true(jobsbed_open(q.b, q.row, 1, WAIT_MS));
     act(&q, do_feed, first);
-    flag = false;
+    jobsbed_expect();
     jobsbed_run(q.b, do_send, &q);
-    assert_true(jobsbed_wait(q.b, is_set, NULL, WAIT_MS));
+    assert_true(jobsbed_wait(q.b, jobsbed_came, NULL, WAIT_MS));
     return q;
 }
 

@@ -38,26 +38,12 @@ static void run(struct stall *q, void (*fn)(void *ctx), const char *text)
     jobsbed_run(q->b, fn, q);
 }
 
-static bool opened_flag;
-
-static void opened(struct session *s)
-{
-    (void)s;
-    __atomic_store_n(&opened_flag, true, __ATOMIC_SEQ_CST);
-}
-
-static bool is_open(void *ctx)
-{
-    (void)ctx;
-    return __atomic_load_n(&opened_flag, __ATOMIC_SEQ_CST);
-}
-
 static void do_open(void *ctx)
 {
     struct stall *q = ctx;
 
-    opened_flag = false;
-    session_open(session(q), q->epoch, opened);
+    jobsbed_expect();
+    session_open(session(q), q->epoch, jobsbed_opened);
 }
 
 /* As if it were followed, and the agent waited for a message. */
@@ -76,7 +62,7 @@ static struct stall stall_bed(const char *dir)
 
     q.row = jobsbed_row(q.b, "claude", "vm1");
     run(&q, do_open, NULL);
-    assert_true(jobsbed_wait(q.b, is_open, NULL, WAIT_MS));
+    assert_true(jobsbed_wait(q.b, jobsbed_came, NULL, WAIT_MS));
     run(&q, do_at_live_end, NULL);
     return q;
 }
@@ -178,14 +164,14 @@ static void on_all(void *ctx, struct st_reply *r)
     q->done = r->n_messages == MANY;
     for (size_t i = 0; i < r->n_messages; i++)
         q->done &= r->messages[i].state == MSG_FAILED;
-    __atomic_store_n(&opened_flag, true, __ATOMIC_SEQ_CST);
+    jobsbed_come();
 }
 
 static void do_all(void *ctx)
 {
     struct stall *q = ctx;
 
-    opened_flag = false;
+    jobsbed_expect();
     store_messages(q->b->j.o.store, q->row, 2 * MANY, jobs_store(&q->b->j, on_all, q, q));
 }
 
@@ -206,7 +192,7 @@ static void all_are_told_of_the_end(void **state)
     run(&q, do_gone, NULL);
     for (int i = 0; i < 2; i++) { /* what the first answer led to is done at the second */
         run(&q, do_all, NULL);
-        assert_true(jobsbed_wait(q.b, is_open, NULL, WAIT_MS));
+        assert_true(jobsbed_wait(q.b, jobsbed_came, NULL, WAIT_MS));
     }
     assert_true(q.done);
     jobsbed_free(q.b);
@@ -349,7 +335,7 @@ static void the_rest_of_a_log(void **state)
     (void)state;
 
     run(&q, do_many_words, NULL);
-    assert_true(jobsbed_wait(q.b, is_open, NULL, WAIT_MS));
+    assert_true(jobsbed_wait(q.b, jobsbed_came, NULL, WAIT_MS));
     run(&q, do_at_live_end, NULL);
     run(&q, do_words, "another log\n");
     assert_true(jobsbed_wait(q.b, is_printed, &q, WAIT_MS));
@@ -450,14 +436,14 @@ static void on_runs(void *ctx, struct st_reply *r)
     struct stall *q = ctx;
 
     q->done = r->n_runs == 1 && r->runs[0].ended;
-    __atomic_store_n(&opened_flag, true, __ATOMIC_SEQ_CST);
+    jobsbed_come();
 }
 
 static void do_runs(void *ctx)
 {
     struct stall *q = ctx;
 
-    opened_flag = false;
+    jobsbed_expect();
     store_runs(q->b->j.o.store, q->row, jobs_store(&q->b->j, on_runs, q, q));
 }
 
@@ -489,7 +475,7 @@ static void an_end_is_stored_once(void **state)
     for (int i = 0; i < 2; i++) {
         run(&q, do_finish, NULL);
         run(&q, do_runs, NULL);
-        assert_true(jobsbed_wait(q.b, is_open, NULL, WAIT_MS));
+        assert_true(jobsbed_wait(q.b, jobsbed_came, NULL, WAIT_MS));
         assert_true(q.done);
         assert_true(i ? time_of_end(path) == 5 : time_of_end(path) > 5);
         if (!i)

@@ -86,21 +86,6 @@ struct work {
     const struct agent_event *ev;
 };
 
-static bool opened_flag;
-
-static void opened(struct session *s)
-{
-    (void)s;
-    __atomic_store_n(&opened_flag, true, __ATOMIC_SEQ_CST);
-}
-
-static void do_open(void *ctx)
-{
-    struct work *w = ctx;
-
-    session_open(session_of(&w->b->j, w->row), 1, opened);
-}
-
 static void do_feed(void *ctx)
 {
     struct work *w = ctx;
@@ -123,17 +108,9 @@ static void do_events(void *ctx)
     session_events(s, 9, false);
 }
 
-static bool is_open(void *ctx)
-{
-    (void)ctx;
-    return __atomic_load_n(&opened_flag, __ATOMIC_SEQ_CST);
-}
-
 static void open_run(struct work *w)
 {
-    opened_flag = false;
-    jobsbed_run(w->b, do_open, w);
-    assert_true(jobsbed_wait(w->b, is_open, NULL, WAIT_MS));
+    assert_true(jobsbed_open(w->b, w->row, 1, WAIT_MS));
 }
 
 static void feed_to(struct work *w, size_t at)
@@ -253,7 +230,7 @@ static void on_sent(void *ctx, struct st_reply *r)
     message_copy(&s->re.msg, &r->msg);
     s->re.step = RE_SENT;
     session_wait_turn(s, r->msg.id, w->id);
-    __atomic_store_n(&opened_flag, true, __ATOMIC_SEQ_CST);
+    jobsbed_come();
 }
 
 static void on_added(void *ctx, struct st_reply *r)
@@ -292,9 +269,9 @@ static struct work turn_bed(void)
 static void send(struct work *w, uint64_t req)
 {
     w->id = req;
-    opened_flag = false;
+    jobsbed_expect();
     jobsbed_run(w->b, do_send, w);
-    assert_true(jobsbed_wait(w->b, is_open, NULL, WAIT_MS));
+    assert_true(jobsbed_wait(w->b, jobsbed_came, NULL, WAIT_MS));
 }
 
 static void answer_of_the_turn_with_the_echo(void **state)
@@ -511,7 +488,7 @@ static void on_state(void *ctx, struct st_reply *r)
     struct work *w = ctx;
 
     w->len = r->n_messages ? (uint64_t)r->messages[0].state : MSG_FAILED;
-    __atomic_store_n(&opened_flag, true, __ATOMIC_SEQ_CST);
+    jobsbed_come();
 }
 
 static void do_state(void *ctx)
@@ -531,9 +508,9 @@ static void an_older_echo_is_not_its(void **state)
     jobsbed_run(w.b, do_claimed, &w);
     jobsbed_run(w.b, do_old_echo, &w);
     for (int i = 0; i < 2; i++) { /* what the first answer may have led to is done at the second */
-        opened_flag = false;
+        jobsbed_expect();
         jobsbed_run(w.b, do_state, &w);
-        assert_true(jobsbed_wait(w.b, is_open, NULL, WAIT_MS));
+        assert_true(jobsbed_wait(w.b, jobsbed_came, NULL, WAIT_MS));
         assert_int_equal(w.len, MSG_QUEUED);
     }
     jobsbed_free(w.b);

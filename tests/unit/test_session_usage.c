@@ -53,27 +53,6 @@ struct work {
     double cost;
 };
 
-static bool opened_flag;
-
-static void opened(struct session *s)
-{
-    (void)s;
-    __atomic_store_n(&opened_flag, true, __ATOMIC_SEQ_CST);
-}
-
-static bool is_open(void *ctx)
-{
-    (void)ctx;
-    return __atomic_load_n(&opened_flag, __ATOMIC_SEQ_CST);
-}
-
-static void do_open(void *ctx)
-{
-    struct work *w = ctx;
-
-    session_open(session_of(&w->b->j, w->row), w->epoch, opened);
-}
-
 static void do_feed(void *ctx)
 {
     struct work *w = ctx;
@@ -90,9 +69,7 @@ static void do_feed(void *ctx)
 static void open_run(struct work *w, int64_t epoch)
 {
     w->epoch = epoch;
-    opened_flag = false;
-    jobsbed_run(w->b, do_open, w);
-    assert_true(jobsbed_wait(w->b, is_open, NULL, WAIT_MS));
+    assert_true(jobsbed_open(w->b, w->row, w->epoch, WAIT_MS));
 }
 
 static void feed(struct work *w, const char *text, int code)
@@ -327,7 +304,7 @@ static void do_open_with_end(void *ctx)
     ARR_CLEAR(&s->fo.p.ends);
     *ARR_PUSH(&s->fo.p.ends) =
         (struct session_run_end){.run = 1, .offset = strlen(STEP("p1")), .code = 1};
-    session_open(s, w->epoch, opened);
+    session_open(s, w->epoch, jobsbed_opened);
 }
 
 static void do_busy(void *ctx)
@@ -348,9 +325,9 @@ static void an_end_in_between(void **state)
     feed(&w, STEP("p1"), 1);
     feed(&w, "some words\n", -2);
     restart(&w);
-    opened_flag = false;
+    jobsbed_expect();
     jobsbed_run(w.b, do_open_with_end, &w);
-    assert_true(jobsbed_wait(w.b, is_open, NULL, WAIT_MS));
+    assert_true(jobsbed_wait(w.b, jobsbed_came, NULL, WAIT_MS));
     jobsbed_run(w.b, do_busy, &w);
     assert_int_equal(w.code, 0);
     feed(&w, STEP("p2"), -2);
