@@ -141,25 +141,4 @@ void adopt_undo(struct jobs *j, const struct cmd *c);
 void adopt_release(struct jobs *j);
 void adopt_refresh(struct jobs *j); /* what other instances said */
 
-/* --- session_raw.c, session_input.c ------------------------------------------------- */
-struct session_raw {
-    int pid;
-    uint64_t ident;
-    struct procwatch *w;
-    struct lanes lanes;
-    uint64_t timer, part_timer; /* lease or look; an unfinished line */
-    bool holds;                 /* the lease */
-    bool live, over, saw_pty, looked;
-    int64_t lost_at;            /* wall ms; 0 = never connected */
-    uint64_t dropped;
-    int64_t dropped_from;
-    /* input under way */
-    struct reach reach;
-    struct envd *envd;          /* for input while nothing is followed */
-    uint64_t call;
-    bool as_pty, tried_other;
-    char *text;
-};
-void session_input_release(struct session_raw *r); /* what is under way is dropped */
-
 #endif

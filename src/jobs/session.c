@@ -1,5 +1,13 @@
 /* A durable session: its life, where its sandbox is, and what the row says of it. */
+#include "session_ask.h"
+#include "session_follow.h"
+#include "session_out.h"
+#include "session_pair.h"
 #include "session_priv.h"
+#include "session_raw.h"
+#include "session_relay.h"
+#include "session_show.h"
+#include "session_start.h"
 
 #include <cct/text/clean.h>
 #include <cct/util/clock.h>
@@ -271,6 +279,6 @@ void session_say(struct session *s, int level, const char *fmt, ...)
     it.index = SESSION_SAY_INDEX + s->said++;
     it.text = buf_detach(&clean, &it.text_len);
     session_show_said(s, &it);
-    session_out_put(s, &it);
+    session_items_put(s, &it);
     buf_release(&b);
 }

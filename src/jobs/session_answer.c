@@ -2,6 +2,8 @@
  * then published in the inbox under a name that the question alone decides: whoever
  * publishes it again, after a crash or from another machine, changes nothing, for the
  * sandbox takes each name once. */
+#include "session_ask.h"
+#include "session_follow.h"
 #include "session_priv.h"
 
 #include <cct/text/clean.h>

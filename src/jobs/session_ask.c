@@ -1,6 +1,8 @@
 /* Questions of the agent: which are open, and what was answered to them. The decoder opens
  * and ends them, so that what is open is found again by reading the last turn; a question
  * that was answered is open until the agent's own stream ends it. */
+#include "session_ask.h"
+#include "session_follow.h"
 #include "session_priv.h"
 
 #include <cct/text/clean.h>

@@ -2,6 +2,7 @@
  * the environment of that one process, and only for github.com; what git says is foreign
  * text that may repeat what it was given. */
 #include "session_priv.h"
+#include "session_start.h"
 
 #include <cct/model/repo.h>
 #include <cct/text/clean.h>

@@ -2,7 +2,14 @@
  * end; after any loss the same again from the exact byte. The tail's own deadline ends it in
  * the sandbox even if we are gone; when store or screen lag it is closed, so the agent never
  * waits. */
+#include "session_ask.h"
+#include "session_follow.h"
+#include "session_out.h"
 #include "session_priv.h"
+#include "session_raw.h"
+#include "session_relay.h"
+#include "session_show.h"
+#include "session_start.h"
 
 #include <cct/util/clock.h>
 #include <cct/util/str.h>
@@ -54,7 +61,7 @@ void session_follow_stop(struct session *s, enum follow_state st)
     session_life_close(s);
     session_quiet_close(s);
     if (s->out.open)
-        session_out_flush(s);
+        session_keep_flush(s);
     s->out.caught_up = false;
     s->fo.again = false;
     s->fo.attempt = 0;
@@ -264,7 +271,7 @@ static void hold_over(void *ctx)
     struct session *s = ctx;
 
     s->fo.timer = 0;
-    if (session_out_lags(s))
+    if (session_keep_lags(s))
         session_timer(s, &s->fo.timer, HOLD_MS, hold_over);
     else if (s->fo.again)
         go(s);
@@ -283,7 +290,7 @@ static void hold(struct session *s)
 
 void session_follow_drained(struct session *s)
 {
-    if (s->fo.state == FO_HOLD && !s->raw && !session_out_lags(s))
+    if (s->fo.state == FO_HOLD && !s->raw && !session_keep_lags(s))
         session_timer(s, &s->fo.timer, 0, hold_over);
 }
 
@@ -328,7 +335,7 @@ static bool on_tail_data(void *ctx, enum envd_stream st, const char *data, size_
         s->fo.again = true;
     } else {
         session_follow_feed(s, data, len);
-        if (!session_out_lags(s) && s->fo.held.len < PIECE)
+        if (!session_keep_lags(s) && s->fo.held.len < PIECE)
             return true;
     }
     s->fo.stream = 0; /* closed by our answer */
@@ -396,7 +403,7 @@ static void on_piece(void *ctx, const struct envd_result *r)
         return;
     if (s->fo.again) {
         go(s);
-    } else if (session_out_lags(s)) {
+    } else if (session_keep_lags(s)) {
         hold(s);
     } else if (s->fo.p.exited && s->out.pos >= s->fo.p.size) {
         session_look_finish(s);

@@ -1,8 +1,10 @@
 /* Messages to an adopted process: they go to its input, a terminal's or a pipe's, and into
  * the record. */
-#include "session_priv.h"
-
 #include "foreign_priv.h"
+#include "session_out.h"
+#include "session_priv.h"
+#include "session_raw.h"
+#include "session_relay.h"
 
 #include <cct/util/clock.h>
 #include <cct/util/json.h>

@@ -1,6 +1,8 @@
 /* Interrupting a turn: the tool's own request through the inbox, which is passed on at
  * once; when that shows no effect, SIGINT to the CLI's process group. */
+#include "session_follow.h"
 #include "session_priv.h"
+#include "session_relay.h"
 
 #include <cct/util/clock.h>
 #include <cct/util/str.h>

@@ -2,7 +2,9 @@
  * to its stdin make the keeper look into the inbox. Any runner will do; ours is started
  * with "bury", which starts no CLI: it follows a living keeper or tidies up after a dead
  * one. */
+#include "session_follow.h"
 #include "session_priv.h"
+#include "session_start.h"
 
 #include <cct/util/clock.h>
 #include <cct/util/limits.h>

@@ -1,6 +1,7 @@
 /* Many lines of plain text at once. The store keeps their bytes anyway and is only told which
  * they are; the screen gets the newest of them with its next picture, and older ones from the
  * store when somebody looks for them. */
+#include "session_out.h"
 #include "session_priv.h"
 
 #include <cct/model/transcribe.h>
@@ -100,7 +101,7 @@ static void show(struct session *s, const struct agent_lines *l)
     s->out.lines.n += skip ? SHOWN_LINES : l->n;
     if (s->out.lines.n > 2 * SHOWN_LINES)
         drop_front(s);
-    session_out_lines_soon(s);
+    session_items_soon(s);
 }
 
 void session_lines_drop(struct session *s)

@@ -1,5 +1,7 @@
 /* Raw bytes and events for `logs`: always from the store, woken when it has more. */
+#include "session_out.h"
 #include "session_priv.h"
+#include "session_show.h"
 
 #include <cct/util/xalloc.h>
 #include <stdlib.h>

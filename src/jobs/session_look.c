@@ -1,7 +1,13 @@
 /* A look into the session folder: is there an agent, does it live, where does its log
  * stand; then the store's run is brought to it. And the other end: runs that are over,
  * the session that is over. */
+#include "session_ask.h"
+#include "session_follow.h"
+#include "session_out.h"
 #include "session_priv.h"
+#include "session_relay.h"
+#include "session_show.h"
+#include "session_start.h"
 
 #include <cct/util/clock.h>
 #include <cct/util/xalloc.h>
@@ -73,7 +79,7 @@ void session_look_finish(struct session *s)
     const struct session_probe *p = &s->fo.p;
     char *text;
 
-    session_out_flush(s);
+    session_keep_flush(s);
     store_end(s);
     session_follow_ended(s);
     if (p->exit_code == 0 && !p->lost) {

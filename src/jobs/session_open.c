@@ -1,7 +1,12 @@
 /* Opening a run: what the store has of it, the decoder brought to that byte by reading
  * the last turn once more, and the sums of usage so far (from the stored events, so that
  * any number of readers comes to the same figures). */
+#include "session_ask.h"
+#include "session_follow.h"
+#include "session_out.h"
+#include "session_pair.h"
 #include "session_priv.h"
+#include "session_show.h"
 
 #include <cct/util/str.h>
 #include <stdlib.h>
@@ -245,7 +250,7 @@ void session_open(struct session *s, int64_t epoch, void (*done)(struct session 
 {
     jobs_store_forget(s->j, &s->out);
     session_cancel_timer(s, &s->out.store_timer);
-    session_out_flush(s); /* what came of the log before is its last */
+    session_keep_flush(s); /* what came of the log before is its last */
     s->out.open_done = done;
     s->out.open_epoch = epoch;
     ask_run(s);

@@ -1,4 +1,5 @@
 /* The order of what stands in a run's log, by offset and index. */
+#include "session_out.h"
 #include "session_priv.h"
 
 #include <string.h>

@@ -1,8 +1,11 @@
-/* From raw bytes of the agent's log to what is kept and shown. Each piece goes through
- * the decoder and then, bytes and events together, to the store; a byte counts as stored
- * when the store says so. A decoder that begins again reads the last turn once more:
- * those events are stored already and only bring its state back. */
+/* From raw bytes of the agent's log to events: each piece goes through the decoder, and each
+ * event has its effects, in order, once. A decoder that begins again reads the last turn once
+ * more: those events are stored already and only bring its state back. */
+#include "session_ask.h"
+#include "session_out.h"
+#include "session_pair.h"
 #include "session_priv.h"
+#include "session_relay.h"
 
 #include <cct/model/transcribe.h>
 #include <cct/util/clock.h>
@@ -14,17 +17,10 @@
 #include <string.h>
 
 #define FLUSH_BYTES (256u << 10)
-#define FLUSH_MS 20
-#define IN_FLIGHT_BYTES (8u << 20) /* handed to the store, not durable yet */
-#define FRAME_MS 33
-#define BATCH_ITEMS 1000 /* a message with so many does not wait */
 #define ROW_MS 250
-#define STORE_RETRY_MS 15000
 #define RUN_PLACES 64u /* for the events that stand at the end of a run */
 #define RUN_ENDS 32u   /* the first of them are its messages */
 #define MAX_RUNS (1u << 25)
-
-static void flush_due(void *ctx);
 
 void session_out_init(struct session *s)
 {
@@ -35,21 +31,9 @@ void session_out_init(struct session *s)
     buf_init(&s->out.lines.text, 0);
 }
 
-static void drop_pending(struct session *s)
-{
-    struct out *o = &s->out;
-
-    for (size_t i = 0; i < o->ev.n; i++)
-        st_use_free(o->ev.v[i].use);
-    ARR_CLEAR(&o->ev);
-    buf_clear(&o->json);
-    buf_clear(&o->raw);
-    session_cancel_timer(s, &o->flush_timer);
-}
-
 void session_out_close(struct session *s)
 {
-    drop_pending(s);
+    session_keep_drop(s);
     session_ask_forget(s);
     agent_dec_free(s->out.dec);
     s->out.dec = NULL;
@@ -159,127 +143,6 @@ void session_out_unsum(struct session *s)
     s->out.summed = false;
     session_pair_unsum(s);
     session_out_row(s);
-}
-
-/* --- the screen ------------------------------------------------------------------ */
-
-static struct ev_items *batch(struct session *s)
-{
-    if (!s->out.items)
-        s->out.items = ev_new(EV_ITEMS);
-    return s->out.items;
-}
-
-static void settle_lines(struct session *s)
-{
-    if (s->out.lines.n)
-        session_lines_settle(s, batch(s));
-}
-
-static void post_items(void *ctx)
-{
-    struct session *s = ctx;
-    struct out *o = &s->out;
-    size_t bytes = 0;
-
-    session_cancel_timer(s, &o->items_timer);
-    if (s->sh.loading)
-        return;
-    settle_lines(s);
-    if (!o->items)
-        return;
-    for (size_t i = 0; i < o->items->n; i++)
-        bytes += sizeof(struct item) + o->items->v[i].text_len;
-    o->items->m.bytes = (uint32_t)(bytes < UINT32_MAX ? bytes : UINT32_MAX);
-    o->items->sandbox = s->row;
-    jobs_post(s->j, o->items);
-    o->items = NULL;
-    o->items_at = clock_mono_ms();
-}
-
-void session_out_unshown(struct session *s)
-{
-    session_cancel_timer(s, &s->out.items_timer);
-    session_lines_drop(s);
-    if (s->out.items)
-        msg_free(&s->out.items->m);
-    s->out.items = NULL;
-}
-
-/* Of what was held back during the load, keep what it has not brought. */
-void session_out_shown(struct session *s)
-{
-    const struct session_key *k = &s->sh.loaded;
-    struct ev_items *b;
-    size_t n = 0;
-
-    settle_lines(s);
-    b = s->out.items;
-    for (size_t i = 0; b && i < b->n; i++) {
-        struct item *it = &b->v[i];
-        bool local =
-            it->index >= SESSION_SAY_INDEX || (!it->offset && !it->index && it->kind == ITEM_USER);
-
-        if (!local && session_key_reaches(k, it->offset, it->index)) {
-            item_release(it);
-            continue;
-        }
-        b->v[n] = *it;
-        b->op[n++] = b->op[i];
-    }
-    if (b)
-        b->n = n;
-    post_items(s);
-}
-
-static void post_soon(struct session *s)
-{
-    if (s->out.items->n >= BATCH_ITEMS && !s->sh.loading)
-        post_items(s);
-    else
-        session_out_lines_soon(s);
-}
-
-void session_out_lines_soon(struct session *s)
-{
-    int64_t since = clock_mono_ms() - s->out.items_at;
-
-    if (since >= FRAME_MS)
-        session_timer(s, &s->out.items_timer, 0, post_items);
-    else if (!s->out.items_timer)
-        session_timer(s, &s->out.items_timer, FRAME_MS - since, post_items);
-}
-
-void session_out_put(struct session *s, struct item *it)
-{
-    if (!s->sh.on) {
-        item_release(it);
-        return;
-    }
-    settle_lines(s);
-    *ev_items_add(batch(s), ITEM_PUT) = *it;
-    memset(it, 0, sizeof(*it));
-    post_soon(s);
-}
-
-static void show_event(struct session *s, const struct agent_event *ev, const char *key)
-{
-    struct ev_items *b;
-    size_t n;
-
-    if (!session_show_live(s, ev))
-        return;
-    settle_lines(s);
-    b = batch(s);
-    n = b->n;
-    transcribe(ev, session_who(s), b);
-    /* the echo takes the place of the message that waited under this id */
-    if (key && b->n > n && b->v[n].kind == ITEM_USER) {
-        str_set(&b->v[n].id, key);
-        session_show_echo(s, key);
-    }
-    if (b->n > n)
-        post_soon(s);
 }
 
 /* --- events ---------------------------------------------------------------------- */
@@ -402,14 +265,14 @@ static void take_event(struct session *s, struct agent_event ev)
         keep_event(s, &ev);
     if (!session_key_newer(&s->out.seen, &ev)) { /* read once more to be kept */
         if (!noise)
-            show_event(s, &ev, NULL); /* the screen was loaded anew from what is kept */
+            session_items_event(s, &ev, NULL); /* the screen was loaded anew from what is kept */
         return;
     }
     session_out_usage(s, &ev);
     session_out_follow(s, &ev); /* first: an echo must not find the agent idle */
     key = session_turn_event(s, &ev);
     if (!noise)
-        show_event(s, &ev, key);
+        session_items_event(s, &ev, key);
     session_pair_cost(s, &ev);
     session_relay_turn(s, &ev);
     session_ask_settle(s);
@@ -433,7 +296,7 @@ void session_out_event(void *ctx, const struct agent_event *from)
 void session_out_note(struct session *s, const struct agent_event *ev)
 {
     keep_event(s, ev);
-    show_event(s, ev, NULL);
+    session_items_event(s, ev, NULL);
 }
 
 static void late_echo(struct session *s, uint64_t at, const char *text, const char *key)
@@ -474,10 +337,9 @@ void session_out_echo(struct session *s, uint64_t at, const char *text, const ch
     ev.text = (char *)text;
     ev.time_ms = clock_wall_ms();
     keep_event(s, &ev);
-    show_event(s, &ev, key);
+    session_items_event(s, &ev, key);
     /* not now: we may be in the middle of a piece that goes as a whole */
-    if (!s->out.flush_timer)
-        session_timer(s, &s->out.flush_timer, FLUSH_MS, flush_due);
+    session_keep_soon(s);
 }
 
 void session_out_partial(struct session *s)
@@ -487,113 +349,10 @@ void session_out_partial(struct session *s)
     if (!s->out.dec || !agent_dec_partial(s->out.dec, &ev))
         return;
     ev.raw_line += s->out.line_base;
-    show_event(s, &ev, NULL);
+    session_items_event(s, &ev, NULL);
 }
 
-/* --- to the store ---------------------------------------------------------------- */
-
-bool session_out_lags(struct session *s)
-{
-    struct out *o = &s->out;
-
-    if (o->store_down)
-        return mq_full(s->j->o.events);
-    return store_busy(s->j->o.store) || mq_full(s->j->o.events) ||
-           (o->open && o->sent_to > o->run.stored &&
-            o->sent_to - o->run.stored > IN_FLIGHT_BYTES);
-}
-
-static void store_again(void *ctx)
-{
-    struct session *s = ctx;
-
-    s->out.store_timer = 0;
-    session_follow_reset(s);
-}
-
-/* The agent's output is shown all the same; from time to time we begin again at what
- * the store has. */
-static void store_failed(struct session *s, const struct err *e)
-{
-    struct out *o = &s->out;
-
-    if (!o->said_down)
-        session_say(s, AGENT_ERROR, "the agent's output is shown but cannot be kept: %s",
-                    e->text);
-    o->said_down = o->store_down = true;
-    o->down = *e;
-    drop_pending(s);
-    session_logs_go(s); /* whoever reads what is kept has read all there is */
-    if (!o->store_timer)
-        session_timer(s, &o->store_timer, STORE_RETRY_MS, store_again);
-}
-
-static void on_appended(void *ctx, struct st_reply *r)
-{
-    struct session *s = ctx;
-    struct out *o = &s->out;
-
-    o->n_acked++;
-    if (r->err.code && ((int)(o->n_acked - o->fresh_from) <= 0 || o->store_down)) {
-        log_debug("session %s: append: %s", s->name, r->err.text); /* dealt with already */
-    } else if (r->err.code == ERR_CONFLICT) {
-        session_follow_reset(s);
-    } else if (r->err.code) {
-        store_failed(s, &r->err);
-    } else {
-        if (r->stored > o->run.stored)
-            o->run.stored = r->stored;
-        if (o->said_down)
-            session_say(s, AGENT_INFO, "the agent's output is kept again");
-        o->said_down = false;
-        err_clear(&o->down);
-    }
-    session_show_acked(s);
-    session_follow_drained(s);
-}
-
-/* The block does not move any more: now they can point into it. */
-static void place_json(struct out *o, struct st_append *a)
-{
-    size_t at = 0;
-
-    a->json = buf_detach(&o->json, NULL);
-    for (size_t i = 0; i < a->n_events; i++)
-        if (!a->events[i].plain) {
-            a->events[i].json = a->json + at;
-            at += a->events[i].len + 1;
-        }
-}
-
-static void flush_due(void *ctx)
-{
-    struct session *s = ctx;
-
-    s->out.flush_timer = 0;
-    session_out_flush(s);
-}
-
-void session_out_flush(struct session *s)
-{
-    struct out *o = &s->out;
-    struct st_append a = {.run = o->run.id, .offset = o->pos - o->raw.len};
-
-    session_cancel_timer(s, &o->flush_timer);
-    if (!o->open || (!o->raw.len && !o->ev.n))
-        return;
-    /* whole lines alone are fed of a process without turns: go on where we are */
-    a.turn_offset = s->raw ? o->pos : agent_dec_turn_offset(o->dec);
-    a.turn_line = o->turn_line;
-    a.raw = buf_detach(&o->raw, &a.len);
-    a.events = o->ev.v;
-    a.n_events = o->ev.n;
-    place_json(o, &a);
-    o->ev.v = NULL;
-    o->ev.n = o->ev.cap = 0;
-    o->sent_to = o->pos;
-    o->n_sent++;
-    store_append(s->j->o.store, &a, jobs_store(s->j, on_appended, s, s));
-}
+/* --- bytes ------------------------------------------------------------------------ */
 
 void session_out_feed(struct session *s, const char *data, size_t len)
 {
@@ -606,9 +365,9 @@ void session_out_feed(struct session *s, const char *data, size_t len)
         buf_add(&o->raw, data, len);
     agent_dec_feed(o->dec, data, len);
     if (o->raw.len >= FLUSH_BYTES)
-        session_out_flush(s);
-    else if (!o->flush_timer)
-        session_timer(s, &o->flush_timer, FLUSH_MS, flush_due);
+        session_keep_flush(s);
+    else
+        session_keep_soon(s);
 }
 
 /* Its stderr is told only where it is this run's. */
@@ -625,5 +384,5 @@ void session_out_exit(struct session *s, const struct session_run_end *e)
     agent_dec_exit(s->out.dec, e->code, sig, s->fo.p.err_run == e->run ? s->fo.p.err_tail : NULL);
     s->out.exit_run = 0;
     s->out.turn_told = false;
-    session_out_flush(s);
+    session_keep_flush(s);
 }

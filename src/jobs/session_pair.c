@@ -2,7 +2,10 @@
  * the turn makes the next step. What is decided from is in the store and in the agent's log,
  * so that whoever comes first, in whatever process, takes the step, and nobody takes it twice:
  * a step and its message are stored together, on top of the very state it was decided from. */
+#include "session_out.h"
+#include "session_pair.h"
 #include "session_priv.h"
+#include "session_show.h"
 
 #include <cct/text/clean.h>
 #include <cct/util/str.h>

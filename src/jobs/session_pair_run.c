@@ -1,5 +1,6 @@
 /* The script that a message of a pair is run by: it says whose turn it is, then becomes that
  * role's CLI, with the message as its stdin. */
+#include "session_pair.h"
 #include "session_priv.h"
 
 #include <cct/jobs/pair.h>

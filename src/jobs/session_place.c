@@ -1,6 +1,7 @@
 /* What belongs outside of the session folder, where the tool looks for it by itself: its
  * skills, and the system prompt of a tool that has no flag for it. At the first start. */
 #include "session_priv.h"
+#include "session_start.h"
 
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>

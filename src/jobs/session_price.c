@@ -1,6 +1,8 @@
 /* Tools that tell tokens and no cost: the list price of the model they were started with. It
  * is put into the event, so that what was counted once keeps its price. And what an event
  * adds to the ledger. */
+#include "session_out.h"
+#include "session_pair.h"
 #include "session_priv.h"
 
 #include <cct/config/models.h>

@@ -14,7 +14,9 @@
  *   session_life.c       the runner: find it, start it, wake it, see it end
  *   session_open.c       the store's run, its last turn once more, its usage
  *   session_order.c      the order of what stands in a run's log
- *   session_out.c        raw bytes -> decoder -> store, row, items
+ *   session_out.c        raw bytes -> decoder -> events, row
+ *   session_keep.c       bytes and events -> store
+ *   session_items.c      events -> screen, in batches
  *   session_lines.c      many lines of plain text at once, in the place of an event each
  *   session_price.c      what tokens cost where the agent does not say it
  *   session_relay.c      queue -> inbox -> delivered
@@ -33,95 +35,14 @@
 #ifndef CCT_JOBS_SESSION_PRIV_H
 #define CCT_JOBS_SESSION_PRIV_H
 
+#include "session_script.h"
+
 #include <cct/agent.h>
 #include <cct/config/tools.h>
 #include <cct/jobs/session.h>
-#include <cct/jobs/session_layout.h>
-#include <cct/model/pair.h>
-#include <cct/model/question.h>
 #include <cct/model/usage_sum.h>
-#include <cct/secrets/secret.h>
 #include <cct/util/arr.h>
 #include <cct/util/buf.h>
-
-/* --- session_script.c: the folder's text forms ----------------------------------- */
-
-struct session_run_end {
-    uint64_t run;    /* its number, from 1 */
-    uint64_t offset; /* size of out.log when the run ended */
-    int code;        /* -1: lost */
-    bool interrupted; /* by us, with a signal */
-};
-struct session_run_line { /* of the file runs */
-    bool start, interrupt; /* else an end */
-    uint64_t run, offset, err_offset;
-    int code;         /* of an end; -1: lost */
-    char message[80]; /* of a start: its id, or "-" */
-};
-bool session_run_line(struct session_run_line *r, const char *line);
-/* What one look into the folder said. */
-struct session_probe {
-    bool found;   /* the folder is there */
-    bool started; /* a keeper has worked here */
-    bool alive;   /* its keeper lives */
-    bool has_cli; /* cli.sh is there */
-    bool exited;  /* `exit` is published: both logs are complete */
-    bool lost;
-    int exit_code;
-    int64_t epoch;
-    uint64_t size;      /* of out.log */
-    uint64_t starts;    /* runs begun so far */
-    uint64_t runs_size; /* of the file runs */
-    bool diskfull;
-    uint64_t cut_at; /* offset of the cap's mark in out.log, 0 = not cut */
-    char *home, *error, *err_tail, *model;
-    uint64_t err_run, interrupted; /* runs: whose err_tail is; last one that we interrupted */
-    struct session_run_line last;  /* start of the last run; run 0: none */
-    char *sum; /* of the range asked for, as cksum prints it */
-    ARR(struct session_run_end) ends;
-};
-extern const char session_probe_script[];   /* $1 = session name, $2 $3 = range to sum up */
-extern const char session_sum_script[];     /* $1 = file, $2 $3 = first byte (from 0), count */
-extern const char session_prepare_script[]; /* $1 = session name, $2.. = programs to find */
-extern const char session_install_script[]; /* $1 = session folder, $2.. = files */
-extern const char session_place_script[];   /* $1 = folder, $2 = skills' folder or "", $3 =
-                                               file for the system prompt or "" */
-extern const char session_checkout_script[]; /* $1 = url, $2 = branch or "", $3 = folder, $4 =
-                                                session name */
-extern const char session_await_script[];   /* $1 = folder, $2 = runs before, $3 = mode */
-extern const char session_taken_script[];   /* $1 = folder, $2 = begin of a message id */
-extern const char session_sigint_script[];  /* $1 = folder, $2 = mode */
-void session_probe_parse(struct session_probe *p, const char *text, size_t len);
-void session_probe_release(struct session_probe *p);
-bool session_probe_running(const struct session_probe *p); /* the last run has not ended */
-/* 'it'\''s' */
-void session_quote(struct buf *out, const char *word);
-/* cli.sh: cd home, exec the words; command: that one by sh -c instead; driver: the
- * shell driver in the folder; resume, resume_id: the tool's own resume, when the id is
- * not NULL. */
-struct session_cli {
-    char *const *argv, *const *resume;
-    const char *command, *resume_id;
-    bool driver;
-    const char *model_flag, *prompt_flag; /* of the tool, for the files of those names */
-    const char *model;                    /* when none was chosen; or NULL */
-    char *const *ask_argv; /* in argv's place while the file `ask` says yes; or NULL */
-    bool asks;             /* when there is no such file */
-};
-void session_cli_script(struct buf *out, const struct session_cli *c);
-/* The program is our driver of OpenCode's server, which lies in the folder. */
-bool session_cli_drives(char *const *argv);
-/* 13 digits, '-', id; characters that the folder's names do not allow become '_'. */
-void session_inbox_name(char *dst, size_t size, int64_t ms, const char *id);
-/* The same text but for white space at both ends. */
-bool session_same_text(const char *a, const char *b);
-/* The runner of a folder in the answer of envd's process list; 0 = none. */
-int session_runner_pid(const char *list_json, size_t len, const char *dir);
-enum session_taken { TAKEN_NO, TAKEN_YES, TAKEN_UNSURE };
-/* First word of the taken script's answer; *ended: the CLI's end is published. */
-enum session_taken session_taken_parse(const char *text, bool *ended);
-
-/* --- state ----------------------------------------------------------------------- */
 
 enum follow_state {
     FO_OFF,     /* nobody asked yet */
@@ -136,8 +57,6 @@ enum follow_state {
     FO_ENDED,   /* the CLI is gone and everything was read */
     FO_STOPPED  /* VM paused, killed or not there yet */
 };
-/* Variable that holds GitHub's key, in the environment of the one git process. */
-#define SESSION_GIT_KEY "CC_TUI_GIT_KEY"
 /* From here on the index of notices that are only on the screen, one each. */
 #define SESSION_SAY_INDEX 0xffff0000u
 /* Index of the messages that we put into the log of a tool without echoes: behind
@@ -255,26 +174,6 @@ struct relay {
     bool hurry_asked;
     char int_id[24];
 };
-struct session_ask {  /* an open question */
-    struct session *s;
-    struct st_ask at;
-    char *id, *tool, *title, *input, *choices; /* as the agent has them */
-    struct question q; /* in words; question NULL until it is first told */
-    int64_t since;
-    bool answered, ours, adding; /* ours: given here */
-    int choice;
-    char *text;
-    int64_t sent_at;  /* in the inbox, 0 = not yet */
-    int attempt, wakes;
-    uint64_t call, timer;
-};
-struct ask_request {  /* somebody answers */
-    uint64_t req_id;
-    char *id, *text;  /* id NULL: the oldest */
-    int choice;
-    bool committed;
-    struct st_ask at; /* once it is */
-};
 struct asks {
     ARR(struct session_ask *) v; /* oldest first, by their places in the log */
     struct map *ids;             /* id -> the one in v */
@@ -307,75 +206,6 @@ struct show {
     ARR(struct item) said; /* the last notices, which are nowhere but on the screen */
     uint64_t said_run;     /* of this run */
 };
-struct reader { /* logs */
-    uint64_t req_id;
-    bool events, follow, busy, again;
-    uint64_t run, off;
-    uint64_t back; /* from that many bytes before the end on, when the run is known */
-    uint32_t idx, before; /* before: the next of those before the output */
-    uint64_t timer;
-    struct session *s;
-};
-enum { PROVISION_FILES = 12 };
-struct secret_kv {
-    char *k;
-    struct secret *v;
-};
-struct file { /* an upload */
-    struct session *s;
-    const char *name;
-    uint64_t call;
-};
-struct provision {
-    bool restart, prompt_waits;
-    uint64_t req_id, timer, starts;
-    session_fn fn;
-    void *ctx;
-    char *command, *model, *system_prompt, *skills, *ask;
-    size_t skills_len;
-    char *repo, *branch, *repo_key_name;
-    struct secret *repo_key;
-    struct buf git; /* last line of what git tells of its progress */
-    uint64_t git_timer, git_call;
-    ARR(struct secret_kv) env;
-    struct file files[PROVISION_FILES];
-    size_t n_files, left;
-    struct err err; /* first failed upload */
-    uint64_t call;
-};
-
-/* A wish of the user's about a pair that is not carried out yet. */
-struct pair_wish {
-    struct pair_event ev;
-    char *text;         /* of ev */
-    struct pair *fresh; /* PAIR_BEGIN: roles and task of a new one; else NULL */
-    uint64_t req_id;
-};
-struct session_pair {
-    struct pair *p;       /* as stored; NULL: there is none */
-    bool loaded, busy;    /* it was read; the store is asked or told */
-    struct pair_act act;  /* of the step under way */
-    bool wished;          /* which the user asked for */
-    ARR(struct pair_wish) wishes;
-    /* the turn at hand, as decoded: its message, its CLI's session and model, its words so
-     * far */
-    char *message, *session, *answer_id, *model;
-    struct buf answer;
-    struct { /* the last one that ended; message NULL: none since we came */
-        char *message, *text;
-        enum agent_outcome outcome;
-        char *session; /* to go on with; NULL: none, or taken over */
-        int role;
-        bool stored; /* it was read once more: perhaps of an earlier pair */
-    } end;
-    struct pair_side sums[PAIR_ROLES]; /* tokens and cost; and sessions to go on with */
-    struct pair_side now;              /* tokens and cost of the turn at hand */
-    uint64_t timer;
-    int int_turn;     /* that is to end; 0: none */
-    uint64_t int_req; /* the wish that waits for it */
-    int int_tries, int_next;
-};
-
 struct session {
     struct jobs *j;
     uint64_t row;
@@ -447,255 +277,5 @@ uint64_t session_sh(struct session *s, const char *script, const char *const *ar
 void session_cancel_timer(struct session *s, uint64_t *timer);
 void session_timer(struct session *s, uint64_t *timer, int64_t ms, void (*fn)(void *ctx));
 bool session_readonly(const struct session *s);
-
-/* --- session_provision.c --------------------------------------------------------- */
-void session_provision_release(struct session *s);
-/* The folder was looked at and no CLI lives: a restart that waits may begin. */
-void session_provision_go(struct session *s);
-void session_provision_start(struct session *s); /* the folder is complete */
-void session_provision_fail(struct session *s, int code, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-void session_provision_alive(struct session *s); /* it still runs */
-void session_provision_stop(struct session *s, const char *why);
-/* The first prompt is in the inbox, or cannot be for now. */
-void session_provision_sent(struct session *s);
-/* The runner ended in failure: it could not start the CLI. */
-void session_provision_runner_ended(struct session *s, const char *why);
-
-/* --- session_upload.c ------------------------------------------------------------ */
-void session_upload(struct session *s);
-struct session_cli session_cli_of(const struct session *s, const char *resume_id);
-bool session_upload_cli(const struct session *s); /* its cli.sh is written anew */
-
-/* --- session_place.c ------------------------------------------------------------- */
-/* The folder is complete: what belongs elsewhere, then the repository, then the start. */
-void session_place(struct session *s);
-
-/* --- session_checkout.c ---------------------------------------------------------- */
-void session_checkout(struct session *s); /* then session_provision_start() */
-/* What git said, in one line for a person: cleaned, without addresses' passwords and without
- * the key. New string. */
-char *session_git_says(const char *text, size_t len, const char *key);
-
-/* --- session_follow.c ------------------------------------------------------------ */
-void session_follow_stop(struct session *s, enum follow_state st);
-void session_follow_ended(struct session *s); /* FO_ENDED, and a look now and then */
-/* Look again now: the runner's stream ended, a restart happened. */
-void session_follow_again(struct session *s);
-/* Bytes at the decoder's place, and those that waited for the end of a run. */
-void session_follow_feed(struct session *s, const char *data, size_t len);
-void session_follow_held(struct session *s);
-void session_follow_drained(struct session *s); /* the store has taken some */
-/* The store does not go with us: begin at what it has. */
-void session_follow_reset(struct session *s);
-
-void session_follow_read(struct session *s); /* the backlog, then the live end */
-void session_follow_lost(struct session *s, const struct err *e);
-void session_follow_wait(struct session *s, int64_t ms); /* then look again */
-
-/* --- session_look.c -------------------------------------------------------------- */
-void session_look(struct session *s);
-/* Ends of runs that lie at the decoder's place are decoded; where the next one lies. */
-void session_look_ends(struct session *s);
-uint64_t session_look_next_end(const struct session *s);
-void session_look_finish(struct session *s); /* the CLI is gone and all was read */
-
-/* --- session_quiet.c ------------------------------------------------------------- */
-void session_quiet_heard(struct session *s); /* output came, or a turn begins */
-void session_quiet_close(struct session *s);
-
-/* --- session_runs.c -------------------------------------------------------------- */
-/* For tools that run once per message: where runs begin and end, as it happens. */
-void session_runs_follow(struct session *s);
-void session_runs_close(struct session *s);
-/* Of the file of runs, as it grows; and what of it had to wait. */
-void session_runs_feed(struct session *s, const char *data, size_t len);
-void session_runs_go(struct session *s);
-/* The run that ended with a status (fo.runs_end): its stderr, NULL: it cannot be had. */
-void session_runs_ended(struct session *s, const char *err, size_t len);
-
-/* --- session_sum.c --------------------------------------------------------------- */
-void session_sum_add(struct session *s, const char *data, size_t len); /* before they are fed */
-void session_sum_range(struct session *s, char from[32], char len[32]);
-/* The sandbox's sum of that range; false: it is not what we have. */
-bool session_sum_agrees(struct session *s, const char *text);
-void session_sum_close(struct session *s);
-
-/* --- session_life.c -------------------------------------------------------------- */
-/* Hold the stream of the folder's runner: it ends with the keeper, and its pid takes the
- * wake lines. One is started when there is none; it never starts a CLI. */
-void session_life(struct session *s);
-void session_life_close(struct session *s);
-/* Start the runner that starts the CLI; env ends with k NULL. */
-void session_life_start(struct session *s, const struct kv *env);
-/* Tell the runner to look into the inbox. */
-void session_life_wake(struct session *s);
-
-/* --- session_open.c -------------------------------------------------------------- */
-/* Open the run of an epoch, bring the decoder to where the store is; then `done`. */
-void session_open(struct session *s, int64_t epoch, void (*done)(struct session *s));
-
-/* --- session_order.c ------------------------------------------------------------- */
-
-/* Messages, and ends of runs that printed nothing, stand at the first byte with a large index
- * while there is nothing else: what comes later at that byte stands behind them. */
-bool session_before_output(uint64_t offset, uint32_t index);
-bool session_key_reaches(const struct session_key *k, uint64_t offset, uint32_t index);
-bool session_key_newer(struct session_key *last, const struct agent_event *ev);
-
-/* --- session_out.c --------------------------------------------------------------- */
-void session_out_init(struct session *s);
-void session_out_release(struct session *s);
-void session_out_close(struct session *s); /* forget the run; open it again later */
-void session_out_feed(struct session *s, const char *data, size_t len);
-void session_out_exit(struct session *s, const struct session_run_end *e);
-void session_out_flush(struct session *s);
-/* What the agent says of its own session; other events are left alone. */
-void session_out_session(struct session *s, const struct agent_event *ev);
-/* The run is known and the decoder stands at its place: what waited for that. */
-void session_out_opened(struct session *s);
-/* An event of our own between two bytes of the log, stored with it. */
-void session_out_echo(struct session *s, uint64_t at, const char *text, const char *key);
-/* An event of our own with its place given. */
-void session_out_note(struct session *s, const struct agent_event *ev);
-bool session_out_lags(struct session *s);
-/* Show the line that has not ended yet; its end will take its place. */
-void session_out_partial(struct session *s);
-void session_out_put(struct session *s, struct item *it); /* local item; moved from */
-void session_out_row(struct session *s);                  /* row soon */
-void session_out_row_now(struct session *s); /* what is due, at once */
-void session_out_unshown(struct session *s);              /* drop the batch for the screen */
-void session_out_shown(struct session *s); /* the load is out: now what came meanwhile */
-/* Each event once, in order: what it says of usage goes into the sums. */
-void session_out_usage(struct session *s, const struct agent_event *from);
-void session_out_unsum(struct session *s); /* the run is read once more: count anew */
-void session_out_event(void *ctx, const struct agent_event *ev); /* the decoder's sink */
-void session_out_follow(struct session *s, const struct agent_event *ev); /* row, state */
-void session_out_lines_soon(struct session *s); /* there are lines for the screen */
-
-/* --- session_lines.c ------------------------------------------------------------- */
-bool session_lines(void *ctx, const struct agent_lines *l); /* the decoder's other sink */
-void session_lines_settle(struct session *s, struct ev_items *into); /* those for the screen */
-void session_lines_drop(struct session *s);
-
-/* --- session_price.c ------------------------------------------------------------- */
-void session_price(struct session *s, struct agent_event *ev); /* each event before it is kept */
-/* What it adds to the ledger; of a USAGE or of the end of a process. */
-struct st_use *session_use(struct session *s, const struct agent_event *ev);
-
-/* --- session_relay.c ------------------------------------------------------------- */
-void session_relay_release(struct session *s);
-/* Another one's, which never told the store so. */
-void session_relay_was_sent(struct session *s, uint64_t id);
-void session_relay_delivered(struct session *s, uint64_t id);
-/* The one in flight was read by the agent's program, which has ended or not. */
-void session_relay_taken(struct session *s, bool ended);
-void session_relay_stop(struct session *s, bool gone, const char *why);
-void session_relay_leave(struct session *s); /* we stop soon */
-void session_relay_ended(struct session *s); /* the CLI is gone */
-void session_relay_turn(struct session *s, const struct agent_event *ev);
-
-/* What became of the message that went to an adopted process's input. */
-enum session_input { INPUT_TAKEN, INPUT_REFUSED, INPUT_UNKNOWN };
-void session_relay_input(struct session *s, enum session_input how, const char *why);
-
-/* --- session_interrupt.c --------------------------------------------------------- */
-void session_interrupt_done(struct session *s, const struct err *e); /* err NULL: it worked */
-void session_hurry_go(struct session *s); /* the queue waits for the agent */
-
-#define SESSION_ASK_CLOSED \
-    "the question is not open any more: the agent did not wait for the answer"
-
-/* --- session_ask.c --------------------------------------------------------------- */
-void session_ask_release(struct session *s);
-void session_ask_forget(struct session *s); /* the decoder begins anew */
-void session_ask_event(struct session *s, const struct agent_event *ev);
-void session_ask_settle(struct session *s); /* ... has had all its effects */
-/* A working agent asks while a question waits for the user, and the other way round. */
-enum sb_agent session_ask_state(const struct session *s, enum sb_agent a);
-void session_ask_ready(struct session *s); /* at the live end */
-void session_ask_over(struct session *s);  /* the CLI is gone, all was read */
-void session_ask_stop(struct session *s, const char *why); /* NULL: for a moment */
-void session_ask_changed(struct session *s);
-struct session_ask *session_ask_at(struct session *s, uint64_t offset, uint32_t index);
-/* The label of the choice, or what was typed; new string, NULL when nothing was answered. */
-char *session_ask_words(const struct session_ask *a);
-
-/* --- session_answer.c ------------------------------------------------------------ */
-int session_answer_encode(const struct session_ask *a, int choice, const char *text,
-                          struct buf *out, struct err *e);
-void session_answer_commit(struct session *s); /* the requests that waited */
-bool session_answer_use(struct session *s, const struct st_answer *row); /* true: it is news */
-void session_answer_missed(struct session *s, const struct st_reply *r); /* all answers */
-void session_answer_publish(struct session_ask *a); /* when it is due and possible */
-void session_answer_settled(struct session_ask *a, const struct err *e); /* its requests end */
-void session_answer_end(struct session *s, const struct err *e); /* all requests end */
-
-/* --- session_turn.c -------------------------------------------------------------- */
-void session_turn_release(struct session *s);
-/* Each live event, before it is shown; returns the key of the message it echoes (borrowed
- * until the next call) or NULL. */
-const char *session_turn_event(struct session *s, const struct agent_event *ev);
-/* Echo in bytes that were stored before: the state of its message may lag behind. */
-void session_turn_old_echo(struct session *s, const char *text, bool fresh);
-/* A run began with this message as its input. */
-void session_turn_run(struct session *s, const char *id, uint64_t offset);
-void session_turn_delivered(struct session *s, uint64_t message);
-/* The sandbox says that it was taken in, and its turn is not read yet: that one is its
- * answer, not the end of an earlier one that we read late. */
-void session_turn_due(struct session *s, uint64_t message);
-/* Taken in without an echo that we knew: its turn may be over. */
-void session_turn_missed(struct session *s, uint64_t message);
-void session_turn_fail(struct session *s, uint64_t message, const struct err *e);
-void session_turn_fail_all(struct session *s, const struct err *e);
-/* Of messages that were not handed over yet. */
-void session_turn_fail_waiting(struct session *s, const struct err *e);
-void session_turn_ended(struct session *s);
-/* No agent was ever started there, as far as the last look told: nobody answers. */
-void session_turn_missing(struct session *s);
-/* Its log got shorter, or is read anew: who waits for an answer is told so. */
-void session_turn_lost(struct session *s);
-void session_turn_look(struct session *s); /* a message may have been cancelled */
-
-/* --- session_show.c -------------------------------------------------------------- */
-void session_show_release(struct session *s);
-void session_show_acked(struct session *s);                 /* the store moved on */
-void session_show_echo(struct session *s, const char *key); /* an echo took its place */
-void session_show_message(struct session *s, const struct message *m);
-void session_show_messages(struct session *s);
-/* A notice that stands nowhere else: it comes back with each load. */
-void session_show_said(struct session *s, const struct item *it);
-/* May this live event go to the screen, or has the load brought it? */
-bool session_show_live(struct session *s, const struct agent_event *ev);
-
-/* --- session_logs.c -------------------------------------------------------------- */
-void session_logs_release(struct session *s);
-void session_logs_go(struct session *s); /* the store has more, or the end was reached */
-
-/* --- session_pair.c, session_pair_run.c ------------------------------------------ */
-void session_pair_init(struct session *s); /* when its tool is one */
-void session_pair_release(struct session *s);
-bool session_pair_ready(const struct session *s); /* a message may be relayed */
-/* The script that runs the turn of message m, known as `id` in the sandbox. */
-int session_pair_script(struct session *s, const struct message *m, const char *id,
-                        struct buf *out, struct err *e);
-/* Each event, also of bytes that are read once more. */
-void session_pair_event(struct session *s, const struct agent_event *ev);
-/* What a usage event adds to what its role has used. */
-void session_pair_usage(struct session *s, const struct agent_event *ev, const struct usage *g);
-void session_pair_cost(struct session *s, const struct agent_event *end);
-/* The model of the turn at hand, which is of that role; borrowed, NULL: not known. */
-const char *session_pair_model(const struct session *s, const char *role);
-void session_pair_unsum(struct session *s);
-void session_pair_go(struct session *s); /* something changed: look what is to be done */
-
-/* --- session_raw.c, session_input.c ---------------------------------------------- */
-void session_raw_init(struct session *s, const struct sandbox *row); /* when it is one */
-void session_raw_free(struct session *s);
-void session_raw_go(struct session *s); /* follow, or read what another instance keeps */
-void session_raw_close(struct session *s);
-bool session_raw_takes_input(const struct session *s); /* now */
-void session_raw_echo(struct session *s, const char *text, const char *key);
-void session_raw_send(struct session *s, const char *text); /* then session_relay_input */
 
 #endif

@@ -1,7 +1,10 @@
 /* Starting an agent in a sandbox, and starting it again: prepare the folder, upload what
  * belongs into it, install, start the runner, see the CLI run. Each failure says which
  * step it was and what to do. */
+#include "session_follow.h"
 #include "session_priv.h"
+#include "session_show.h"
+#include "session_start.h"
 
 #include <cct/secrets/secret.h>
 #include <cct/util/str.h>

@@ -1,5 +1,6 @@
 /* An agent that works and says nothing for long: some CLIs print nothing while they try again
  * behind our back. The row says since when, nothing is done about it. */
+#include "session_follow.h"
 #include "session_priv.h"
 
 #include <cct/util/clock.h>

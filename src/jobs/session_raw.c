@@ -1,9 +1,13 @@
 /* The session of an adopted process: nothing of ours runs beside it, so its output is
  * taken from envd's live stream and what passes while no cc-tui is connected is lost, which
  * the record says. One instance at a time writes the record (a lease); the others read it. */
-#include "session_priv.h"
-
 #include "foreign_priv.h"
+#include "session_follow.h"
+#include "session_out.h"
+#include "session_priv.h"
+#include "session_raw.h"
+#include "session_relay.h"
+#include "session_show.h"
 
 #include <cct/text/clean.h>
 #include <cct/util/clock.h>
@@ -87,7 +91,7 @@ static void show_part(void *ctx)
     it.text = buf_detach(&b, &it.text_len);
     it.runs = runs.v;
     it.n_runs = runs.n;
-    session_out_put(s, &it);
+    session_items_put(s, &it);
 }
 
 static void on_data(void *ctx, enum envd_stream st, const char *data, size_t len)
@@ -97,7 +101,7 @@ static void on_data(void *ctx, enum envd_stream st, const char *data, size_t len
     char why[80];
 
     r->saw_pty |= st == ENVD_PTY;
-    if (!s->out.open || session_out_lags(s)) { /* the process never waits for us */
+    if (!s->out.open || session_keep_lags(s)) { /* the process never waits for us */
         if (!r->dropped)
             r->dropped_from = clock_wall_ms();
         r->dropped += len;
@@ -166,7 +170,7 @@ static void on_lost(void *ctx, const struct err *e, bool paused)
 static void close_record(struct session *s, int code, int sig)
 {
     agent_dec_exit(s->out.dec, code, sig, NULL);
-    session_out_flush(s);
+    session_keep_flush(s);
     store_run_end(s->j->o.store, s->out.run.id, code, sig, (struct st_to){NULL, 0});
 }
 

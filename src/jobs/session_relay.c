@@ -1,7 +1,15 @@
 /* Relaying chat: one message at a time, when the agent is idle. Claimed in the store,
  * published in the inbox under a name that a retry repeats (so a lost answer cannot
  * double it), sent; delivered when the agent's own stream shows that it was taken in. */
+#include "session_ask.h"
+#include "session_follow.h"
+#include "session_out.h"
+#include "session_pair.h"
 #include "session_priv.h"
+#include "session_raw.h"
+#include "session_relay.h"
+#include "session_show.h"
+#include "session_start.h"
 
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>

@@ -1,6 +1,8 @@
 /* Tools that run once per message print no sign of their end, and some none of their
  * begin: the keeper's file of runs says both, with the bytes of the log they belong to. */
+#include "session_follow.h"
 #include "session_priv.h"
+#include "session_relay.h"
 
 #include <cct/util/limits.h>
 #include <cct/util/str.h>

@@ -1,6 +1,6 @@
 /* The session folder's text forms: the scripts we run beside it, the names we give in
  * it, and what they answer. Pure, no I/O. */
-#include "session_priv.h"
+#include "session_script.h"
 
 #include <cct/util/json.h>
 #include <cct/util/str.h>

@@ -1,8 +1,11 @@
 /* The transcript for the screen: what is stored, then what comes. The load waits until
  * everything decoded before is durable; what arrives meanwhile is held back and cleared
  * of what the load has brought, so no event is shown twice or left out. */
+#include "session_out.h"
 #include "session_priv.h"
+#include "session_show.h"
 
+#include <cct/model/pair.h>
 #include <cct/model/transcribe.h>
 #include <cct/text/clean.h>
 #include <cct/util/str.h>
@@ -106,7 +109,7 @@ static void put_message(struct session *s, const struct message *m)
     it.text = clean_text_dup(m->text, strlen(m->text));
     it.text_len = strlen(it.text);
     it.time_ms = m->created_at;
-    session_out_put(s, &it);
+    session_items_put(s, &it);
 }
 
 void session_show_message(struct session *s, const struct message *m)
@@ -190,7 +193,7 @@ static void on_loaded(void *ctx, struct st_reply *r)
         s->sh.loaded = (struct session_key){last->offset, last->index, true};
     }
     jobs_post(s->j, ev);
-    session_out_shown(s);
+    session_items_loaded(s);
     session_show_messages(s);
     then_begin(s);
 }
@@ -229,7 +232,7 @@ void session_show(struct session *s, bool on)
     jobs_store_forget(s->j, &s->sh); /* an earlier load would be too early */
     s->sh.begin = on && (s->sh.begin || (s->sh.busy && s->sh.whole));
     s->sh.busy = false;
-    session_out_unshown(s);
+    session_items_drop(s);
     s->sh.barrier = 0;
     s->sh.loading = on;
     if (!on) {
@@ -237,7 +240,7 @@ void session_show(struct session *s, bool on)
             tell_unshown(s);
         return;
     }
-    session_out_flush(s);
+    session_keep_flush(s);
     if (!s->out.run.id)
         store_run_open(s->j->o.store, s->row, s->name, -1,
                        jobs_store(s->j, on_newest, s, &s->sh));
@@ -309,7 +312,7 @@ static bool elsewhere(struct session *s, uint64_t offset, uint32_t index)
     h->busy = true;
     h->at_offset = offset;
     h->at_index = index;
-    session_out_flush(s); /* it may be among what was left out on the screen */
+    session_keep_flush(s); /* it may be among what was left out on the screen */
     return true;
 }
 

@@ -2,6 +2,8 @@
  * something twice, leaves something out or turns it round would shift every byte behind
  * it. So the bytes taken are summed up, and the sandbox is asked for the sum of the same
  * range, with each look into the folder and, while a tail is open, when it falls silent. */
+#include "session_follow.h"
+#include "session_out.h"
 #include "session_priv.h"
 
 #include <cct/util/cksum.h>

@@ -1,6 +1,8 @@
 /* Whose turn it is: which message an echo belongs to, and what the agent answered to the
  * one somebody waits for. */
+#include "session_out.h"
 #include "session_priv.h"
+#include "session_relay.h"
 
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>

@@ -1,6 +1,7 @@
 /* What belongs into the session folder: uploaded under temporary names, moved into place
  * together. */
 #include "session_priv.h"
+#include "session_start.h"
 
 #include <cct/model/repo.h>
 #include <cct/util/json.h>

@@ -1,6 +1,8 @@
 /* Durable sessions of a tool that runs once per message, against a real local provider: where
  * its runs begin and end, and whose they are. */
 #include "../../src/agent/agent_priv.h"
+#include "../../src/jobs/session_follow.h"
+#include "../../src/jobs/session_relay.h"
 #include "../lib/sessionbed.h"
 
 #include <cct/util/xalloc.h>

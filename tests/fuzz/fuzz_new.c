@@ -1,6 +1,6 @@
 /* What a user or a file gives for a new sandbox: files of variables, addresses of
  * repositories, and what git says of them. */
-#include "../../src/jobs/session_priv.h"
+#include "../../src/jobs/session_start.h"
 
 #include <cct/model/env_file.h>
 #include <cct/model/repo.h>

@@ -2,6 +2,7 @@
 #include "jobsbed_priv.h"
 
 #include "../../src/jobs/core_priv.h"
+#include "../../src/jobs/session_follow.h"
 #include "../../src/jobs/session_priv.h"
 
 #include <cct/util/clock.h>

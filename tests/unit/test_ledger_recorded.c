@@ -1,6 +1,8 @@
 /* Every recording of every agent goes through a session into the ledger, by a program that is
  * killed in the middle of it and by the next one, and is then read once more: tokens to the
  * token and cost to 1e-6 are those that a reader of the raw bytes found (recordings.tsv). */
+#include "../../src/jobs/session_follow.h"
+#include "../../src/jobs/session_out.h"
 #include "../../src/jobs/session_priv.h"
 #include "../lib/jobsbed.h"
 
@@ -132,7 +134,7 @@ static void do_feed(void *ctx)
         struct session_run_end end = {.run = 1, .offset = s->out.pos, .code = p->c->code};
         session_out_exit(s, &end);
     }
-    session_out_flush(s);
+    session_keep_flush(s);
     p->pos = s->out.pos;
 }
 

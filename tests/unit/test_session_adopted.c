@@ -1,6 +1,9 @@
 /* The session of an adopted process: one stream into one record, and messages to its input. */
 #include "../../src/jobs/foreign_priv.h"
+#include "../../src/jobs/session_follow.h"
 #include "../../src/jobs/session_priv.h"
+#include "../../src/jobs/session_raw.h"
+#include "../../src/jobs/session_relay.h"
 #include "../lib/jobsbed.h"
 #include "../lib/storebox.h"
 

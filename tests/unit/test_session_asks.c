@@ -1,5 +1,8 @@
 /* An agent that asks very many questions at once: each is known once, told in the order
  * they came, and ends; what it costs grows with their number, not with its square. */
+#include "../../src/jobs/session_ask.h"
+#include "../../src/jobs/session_follow.h"
+#include "../../src/jobs/session_out.h"
 #include "../../src/jobs/session_priv.h"
 #include "../lib/jobsbed.h"
 

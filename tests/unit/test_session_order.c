@@ -1,4 +1,6 @@
 /* Messages, notices and output of a session: each in its place, whoever looks and whenever. */
+#include "../../src/jobs/session_follow.h"
+#include "../../src/jobs/session_out.h"
 #include "../../src/jobs/session_priv.h"
 #include "../lib/jobsbed.h"
 
@@ -56,7 +58,7 @@ static void do_words(void *ctx)
     struct session *s = session_of(&q->b->j, q->row);
 
     session_out_feed(s, q->text, strlen(q->text));
-    session_out_flush(s);
+    session_keep_flush(s);
 }
 
 static void do_message(void *ctx)

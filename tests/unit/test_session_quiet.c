@@ -1,5 +1,7 @@
 /* What a session adds to what its agent says: that it says nothing for long, and what its
  * tokens cost. */
+#include "../../src/jobs/session_follow.h"
+#include "../../src/jobs/session_out.h"
 #include "../../src/jobs/session_priv.h"
 #include "../lib/jobsbed.h"
 

@@ -1,5 +1,6 @@
 /* A tool that runs once per message: its output and the file of its runs come on two ways, each
  * as late as it likes. What a run says is the answer to its own message. */
+#include "../../src/jobs/session_follow.h"
 #include "../../src/jobs/session_priv.h"
 #include "../lib/jobsbed.h"
 

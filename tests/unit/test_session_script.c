@@ -1,6 +1,7 @@
 /* The session folder's text forms: quoting is tried with a real shell, the look into the
  * folder with a real folder, the rest by examples. */
-#include "../../src/jobs/session_priv.h"
+#include "../../src/jobs/session_script.h"
+#include "../../src/jobs/session_start.h"
 
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>

@@ -1,6 +1,10 @@
 /* What would wait for ever: messages, those who wait for an answer, readers, and what looks
  * again now and then. */
+#include "../../src/jobs/session_follow.h"
+#include "../../src/jobs/session_out.h"
 #include "../../src/jobs/session_priv.h"
+#include "../../src/jobs/session_relay.h"
+#include "../../src/jobs/session_start.h"
 #include "../lib/jobsbed.h"
 #include "../lib/miniserver.h"
 #include "../lib/storebox.h"
@@ -316,7 +320,7 @@ static void do_words(void *ctx)
     struct stall *q = ctx;
 
     session_out_feed(session(q), q->text, strlen(q->text));
-    session_out_flush(session(q));
+    session_keep_flush(session(q));
 }
 
 static bool is_printed(void *ctx)

@@ -1,6 +1,8 @@
 /* Bytes of a recorded agent through a session into a store: whatever happens in between,
  * the events are those of one decoding from begin to end. And whose turn is whose. */
+#include "../../src/jobs/session_out.h"
 #include "../../src/jobs/session_priv.h"
+#include "../../src/jobs/session_relay.h"
 #include "../lib/jobsbed.h"
 
 #include <cct/agent/decode.h>
@@ -95,7 +97,7 @@ static void do_feed(void *ctx)
         size_t n = w->piece < w->len - s->out.pos ? w->piece : (size_t)(w->len - s->out.pos);
 
         session_out_feed(s, raw + s->out.pos, n);
-        session_out_flush(s);
+        session_keep_flush(s);
     }
 }
 

@@ -1,6 +1,10 @@
 /* What a session makes of its agent's events. Its sums: the same after a stop anywhere, over several processes, runs of
  * the folder and readers, whether the agent counts what is new or all so far. */
+#include "../../src/jobs/session_follow.h"
+#include "../../src/jobs/session_out.h"
+#include "../../src/jobs/session_pair.h"
 #include "../../src/jobs/session_priv.h"
+#include "../../src/jobs/session_relay.h"
 #include "../lib/jobsbed.h"
 
 #include <cct/config/models.h>
@@ -63,7 +67,7 @@ static void do_feed(void *ctx)
     session_out_feed(s, w->text, strlen(w->text));
     if (w->code != -2)
         session_out_exit(s, &end);
-    session_out_flush(s);
+    session_keep_flush(s);
 }
 
 static void open_run(struct work *w, int64_t epoch)

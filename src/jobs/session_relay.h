@@ -1,0 +1,53 @@
+/* Messages to a session's agent, and its answers to them. */
+#ifndef CCT_JOBS_SESSION_RELAY_H
+#define CCT_JOBS_SESSION_RELAY_H
+
+#include "session_priv.h"
+
+/* --- session_relay.c ------------------------------------------------------------- */
+void session_relay_release(struct session *s);
+/* Another one's, which never told the store so. */
+void session_relay_was_sent(struct session *s, uint64_t id);
+void session_relay_delivered(struct session *s, uint64_t id);
+/* The one in flight was read by the agent's program, which has ended or not. */
+void session_relay_taken(struct session *s, bool ended);
+void session_relay_stop(struct session *s, bool gone, const char *why);
+void session_relay_leave(struct session *s); /* we stop soon */
+void session_relay_ended(struct session *s); /* the CLI is gone */
+void session_relay_turn(struct session *s, const struct agent_event *ev);
+
+/* What became of the message that went to an adopted process's input. */
+enum session_input { INPUT_TAKEN, INPUT_REFUSED, INPUT_UNKNOWN };
+void session_relay_input(struct session *s, enum session_input how, const char *why);
+
+/* --- session_interrupt.c --------------------------------------------------------- */
+void session_interrupt_done(struct session *s, const struct err *e); /* err NULL: it worked */
+void session_hurry_go(struct session *s); /* the queue waits for the agent */
+
+/* --- session_turn.c -------------------------------------------------------------- */
+void session_turn_release(struct session *s);
+/* Each live event, before it is shown; returns the key of the message it echoes (borrowed
+ * until the next call) or NULL. */
+const char *session_turn_event(struct session *s, const struct agent_event *ev);
+/* Echo in bytes that were stored before: the state of its message may lag behind. */
+void session_turn_old_echo(struct session *s, const char *text, bool fresh);
+/* A run began with this message as its input. */
+void session_turn_run(struct session *s, const char *id, uint64_t offset);
+void session_turn_delivered(struct session *s, uint64_t message);
+/* The sandbox says that it was taken in, and its turn is not read yet: that one is its
+ * answer, not the end of an earlier one that we read late. */
+void session_turn_due(struct session *s, uint64_t message);
+/* Taken in without an echo that we knew: its turn may be over. */
+void session_turn_missed(struct session *s, uint64_t message);
+void session_turn_fail(struct session *s, uint64_t message, const struct err *e);
+void session_turn_fail_all(struct session *s, const struct err *e);
+/* Of messages that were not handed over yet. */
+void session_turn_fail_waiting(struct session *s, const struct err *e);
+void session_turn_ended(struct session *s);
+/* No agent was ever started there, as far as the last look told: nobody answers. */
+void session_turn_missing(struct session *s);
+/* Its log got shorter, or is read anew: who waits for an answer is told so. */
+void session_turn_lost(struct session *s);
+void session_turn_look(struct session *s); /* a message may have been cancelled */
+
+#endif

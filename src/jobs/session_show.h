@@ -1,0 +1,31 @@
+/* Who looks at a session: its transcript on the screen, readers of its log. */
+#ifndef CCT_JOBS_SESSION_SHOW_H
+#define CCT_JOBS_SESSION_SHOW_H
+
+#include "session_priv.h"
+
+/* --- session_show.c -------------------------------------------------------------- */
+void session_show_release(struct session *s);
+void session_show_acked(struct session *s);                 /* the store moved on */
+void session_show_echo(struct session *s, const char *key); /* an echo took its place */
+void session_show_message(struct session *s, const struct message *m);
+void session_show_messages(struct session *s);
+/* A notice that stands nowhere else: it comes back with each load. */
+void session_show_said(struct session *s, const struct item *it);
+/* May this live event go to the screen, or has the load brought it? */
+bool session_show_live(struct session *s, const struct agent_event *ev);
+
+/* --- session_logs.c -------------------------------------------------------------- */
+struct reader { /* logs */
+    uint64_t req_id;
+    bool events, follow, busy, again;
+    uint64_t run, off;
+    uint64_t back; /* from that many bytes before the end on, when the run is known */
+    uint32_t idx, before; /* before: the next of those before the output */
+    uint64_t timer;
+    struct session *s;
+};
+void session_logs_release(struct session *s);
+void session_logs_go(struct session *s); /* the store has more, or the end was reached */
+
+#endif
