@@ -64,7 +64,8 @@ FLOORS := $(B)/tests/bench/ncmin $(B)/tests/bench/multi $(B)/tests/bench/evfloor
 	$(B)/tests/bench/streamfloor $(B)/tests/bench/cursesfloor $(B)/tests/bench/linesink
 FAULTD := $(if $(wildcard tests/faultd/*.c),$(B)/faultd)
 BINS := $(if $(wildcard src/main.c),$(B)/cc-tui) $(if $(wildcard src/local/main.c),$(B)/cc-tui-local)
-HELP_SRC := $(filter-out %/fakeapp.c,$(wildcard tests/lib/*.c))
+FAKEAPP := $(wildcard tests/lib/fakeapp*.c)
+HELP_SRC := $(filter-out $(FAKEAPP),$(wildcard tests/lib/*.c))
 
 all: $(B)/libcct.a $(BINS) compile_commands.json
 
@@ -112,7 +113,7 @@ FORCE:
 $(UNIT) $(GOLDEN) $(E2E) $(BENCH) $(FUZZ): $(B)/tests/%: $(B)/tests/%.o $(B)/libtest.a $(B)/libcctlocal.a $(B)/libcct.a
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(B)/libcct.a $(LDLIBS_TEST)
 # screens are tried with a facade that only writes down what it is asked
-$(patsubst tests/%.c,$(B)/tests/%,$(shell grep -lsE 'screenscript|screenrig|fakeapp' tests/*/*_*.c)): $(B)/tests/lib/fakeapp.o
+$(patsubst tests/%.c,$(B)/tests/%,$(shell grep -lsE 'screenscript|screenrig|fakeapp' tests/*/*_*.c)): $(call o,$(FAKEAPP))
 # these ask by libcurl itself
 $(B)/tests/e2e/test_faultd_self $(B)/tests/e2e/test_faultd_data: LDLIBS_TEST += $(shell $(PKG) --libs libcurl)
 $(B)/tests/soak/soak: $(SOAK) $(B)/libtest.a $(B)/libcct.a
@@ -154,7 +155,7 @@ fmt: ; clang-format -i $$(git ls-files '*.c' '*.h')
 
 compile_commands.json: Makefile $(LIB_SRC) $(LOCAL_SRC)
 	@{ echo '['; for f in $(LIB_SRC) $(LOCAL_SRC) src/main.c; do printf '%s{"directory":"%s","file":"%s","command":"%s"}' \
-	  "$$sep" '$(CURDIR)' "$$f" '$(subst ",\",$(CC) $(CFLAGS_ALL)) -c '"$$f"; sep=','; done; echo ']'; } > $@
+	  "$$sep" '$(CURDIR)' "$$f" '$(subst ','\'',$(subst ",\",$(CC) $(CFLAGS_ALL))) -c '"$$f"; sep=','; done; echo ']'; } > $@
 
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/cc-tui/themes $(DESTDIR)$(PREFIX)/share/doc/cc-tui \

@@ -1,6 +1,6 @@
 /* Streams of a sandbox that does what it should not: each line of the agent's log is
  * shown once, or a mark says that something is amiss. */
-#include "../lib/boxplay.h"
+#include "../lib/boxview.h"
 #include "../lib/sidebyside.h"
 
 #include <cct/util/clock.h>
@@ -14,64 +14,20 @@
 
 #include <cmocka.h>
 
-#define WAIT_MS 60000
-
-static struct boxplay *box;
-static struct jobsbed *bed;
-static uint64_t row;
+static struct boxview v;
 
 static int close_all(void **state)
 {
     (void)state;
-    if (bed)
-        jobsbed_free(bed);
-    if (box)
-        boxplay_stop(box);
-    bed = NULL;
-    box = NULL;
+    boxview_close(&v);
     return 0;
-}
-
-static void open_bed(int keepalive_s)
-{
-    bed = boxplay_jobs(box, keepalive_s);
-    row = boxplay_row(bed);
-    assert_true(row != 0);
 }
 
 /* --- what the screen has --------------------------------------------------------- */
 
-static int times_shown(const char *text)
-{
-    const struct transcript *t = model_transcript(bed->model, row);
-    int n = 0;
-
-    for (size_t i = 0; t && i < t->n; i++)
-        if (t->v[i].kind == ITEM_RAW)
-            for (const char *p = t->v[i].text; (p = strstr(p, text)); p += strlen(text))
-                n++;
-    return n;
-}
-
-static bool is_shown(void *ctx)
-{
-    return times_shown(ctx) > 0;
-}
-
 static bool has_notice(void *ctx)
 {
-    const struct transcript *t = model_transcript(bed->model, row);
-
-    for (size_t i = 0; t && i < t->n; i++)
-        if (t->v[i].kind == ITEM_NOTICE && strstr(t->v[i].text, ctx))
-            return true;
-    return false;
-}
-
-static void wait_shown(const char *text)
-{
-    if (!jobsbed_wait(bed, is_shown, (void *)(uintptr_t)text, WAIT_MS))
-        fail_msg("never shown: %s", text);
+    return boxview_notice(&v, ctx);
 }
 
 static void each_once(int n)
@@ -80,9 +36,9 @@ static void each_once(int n)
         char line[24];
 
         snprintf(line, sizeof(line), "<%d> ", i);
-        wait_shown(line);
-        if (times_shown(line) != 1)
-            fail_msg("line %d is shown %d times", i, times_shown(line));
+        boxview_wait(&v, line);
+        if (boxview_times(&v, line) != 1)
+            fail_msg("line %d is shown %d times", i, boxview_times(&v, line));
     }
 }
 
@@ -94,7 +50,7 @@ static bool all_shown_once(void *ctx)
         char line[24];
 
         snprintf(line, sizeof(line), "<%d> ", i);
-        if (times_shown(line) != 1)
+        if (boxview_times(&v, line) != 1)
             return false;
     }
     return true;
@@ -102,7 +58,7 @@ static bool all_shown_once(void *ctx)
 
 static void pass_time(int ms)
 {
-    jobsbed_wait(bed, NULL, NULL, ms);
+    jobsbed_wait(v.bed, NULL, NULL, ms);
 }
 
 /* --- right streams that are quiet, slow, cut ------------------------------------- */
@@ -120,15 +76,15 @@ static void quiet_then_a_line(struct boxplay *b, struct mini_conn *c, uint64_t f
 static void test_a_quiet_agent_is_not_cut(void **state)
 {
     (void)state;
-    box = boxplay_start(quiet_then_a_line);
-    boxplay_lines(box, 1, 20);
-    box->there = 0;
-    open_bed(1); /* dead after 2.5 s without a byte */
-    wait_shown("<1> ");
-    assert_int_equal(times_shown("<1> "), 1);
-    assert_int_equal(box->tails, 1);
-    assert_int_equal(times_shown("keepalive"), 0);
-    assert_int_equal(model_transcript(bed->model, row)->n, 1);
+    v.box = boxplay_start(quiet_then_a_line);
+    boxplay_lines(v.box, 1, 20);
+    v.box->there = 0;
+    boxview_open(&v, 1); /* dead after 2.5 s without a byte */
+    boxview_wait(&v, "<1> ");
+    assert_int_equal(boxview_times(&v, "<1> "), 1);
+    assert_int_equal(v.box->tails, 1);
+    assert_int_equal(boxview_times(&v, "keepalive"), 0);
+    assert_int_equal(model_transcript(v.bed->model, v.row)->n, 1);
 }
 
 /* The first byte comes late, then the stream drips. */
@@ -152,16 +108,16 @@ static void test_a_slow_answer_is_waited_for(void **state)
     const struct sandbox *r;
     (void)state;
 
-    box = boxplay_start(drip);
-    boxplay_lines(box, 3, 20);
-    box->there = 0;
-    open_bed(1);
+    v.box = boxplay_start(drip);
+    boxplay_lines(v.box, 3, 20);
+    v.box->there = 0;
+    boxview_open(&v, 1);
     each_once(3);
-    r = model_sandbox(bed->model, row);
+    r = model_sandbox(v.bed->model, v.row);
     assert_int_equal(r->state, SB_RUNNING);
     assert_int_not_equal(r->agent, AG_FAILED);
-    assert_int_equal(box->tails, 1);
-    assert_int_equal(box->looks, 1);
+    assert_int_equal(v.box->tails, 1);
+    assert_int_equal(v.box->looks, 1);
 }
 
 /* Five lines, then nothing and no end: half of a connection. */
@@ -181,18 +137,18 @@ static void test_a_dead_stream_is_noticed(void **state)
     int64_t t;
     (void)state;
 
-    box = boxplay_start(falls_dead);
-    boxplay_lines(box, 9, 20);
-    box->there = 0;
-    open_bed(1);
-    wait_shown("<5> ");
+    v.box = boxplay_start(falls_dead);
+    boxplay_lines(v.box, 9, 20);
+    v.box->there = 0;
+    boxview_open(&v, 1);
+    boxview_wait(&v, "<5> ");
     t = clock_mono_ms();
     each_once(9);
     assert_in_range(clock_mono_ms() - t, 1500, 30000); /* 2.5 intervals and a new start */
-    assert_true(jobsbed_wait(bed, has_notice, (void *)(uintptr_t)"no sign of life", WAIT_MS));
-    assert_true(jobsbed_wait(bed, has_notice, (void *)(uintptr_t)"connected", WAIT_MS));
-    assert_int_equal(box->looks, 2); /* all that may have changed was looked at anew */
-    assert_int_equal(box->tails, 2);
+    assert_true(jobsbed_wait(v.bed, has_notice, (void *)(uintptr_t)"no sign of life", BOXVIEW_MS));
+    assert_true(jobsbed_wait(v.bed, has_notice, (void *)(uintptr_t)"connected", BOXVIEW_MS));
+    assert_int_equal(v.box->looks, 2); /* all that may have changed was looked at anew */
+    assert_int_equal(v.box->tails, 2);
 }
 
 /* --- cuts at any byte ------------------------------------------------------------ */
@@ -217,13 +173,13 @@ static void test_cut_in_mid_line(void **state)
     (void)state;
 
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-        box = boxplay_start(cut_once);
-        boxplay_lines(box, 600, 20);
+        v.box = boxplay_start(cut_once);
+        boxplay_lines(v.box, 600, 20);
         cut_at = places[i];
-        box->there = 0;
-        open_bed(1);
+        v.box->there = 0;
+        boxview_open(&v, 1);
         each_once(600);
-        assert_false(has_notice((void *)(uintptr_t)"is not what"));
+        assert_false(boxview_notice(&v, "is not what"));
         close_all(NULL);
     }
 }
@@ -248,15 +204,15 @@ static void test_a_replay_is_marked_and_mended(void **state)
     int n = 600;
     (void)state;
 
-    box = boxplay_start(replay);
-    boxplay_lines(box, n, 20);
+    v.box = boxplay_start(replay);
+    boxplay_lines(v.box, n, 20);
     cut_at = 10007;
-    box->there = 0;
-    open_bed(1);
-    wait_shown("<600> ");
-    assert_true(jobsbed_wait(bed, has_notice, (void *)(uintptr_t)"they came twice", WAIT_MS));
-    assert_true(jobsbed_wait(bed, all_shown_once, &n, WAIT_MS));
-    assert_int_equal(times_shown("<"), n);
+    v.box->there = 0;
+    boxview_open(&v, 1);
+    boxview_wait(&v, "<600> ");
+    assert_true(jobsbed_wait(v.bed, has_notice, (void *)(uintptr_t)"they came twice", BOXVIEW_MS));
+    assert_true(jobsbed_wait(v.bed, all_shown_once, &n, BOXVIEW_MS));
+    assert_int_equal(boxview_times(&v, "<"), n);
 }
 
 /* Two events change places, one is left out. */
@@ -291,15 +247,15 @@ static void is_marked_and_mended(boxplay_fn tail)
 {
     int n = 40;
 
-    box = boxplay_start(tail);
-    boxplay_lines(box, n, 20);
-    box->there = 0;
-    open_bed(1);
-    wait_shown("<40> ");
-    assert_true(jobsbed_wait(bed, has_notice, (void *)(uintptr_t)"is not what", WAIT_MS));
-    assert_true(jobsbed_wait(bed, all_shown_once, &n, WAIT_MS));
+    v.box = boxplay_start(tail);
+    boxplay_lines(v.box, n, 20);
+    v.box->there = 0;
+    boxview_open(&v, 1);
+    boxview_wait(&v, "<40> ");
+    assert_true(jobsbed_wait(v.bed, has_notice, (void *)(uintptr_t)"is not what", BOXVIEW_MS));
+    assert_true(jobsbed_wait(v.bed, all_shown_once, &n, BOXVIEW_MS));
     for (int i = 2; i <= n; i++) { /* and in order */
-        const struct transcript *t = model_transcript(bed->model, row);
+        const struct transcript *t = model_transcript(v.bed->model, v.row);
         char line[24];
         size_t at = 0;
 
@@ -326,49 +282,61 @@ static void test_wrong_order_is_marked_and_mended(void **state)
 static void test_overlap_is_shown_once(void **state)
 {
     (void)state;
-    box = boxplay_start(cut_once);
-    buf_adds(&box->log, "same\nsame\nother\nsame\n"); /* printed so: kept so */
-    boxplay_lines(box, 60, 20);
+    v.box = boxplay_start(cut_once);
+    buf_adds(&v.box->log, "same\nsame\nother\nsame\n"); /* printed so: kept so */
+    boxplay_lines(v.box, 60, 20);
     cut_at = 0;
-    box->there = boxplay_line_at(box, 40);
-    box->pad = 30 * 20; /* each answer begins 30 lines early */
-    open_bed(1);
+    v.box->there = boxplay_line_at(v.box, 40);
+    v.box->pad = 30 * 20; /* each answer begins 30 lines early */
+    boxview_open(&v, 1);
     each_once(60);
-    assert_int_equal(times_shown("same"), 3);
-    assert_int_equal(times_shown("other"), 1);
-    assert_false(has_notice((void *)(uintptr_t)"is not what"));
+    assert_int_equal(boxview_times(&v, "same"), 3);
+    assert_int_equal(boxview_times(&v, "other"), 1);
+    assert_false(boxview_notice(&v, "is not what"));
 }
 
 /* --- the last line --------------------------------------------------------------- */
 
+/* The stream stands, and the rest of the line never comes. */
 static void stay_in_mid_line(struct boxplay *b, struct mini_conn *c, uint64_t from, int nth)
 {
+    (void)nth;
     boxplay_begin(c);
     boxplay_log(b, c, (size_t)from, b->log.len);
-    if (b->exited)
-        mini_close(c);
-    (void)nth;
-    boxplay_keep(c, 4, 400);
-    mini_close(c);
+    boxplay_keep(c, 600, 400);
+}
+
+/* Paused and resumed: it is looked at anew. */
+static void pause_and_resume(void *ctx)
+{
+    struct session *s = session_of(&v.bed->j, v.row);
+
+    (void)ctx;
+    session_vm_state(s, SB_PAUSED);
+    session_vm_state(s, SB_RUNNING);
+}
+
+static bool has_exited(void *ctx)
+{
+    (void)ctx;
+    return model_sandbox(v.bed->model, v.row)->agent == AG_EXITED;
 }
 
 static void test_a_line_without_its_end_is_seen(void **state)
 {
-    int64_t t;
     (void)state;
 
-    box = boxplay_start(stay_in_mid_line);
-    buf_adds(&box->log, "whole\nfoo");
-    open_bed(1);
-    wait_shown("whole");
-    t = clock_mono_ms();
-    wait_shown("foo");
-    assert_true(clock_mono_ms() - t < 5000); /* a third of a second, on a free machine */
-    assert_int_equal(times_shown("foo"), 1);
-    box->exited = true; /* the tail ends soon, and with it the session */
-    pass_time(100);
-    wait_shown("foo");
-    assert_int_equal(times_shown("foo"), 1);
+    v.box = boxplay_start(stay_in_mid_line);
+    buf_adds(&v.box->log, "whole\nfoo");
+    boxview_open(&v, 1);
+    boxview_wait(&v, "whole");
+    boxview_wait(&v, "foo");
+    assert_int_equal(boxview_times(&v, "foo"), 1);
+    assert_int_equal(v.box->tails, 1); /* no end of the stream brought it */
+    v.box->exited = true; /* and with it the line ends */
+    jobsbed_run(v.bed, pause_and_resume, NULL);
+    assert_true(jobsbed_wait(v.bed, has_exited, NULL, BOXVIEW_MS));
+    assert_int_equal(boxview_times(&v, "foo"), 1);
 }
 
 /* --- the end of a sandbox -------------------------------------------------------- */
@@ -387,7 +355,7 @@ static void ends_in_band(struct boxplay *b, struct mini_conn *c, uint64_t from, 
 static bool has_asked(void *ctx)
 {
     (void)ctx;
-    return box->gets >= 2;
+    return v.box->gets >= 2;
 }
 
 static void test_a_killed_sandbox_starts_no_storm(void **state)
@@ -395,17 +363,17 @@ static void test_a_killed_sandbox_starts_no_storm(void **state)
     const struct sandbox *r;
     (void)state;
 
-    box = boxplay_start(ends_in_band);
-    boxplay_lines(box, 5, 20);
-    box->there = 0;
-    open_bed(1);
+    v.box = boxplay_start(ends_in_band);
+    boxplay_lines(v.box, 5, 20);
+    v.box->there = 0;
+    boxview_open(&v, 1);
     each_once(5);
-    assert_true(jobsbed_wait(bed, has_asked, NULL, WAIT_MS));
+    assert_true(jobsbed_wait(v.bed, has_asked, NULL, BOXVIEW_MS));
     pass_time(1500);
-    assert_int_equal(box->tails, 1);
-    assert_true(box->healths <= 2);
-    assert_true(box->gets <= 4);
-    r = model_sandbox(bed->model, row);
+    assert_int_equal(v.box->tails, 1);
+    assert_true(v.box->healths <= 2);
+    assert_true(v.box->gets <= 4);
+    r = model_sandbox(v.bed->model, v.row);
     assert_int_not_equal(r->state, SB_ERROR);
     each_once(5); /* what it said last is kept */
 }
@@ -414,200 +382,16 @@ static void test_a_killed_sandbox_starts_no_storm(void **state)
 static void test_a_runner_out_of_reach_starts_no_storm(void **state)
 {
     (void)state;
-    box = boxplay_start(falls_dead);
-    boxplay_lines(box, 9, 20);
-    box->there = 0;
-    box->no_runner = true;
-    open_bed(1);
+    v.box = boxplay_start(falls_dead);
+    boxplay_lines(v.box, 9, 20);
+    v.box->there = 0;
+    v.box->no_runner = true;
+    boxview_open(&v, 1);
     each_once(9);
     pass_time(2000);
-    assert_true(box->connects <= 6);
-    assert_true(box->tails <= 8);
+    assert_true(v.box->connects <= 6);
+    assert_true(v.box->tails <= 8);
     each_once(9);
-}
-
-/* --- more than can be looked at ---------------------------------------------------- */
-
-enum { FLOOD = 40000, FLOOD_WIDTH = 60 };
-
-/* A part of it live, and the rest is there when the stream ends. */
-static void pour(struct boxplay *b, struct mini_conn *c, uint64_t from, int nth)
-{
-    size_t all = b->log.len, to = nth == 1 ? all / 3 : all;
-
-    boxplay_begin(c);
-    for (size_t at = (size_t)from, n; at < to; at += n) {
-        n = to - at < 30001 ? to - at : 30001; /* lines are cut anywhere */
-        boxplay_log(b, c, at, at + n);
-    }
-    b->there = all;
-    if (nth == 1)
-        mini_close(c);
-    else
-        boxplay_keep(c, 600, 400);
-}
-
-/* Number in "<17> ..."; 0: it is no such line, -1: what is behind it is wrong. */
-static int number_of(const struct item *it)
-{
-    int n = 0, at = 0;
-
-    if (it->kind != ITEM_RAW || sscanf(it->text, "<%d> %n", &n, &at) != 1)
-        return 0;
-    for (const char *p = it->text + at; *p; p++)
-        if (*p != 'a' + n % 26)
-            return -1;
-    return it->text_len + 1 == FLOOD_WIDTH ? n : -1;
-}
-
-/* The lines that are held follow each other and end at the last; the first one's number. */
-static int lines_held(void)
-{
-    const struct transcript *t = model_transcript(bed->model, row);
-    int first = 0, last = 0;
-
-    for (size_t i = 0; t && i < t->n; i++) {
-        int n = number_of(&t->v[i]);
-
-        if (!n)
-            continue;
-        if (last && n != last + 1)
-            fail_msg("line %d comes after line %d", n, last);
-        first = first ? first : n;
-        last = n;
-    }
-    assert_int_equal(last, FLOOD);
-    return first;
-}
-
-struct older {
-    uint64_t offset;
-    uint32_t index;
-    size_t n;
-};
-
-static void ask_older(void *ctx)
-{
-    const struct older *o = ctx;
-
-    session_load_older(session_of(&bed->j, row), o->offset, o->index);
-}
-
-static bool came(void *ctx)
-{
-    const struct older *o = ctx;
-    const struct transcript *t = model_transcript(bed->model, row);
-
-    return t->n > o->n || !t->more_before;
-}
-
-/* Like somebody who goes up to the begin. */
-static void go_up(void)
-{
-    const struct transcript *t = model_transcript(bed->model, row);
-
-    while (t->more_before) {
-        struct older o = {t->v[0].offset, t->v[0].index, t->n};
-
-        jobsbed_run(bed, ask_older, &o);
-        if (!jobsbed_wait(bed, came, &o, WAIT_MS))
-            fail_msg("what stands before byte %d does not come", (int)o.offset);
-    }
-}
-
-static void ask_begin(void *ctx)
-{
-    (void)ctx;
-    session_load_newer(session_of(&bed->j, row), 0, 0, true);
-}
-
-static void ask_newer(void *ctx)
-{
-    const struct older *o = ctx;
-
-    session_load_newer(session_of(&bed->j, row), o->offset, o->index, false);
-}
-
-static bool at_begin(void *ctx)
-{
-    const struct transcript *t = model_transcript(bed->model, row);
-
-    (void)ctx;
-    return t->n && number_of(&t->v[0]) == 1 && t->more_after;
-}
-
-static bool further(void *ctx)
-{
-    const struct older *o = ctx;
-    const struct transcript *t = model_transcript(bed->model, row);
-
-    return t->n > o->n || !t->more_after;
-}
-
-/* Like somebody who goes to the begin at once, and down from there; the lines that are held
- * follow each other at each step. */
-static void go_down(void)
-{
-    const struct transcript *t = model_transcript(bed->model, row);
-
-    jobsbed_run(bed, ask_begin, NULL);
-    if (!jobsbed_wait(bed, at_begin, NULL, WAIT_MS))
-        fail_msg("the begin does not come");
-    while (t->more_after) {
-        struct older o = {.n = t->n};
-
-        transcript_last_key(t, &o.offset, &o.index);
-        int last = number_of(&t->v[t->n - 1]);
-        jobsbed_run(bed, ask_newer, &o);
-        if (!jobsbed_wait(bed, further, &o, WAIT_MS))
-            fail_msg("what stands behind line %d does not come", last);
-        for (size_t i = 1; i < t->n; i++)
-            assert_int_equal(number_of(&t->v[i]), number_of(&t->v[i - 1]) + 1);
-        assert_true(number_of(&t->v[0]) <= last);
-    }
-}
-
-static void ask_events(void *ctx)
-{
-    session_events(session_of(&bed->j, row), *(uint64_t *)ctx, false);
-}
-
-static bool is_done(void *ctx)
-{
-    for (size_t i = 0; i < bed->n_done; i++)
-        if (bed->done[i].req_id == *(uint64_t *)ctx)
-            return true;
-    return false;
-}
-
-static void test_a_flood_loses_nothing(void **state)
-{
-    const struct transcript *t;
-    uint64_t req = 77;
-    char last[24], *at;
-    int n = 0;
-
-    (void)state;
-    box = boxplay_start(pour);
-    boxplay_lines(box, FLOOD, FLOOD_WIDTH);
-    box->there = 0;
-    open_bed(5);
-    snprintf(last, sizeof(last), "<%d> ", FLOOD);
-    wait_shown(last);
-    t = model_transcript(bed->model, row);
-    assert_true(lines_held() > 1 && t->more_before); /* not all went by the screen */
-    go_up();
-    assert_int_equal(lines_held(), 1);
-    go_down();
-    assert_true(lines_held() > 1);
-    jobsbed_run(bed, ask_events, &req);
-    assert_true(jobsbed_wait(bed, is_done, &req, WAIT_MS));
-    for (at = (char *)buf_str(&bed->chunks); (at = strstr(at, "\"text\":\"<")); n++) {
-        at += strlen("\"text\":\"<");
-        if (strtol(at, NULL, 10) != n + 1)
-            fail_msg("'logs' has line %.6s after line %d", at, n);
-    }
-    assert_int_equal(n, FLOOD);
 }
 
 /* In groups of about the same time. */
@@ -635,9 +419,6 @@ static int run_group(int i)
     const struct CMUnitTest runner[] = {
         cmocka_unit_test_teardown(test_a_runner_out_of_reach_starts_no_storm, close_all),
     };
-    const struct CMUnitTest much[] = {
-        cmocka_unit_test_teardown(test_a_flood_loses_nothing, close_all),
-    };
 
     switch (i) {
     case 0:
@@ -650,15 +431,13 @@ static int run_group(int i)
         return cmocka_run_group_tests(wrong, NULL, NULL);
     case 4:
         return cmocka_run_group_tests(order, NULL, NULL);
-    case 5:
-        return cmocka_run_group_tests(runner, NULL, NULL);
     default:
-        return cmocka_run_group_tests(much, NULL, NULL);
+        return cmocka_run_group_tests(runner, NULL, NULL);
     }
 }
 
 int main(void)
 {
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    return side_by_side(7, run_group);
+    return side_by_side(6, run_group);
 }

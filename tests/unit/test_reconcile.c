@@ -91,6 +91,34 @@ static void test_unknown_rows(void **state)
     assert_int_equal(rows.v[0].end_at, 950000);
 }
 
+/* What it is made of, as the list says; an answer that leaves some of it out unsays nothing. */
+static void test_what_it_is_made_of(void **state)
+{
+    (void)state;
+    struct listed l = entry("a", "running"), less = entry("a", "running");
+    const struct sandbox *s;
+
+    l.disk_mb = 512;
+    l.template_id = "tpl1";
+    l.alias = "claude";
+    less.cpu_count = less.memory_mb = 0;
+    assert_int_equal(apply(&l, 1, 2000, false), 1);
+    for (int i = 0; i < 2; i++) {
+        s = &rows.v[0];
+        assert_int_equal(s->cpu_count, 2);
+        assert_int_equal(s->memory_mb, 1024);
+        assert_int_equal(s->disk_mb, 512);
+        assert_string_equal(s->template_id, "tpl1");
+        assert_string_equal(s->alias, "claude");
+        assert_int_equal(apply(&less, 1, 3000, false), 0);
+    }
+    l.alias = "claude-2";
+    l.not_isolated = true;
+    assert_int_equal(apply(&l, 1, 4000, false), 1);
+    assert_string_equal(rows.v[0].alias, "claude-2");
+    assert_true(rows.v[0].not_isolated);
+}
+
 static void test_absent(void **state)
 {
     (void)state;
@@ -307,7 +335,8 @@ int main(void)
     thread_set_role(THREAD_MAIN);
 #define R(f) cmocka_unit_test_setup_teardown(f, clear_rows, clear_rows)
     const struct CMUnitTest tests[] = {
-        R(test_unknown_rows), R(test_absent), R(test_ends_known), R(test_suspicious_list),
+        R(test_unknown_rows), R(test_what_it_is_made_of), R(test_absent), R(test_ends_known),
+        R(test_suspicious_list),
         R(test_lost_create), R(test_odd_states), R(test_gone_early), R(test_clock_unknown),
         R(test_end_is_near), R(test_gone_while_changed), R(test_vouched),
         cmocka_unit_test(test_service_clock),

@@ -497,6 +497,8 @@ static void test_retention(void **state)
         .sandbox_id = LIT("old"), .state = SB_KILLED, .ended_at = now - 40 * day};
     struct sandbox young = {
         .sandbox_id = LIT("young"), .state = SB_KILLED, .ended_at = now - day};
+    struct sandbox never_ran = {
+        .sandbox_id = LIT("never"), .state = SB_KILLED, .ended_at = now - 40 * day};
     struct sandbox up = {
         .sandbox_id = LIT("up"), .state = SB_RUNNING, .created_at = now - 90 * day};
     store_put_sandbox(b.s, &old, storebox_to(&b));
@@ -505,6 +507,7 @@ static void test_retention(void **state)
     msg_free(&r->m);
     store_put_sandbox(b.s, &young, storebox_to(&b));
     store_put_sandbox(b.s, &up, storebox_to(&b));
+    store_put_sandbox(b.s, &never_ran, storebox_to(&b));
     uint64_t run = storebox_run(&b, old_id, "s");
     for (uint64_t i = 0; i < 700; i++)
         storebox_append(&b, run, i * 2, "a\n", storebox_to(&b));
@@ -520,7 +523,7 @@ static void test_retention(void **state)
     assert_int_equal(r->n_messages, 0);
     msg_free(&r->m);
     check_events(run, 0, false, 1000, 0, 0, false);
-    assert_true(storebox_sandbox(&b, "fresh") > old_id + 2); /* ids are not used again */
+    assert_true(storebox_sandbox(&b, "fresh") > old_id + 3); /* ids are not used again */
 }
 
 static void test_raw_limit(void **state)

@@ -1,5 +1,6 @@
 /* json: what foreign writers do, getters that are exact, the writer. */
 #include <cct/util/buf.h>
+#include <cct/util/fs.h>
 #include <cct/util/json.h>
 #include <cct/util/limits.h>
 #include <cct/util/xalloc.h>
@@ -323,10 +324,33 @@ static void test_for_terminal(void **state)
     buf_release(&cut);
 }
 
+/* What editors read of this tree is JSON, quoted for a shell. */
+static void test_compile_commands(void **state)
+{
+    size_t len = 0, n = 0;
+    struct err e = {0};
+    char *text = fs_read("compile_commands.json", 8 << 20, false, &len, &e);
+
+    (void)state;
+    if (!text)
+        fail_msg("%s", e.text);
+    struct cJSON *j = json_parse(text, len, &e);
+    if (!j)
+        fail_msg("compile_commands.json: %s", e.text);
+    for (const struct cJSON *i = json_first(j); i; i = json_next(i), n++) {
+        const char *command = json_str(i, "command", "");
+        assert_non_null(strstr(command, json_str(i, "file", "(none)")));
+        assert_non_null(strstr(command, " -DCCT_VERSION='\"" CCT_VERSION "\"' "));
+    }
+    assert_true(n > 100);
+    json_free(j);
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_for_terminal),
+        cmocka_unit_test(test_for_terminal), cmocka_unit_test(test_compile_commands),
         cmocka_unit_test(test_repair), cmocka_unit_test(test_refused),
         cmocka_unit_test(test_once),
         cmocka_unit_test(test_depth),  cmocka_unit_test(test_getters),
