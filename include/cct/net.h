@@ -120,6 +120,11 @@ const char *net_answer_header(struct net *n, uint64_t id, const char *name);
  * 0 or ERR_INVALID. *loopback may be NULL. Any thread. */
 int net_url_check(const char *url, bool *loopback, struct err *e);
 
+/* What goes to this port of this machine is for the process of the pidfd, which is taken: once
+ * that has ended, requests to the port fail with ERR_NETWORK and are not sent, whoever listens
+ * there then. A later owner of the port replaces it. */
+void net_port_owner(struct net *n, int port, int take_pidfd);
+
 /* The machine slept: no connection is trusted any more. Everything under way ends with
  * ERR_NETWORK (sent: it may have arrived), what is submitted from now on gets new
  * connections. From a timer or a watch, not from a callback of a request. */

@@ -6,6 +6,7 @@
 #include <cct/util/buf.h>
 #include <cct/util/clock.h>
 #include <cct/util/fs.h>
+#include <cct/util/pidstat.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <errno.h>
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -244,6 +246,28 @@ static void on_health(void *ctx, const struct net_result *r)
         none_runs(l);
 }
 
+/* Its ports are called while it lives, and no longer: a sandbox that it leaves behind shares
+ * this machine's loopback, and could listen there for the key. False: it has ended. */
+static bool hold_ports(struct local *l)
+{
+    const int ports[] = {l->tried.control, l->tried.traffic};
+    int pidfd = (int)syscall(SYS_pidfd_open, l->tried.pid, 0u);
+    bool alive;
+
+    if (pidfd < 0 && errno != ESRCH)
+        return true; /* no descriptor is left, or the kernel has none of the kind */
+    alive = pidfd >= 0 && pidstat_start(l->tried.pid) == l->tried.start_ticks;
+    for (size_t i = 0; alive && i < sizeof(ports) / sizeof(ports[0]); i++) {
+        int fd = fcntl(pidfd, F_DUPFD_CLOEXEC, 0);
+
+        if (fd >= 0)
+            net_port_owner(l->j->o.net, ports[i], fd);
+    }
+    if (pidfd >= 0)
+        close(pidfd);
+    return alive;
+}
+
 static void look(void *ctx)
 {
     struct local *l = ctx;
@@ -254,7 +278,7 @@ static void look(void *ctx)
     l->timer = 0;
     local_provider_release(&l->tried);
     rc = local_provider_find(l->j->o.runtime_dir, &l->tried, &e);
-    if (rc == ERR_NOTFOUND) {
+    if (rc == ERR_NOTFOUND || (rc == 0 && !hold_ports(l))) {
         none_runs(l);
         return;
     }

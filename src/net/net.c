@@ -57,6 +57,7 @@ void net_free(struct net *n)
     if (!n || n->stuck) /* a thread that did not end still uses it */
         return;
     timers_free(n);
+    owners_free(n);
     map_free(n->xfers, NULL);
     map_free(n->watches, free);
     map_free(n->sockets, NULL);

@@ -37,6 +37,11 @@ struct watch {
     void *ctx;
 };
 
+/* Who must be alive for requests to a port of this machine to go out. */
+struct owner {
+    int port, pidfd;
+};
+
 /* One transfer, from net_submit to its end. */
 struct xfer {
     struct net *net;
@@ -82,6 +87,7 @@ struct net {
     ARR(struct timer *) heap;
     struct map *timers, *watches;
     struct map *sockets; /* number -> the lane whose libcurl waits for it */
+    ARR(struct owner) owners;
     int64_t doubt_ms; /* when a request last waited in vain; 0 = never */
     bool stopping;
 };
@@ -113,6 +119,10 @@ size_t xfer_on_body(char *data, size_t size, size_t n, void *ctx);
 /* silence.c: a transfer is about to end because nothing came; a handle is made */
 void silence_noted(struct xfer *x);
 void silence_setup(struct xfer *x);
+
+/* owner.c: 0, or the port that it is for has lost its process */
+int owner_check(struct xfer *x, struct err *e);
+void owners_free(struct net *n);
 
 /* answer.c: what an ended transfer says */
 void answer_fill(struct xfer *x, CURLcode rc, struct net_result *r);

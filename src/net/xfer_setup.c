@@ -112,7 +112,7 @@ static int on_sending(void *ctx, char *ip, char *local_ip, int port, int local_p
     (void)local_ip;
     (void)port;
     (void)local_port;
-    if (x->dead)
+    if (x->dead || owner_check(x, &x->fail))
         return PREREQ_ABORT;
     if (x->sends++ > 0 && once_only(x->req)) {
         err_set(&x->fail, ERR_NETWORK, "the connection broke after the request was sent, and it is "
@@ -334,6 +334,8 @@ int xfer_setup(struct xfer *x, struct err *e)
     struct net_req *r = x->req;
     int rc = net_url_check(r->url, &x->loopback, e);
 
+    if (rc == 0)
+        rc = owner_check(x, e);
     if (rc)
         return rc;
     x->easy = c->easy_init();

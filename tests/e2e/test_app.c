@@ -1,16 +1,21 @@
 /* The facade against a real local provider that it starts itself: from an empty machine
  * to a talking agent and back to nothing. */
 #include "../lib/appbed.h"
+#include "../lib/miniserver.h"
 
 #include <cct/util/clock.h>
 #include <cct/util/fs.h>
 #include <cct/util/json.h>
+#include <cct/util/pidstat.h>
+#include <cct/util/xalloc.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -190,6 +195,82 @@ static void test_provider_restarts(void **state)
     appbed_close(b);
 }
 
+/* --- a provider whose port outlives it ------------------------------------------- */
+
+/* As if somebody else had taken the ports of a provider that ended: whatever is told there
+ * afterwards, the key is not. */
+struct heir {
+    struct mini *m;
+    size_t losses;
+    int heard;
+};
+
+static void inherit(void *ctx, struct mini_conn *c, const struct mini_req *r)
+{
+    (void)ctx;
+    (void)r;
+    mini_reply(c, 200, "Content-Type: application/json\r\n", "[]");
+}
+
+static pid_t stand_in(const struct appbed *b, const struct mini *m)
+{
+    char *path = appbed_path(b, "run/local.json"), *text;
+    struct err e = {0};
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        for (;;)
+            pause();
+    }
+    assert_true(pid > 0);
+    text = xasprintf("{\"version\":1,\"pid\":%d,\"startTicks\":%llu,\"controlPort\":%d,"
+                     "\"trafficPort\":%d,\"apiKey\":\"" APPBED_KEY "\"}",
+                     (int)pid, (unsigned long long)pidstat_start(pid), mini_port(m), mini_port(m));
+    if (fs_write_private(path, text, strlen(text), &e) != 0)
+        fail_msg("%s", e.text);
+    free(text);
+    free(path);
+    return pid;
+}
+
+static bool lost_or_heard(struct appbed *b, const void *arg)
+{
+    const struct heir *h = arg;
+
+    return b->losses > h->losses || mini_requests(h->m) > h->heard + 3;
+}
+
+static void test_port_outlives_provider(void **state)
+{
+    struct appbed *b = *state;
+    struct app_opts o = {.local = true, .poll_ms = 50};
+    struct heir h = {.m = mini_start(inherit, NULL)};
+    char *run = appbed_path(b, "run");
+    struct err e = {0};
+    pid_t pid;
+
+    assert_int_equal(fs_mkdir_private(run, &e), 0);
+    pid = stand_in(b, h.m);
+    appbed_open(b, &o);
+    assert_true(link_ok(b));
+    h.losses = b->losses;
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    h.heard = mini_requests(h.m);
+    assert_true(appbed_wait(b, lost_or_heard, &h));
+    assert_true(mini_requests(h.m) <= h.heard + 1); /* one may have been on its way */
+    h.heard = mini_requests(h.m);
+    /* the next one is asked as ever */
+    pid = stand_in(b, h.m);
+    assert_true(link_ok(b));
+    assert_true(mini_requests(h.m) > h.heard);
+    appbed_close(b);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    mini_stop(h.m);
+    free(run);
+}
+
 static void test_time_and_pause(void **state)
 {
     struct appbed *b = *state;
@@ -294,6 +375,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_demo, appbed_setup, appbed_teardown),
         cmocka_unit_test_setup_teardown(test_provider_restarts, appbed_setup, appbed_teardown),
+        cmocka_unit_test_setup_teardown(test_port_outlives_provider, appbed_setup, appbed_teardown),
         cmocka_unit_test_setup_teardown(test_time_and_pause, appbed_setup, appbed_teardown),
         cmocka_unit_test_setup_teardown(test_two_of_us, appbed_setup, appbed_teardown),
         cmocka_unit_test_setup_teardown(test_comes_back, appbed_setup, appbed_teardown),

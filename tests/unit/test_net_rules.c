@@ -10,11 +10,15 @@
 #include <cct/util/log.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static struct mini *srv, *other; /* the one that is meant, and one that must hear nothing */
 static struct netbed *bed;
@@ -105,6 +109,65 @@ static void test_ipv6_literal(void **state)
     assert_int_equal(a.status, 200);
     assert_int_equal(mini_requests(six), 1);
     mini_stop(six);
+}
+
+/* --- ports of processes ------------------------------------------------------------------- */
+
+struct owning {
+    int port, pidfd;
+};
+
+static void own(void *ctx)
+{
+    const struct owning *o = ctx;
+
+    net_port_owner(bed->net, o->port, o->pidfd);
+}
+
+static struct bed_answer ask_with_key(struct mini *m, const struct secret *key)
+{
+    struct net_req *q = net_req_new("GET", mini_url(m, "/list"));
+
+    net_req_secret(q, "X-API-Key", key);
+    return bed_fetch(bed, q);
+}
+
+/* Somebody else listens on the port of a process that is gone: nothing comes there. */
+static void test_port_of_a_dead_process(void **state)
+{
+    struct mini *m = mini_start(handler, NULL);
+    struct secret *key = secret_new("e2b_canary0123456789abcdef", 26);
+    pid_t pid = fork();
+    struct bed_answer a;
+
+    (void)state;
+    if (pid == 0) {
+        for (;;)
+            pause();
+    }
+    assert_true(pid > 0);
+    struct owning o = {mini_port(m), (int)syscall(SYS_pidfd_open, pid, 0)};
+    assert_true(o.pidfd >= 0);
+    bed_run(bed, own, &o);
+    assert_int_equal(ask_with_key(m, key).status, 200);
+    assert_int_equal(mini_requests(m), 1);
+    kill(pid, SIGKILL); /* not waited for: it has ended all the same */
+    struct pollfd p = {o.pidfd, POLLIN, 0};
+    assert_int_equal(poll(&p, 1, 10000), 1);
+    a = ask_with_key(m, key);
+    assert_int_equal(a.err.code, ERR_NETWORK);
+    assert_non_null(strstr(a.err.text, "has ended"));
+    assert_false(a.sent);
+    assert_int_equal(mini_requests(m), 1);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    /* a later process has it */
+    o.pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    bed_run(bed, own, &o);
+    assert_int_equal(ask_with_key(m, key).status, 200);
+    /* other ports are nobody's */
+    assert_int_equal(ask_with_key(srv, key).status, 200);
+    mini_stop(m);
+    secret_free(key);
 }
 
 /* --- redirects -------------------------------------------------------------------------- */
@@ -254,6 +317,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_addresses),
         cmocka_unit_test(test_ipv6_literal),
+        cmocka_unit_test(test_port_of_a_dead_process),
         cmocka_unit_test(test_redirects_are_answers),
         cmocka_unit_test(test_loopback_never_by_proxy),
         cmocka_unit_test(test_remote_by_proxy),
