@@ -6,6 +6,7 @@
 #include <grp.h>
 #include <linux/capability.h>
 #include <seccomp.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -13,6 +14,11 @@
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
+
+#ifndef SYS_landlock_create_ruleset
+#define SYS_landlock_create_ruleset 444
+#define SYS_landlock_restrict_self 446
+#endif
 
 /* System calls no agent needs and that reach deep into the kernel. */
 static const int denied[] = {
@@ -84,6 +90,30 @@ static const char *load_seccomp(void)
     return rc == 0 ? NULL : "seccomp filter";
 }
 
+/* Landlock as of Linux 6.12, which not every <linux/landlock.h> knows yet. */
+struct scope {
+    uint64_t files, network, scoped;
+};
+#define SCOPE_ABSTRACT_SOCKETS 1u
+
+/* Unix sockets without a file are found by whoever shares the network: on the host's, those of
+ * a desktop, which do what anybody with the user's own id asks. Among themselves the sandbox's
+ * programs keep theirs. An older kernel refuses to make the rule. */
+static const char *scope_sockets(void)
+{
+    struct scope want = {.scoped = SCOPE_ABSTRACT_SOCKETS};
+    int fd = (int)syscall(SYS_landlock_create_ruleset, &want, sizeof(want), 0);
+    if (fd < 0)
+        return errno == ENOSYS || errno == EOPNOTSUPP || errno == E2BIG || errno == EPERM
+                   ? NULL
+                   : "scope of the sockets";
+    long rc = syscall(SYS_landlock_restrict_self, fd, 0);
+    int saved = errno;
+    close(fd);
+    errno = saved;
+    return rc == 0 ? NULL : "scope of the sockets";
+}
+
 static const char *drop_ids(void)
 {
     /* an ordinary user cannot, and keeps only groups it had anyway */
@@ -149,7 +179,9 @@ const char *ns_seal(void)
         return step;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
         return "no new privileges";
-    step = load_seccomp();
+    step = scope_sockets();
+    if (!step)
+        step = load_seccomp();
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     return step;
 }

@@ -14,6 +14,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,15 +22,21 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
+
+#ifndef SYS_landlock_create_ruleset
+#define SYS_landlock_create_ruleset 444
+#endif
 
 /* --- inside ------------------------------------------------------------------ */
 
@@ -100,6 +107,41 @@ static void attack_init(void)
     say(prlimit(1, RLIMIT_NOFILE, &rl, NULL) == 0, "limits of the init");
     kill(1, SIGKILL); /* whether it lives is seen from outside */
     kill(1, SIGSTOP);
+}
+
+/* An abstract name, made of the bed's folder, that this test listens on outside. */
+static socklen_t outside_name(struct sockaddr_un *sa, const char *root)
+{
+    memset(sa, 0, sizeof(*sa));
+    sa->sun_family = AF_UNIX;
+    int n = snprintf(sa->sun_path + 1, sizeof(sa->sun_path) - 1, "%s", root);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+}
+
+static bool can_connect(const struct sockaddr_un *sa, socklen_t len, int type)
+{
+    int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool yes = fd >= 0 && connect(fd, (const struct sockaddr *)sa, len) == 0;
+    int saved = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = saved;
+    return yes;
+}
+
+/* Sockets without a file belong to the network, which is shared: those of a desktop among them,
+ * that trust whoever has the user's number. Before Linux 6.12 nothing can be done about it. */
+static void attack_sockets(const char *root)
+{
+    struct sockaddr_un theirs, own = {.sun_family = AF_UNIX, .sun_path = "\0cct-seal-own"};
+    socklen_t len = outside_name(&theirs, root);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (syscall(SYS_landlock_create_ruleset, NULL, 0, 1) >= 6)
+        say(can_connect(&theirs, len, SOCK_STREAM), "an abstract socket of the host");
+    say(bind(fd, (struct sockaddr *)&own, sizeof(own)) != 0 || listen(fd, 1) != 0 ||
+            !can_connect(&own, sizeof(own), SOCK_STREAM),
+        "no abstract sockets among themselves");
+    close(fd);
 }
 
 static void attack_kernel(void)
@@ -254,6 +296,7 @@ static int inside(const char *what, const char *arg)
     look_around(arg);
     look_at_rights(strcmp(what, "root") == 0);
     attack_init();
+    attack_sockets(arg);
     attack_kernel();
     if (strcmp(what, "root") != 0)
         attack_mounts("plain");
@@ -266,6 +309,7 @@ static int inside(const char *what, const char *arg)
 
 static struct localbed *bed;
 static struct boxrun box;
+static int listening = -1; /* on outside_name() */
 
 /* This program, put where the sandbox finds it. */
 static void hand_over(const struct boxrun *b)
@@ -458,12 +502,19 @@ static int up(void **state)
     boxrun_create(&box, bed, "");
     if (bed->isolated)
         hand_over(&box);
-    return 0;
+    struct sockaddr_un sa;
+    socklen_t len = outside_name(&sa, bed->root);
+    listening = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    return bind(listening, (struct sockaddr *)&sa, len) == 0 && listen(listening, 8) == 0 &&
+                   can_connect(&sa, len, SOCK_STREAM)
+               ? 0
+               : -1;
 }
 
 static int down(void **state)
 {
     (void)state;
+    close(listening);
     localbed_free(bed);
     return 0;
 }
