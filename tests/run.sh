@@ -6,6 +6,7 @@
 set -u
 cd "$(dirname "$0")/.."
 export B CMOCKA_MESSAGE_OUTPUT=TAP
+umask 022 # what tests write for the program is as most would write it
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0}"
 export TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=0:exitcode=66}"
 out=$B/test-output

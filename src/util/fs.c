@@ -83,8 +83,10 @@ static char *read_bytes(int fd, const char *path, size_t hint, size_t max, size_
     return p;
 }
 
-/* `forbid`: bits of the mode that are refused, with the reason. */
-static char *read_checked(const char *path, size_t max, mode_t forbid, size_t *len,
+/* What others must not be able to do with a file. */
+enum forbid { FORBID_NOTHING, FORBID_WRITING, FORBID_ALL };
+
+static char *read_checked(const char *path, size_t max, enum forbid forbid, size_t *len,
                           struct err *e)
 {
     struct stat st;
@@ -97,10 +99,13 @@ static char *read_checked(const char *path, size_t max, mode_t forbid, size_t *l
     }
     if (check_file(fd, "read", path, true, &st, e) != 0)
         goto out;
-    if (st.st_mode & forbid) {
-        bool secret = forbid & 044;
-        err_set(e, ERR_PERM, "cannot use '%s': others can %s it; run chmod %s on it", path,
-                secret ? "read" : "write to", secret ? "600" : "go-w");
+    if (forbid == FORBID_ALL && (st.st_mode & 077)) {
+        err_set(e, ERR_PERM, "cannot use '%s': others can read it; run chmod 600 on it", path);
+        goto out;
+    }
+    if (forbid == FORBID_WRITING && fs_others_may_write(&st)) {
+        err_set(e, ERR_PERM, "cannot use '%s': others can write to it; run chmod go-w on it",
+                path);
         goto out;
     }
     if ((uint64_t)st.st_size > max) {
@@ -115,7 +120,7 @@ out:
 
 char *fs_read(const char *path, size_t max, bool private_file, size_t *len, struct err *e)
 {
-    return read_checked(path, max, private_file ? 077 : 0, len, e);
+    return read_checked(path, max, private_file ? FORBID_ALL : FORBID_NOTHING, len, e);
 }
 
 int fs_open(const char *path, struct err *e)
@@ -140,7 +145,7 @@ char *fs_read_linked(const char *path, size_t max, size_t *len, struct err *e)
         err_sys(e, 0, "cannot read '%s'", path);
         return NULL;
     }
-    char *p = read_checked(real, max, 022, len, e);
+    char *p = read_checked(real, max, FORBID_WRITING, len, e);
     free(real);
     return p;
 }

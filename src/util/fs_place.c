@@ -1,8 +1,11 @@
 /* Where our files live, and making those folders private. */
 #include <cct/util/fs.h>
+#include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -33,12 +36,37 @@ static const char *absolute_env(const char *name)
     return v && v[0] == '/' ? v : NULL;
 }
 
+/* The convention of a group for each user: the primary one, of the same name, with nobody else in
+ * it. Never root's. */
+static bool is_users_group(gid_t gid)
+{
+    char text[2][4096];
+    struct passwd pw, *user = NULL;
+    struct group gr, *group = NULL;
+
+    if (geteuid() == 0 || getpwuid_r(geteuid(), &pw, text[0], sizeof(text[0]), &user) != 0 ||
+        !user || user->pw_gid != gid ||
+        getgrgid_r(gid, &gr, text[1], sizeof(text[1]), &group) != 0 || !group ||
+        !str_eq(group->gr_name, user->pw_name))
+        return false;
+    for (char **member = group->gr_mem; *member; member++)
+        if (!str_eq(*member, user->pw_name))
+            return false;
+    return true;
+}
+
+bool fs_others_may_write(const struct stat *st)
+{
+    return (st->st_mode & S_IWOTH) ||
+           ((st->st_mode & S_IWGRP) && !is_users_group(st->st_gid));
+}
+
 /* A runtime folder that is not ours alone is no place for a socket. */
 static bool private_folder(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
-           (st.st_mode & 022) == 0;
+           !fs_others_may_write(&st);
 }
 
 char *fs_place(enum fs_place place, struct err *e)
@@ -80,7 +108,7 @@ static int check_parent(int fd, const char *path, struct err *e)
                        "cannot make '%s': the folder above belongs to user %u, not to you; "
                        "run as that user or set HOME",
                        path, (unsigned)st.st_uid);
-    if ((st.st_mode & 022) && !(st.st_mode & S_ISVTX) && st.st_uid != geteuid())
+    if (st.st_uid != geteuid() && !(st.st_mode & S_ISVTX) && fs_others_may_write(&st))
         return err_set(e, ERR_PERM, "cannot make '%s': others may write to the folder above",
                        path);
     return 0;
@@ -97,7 +125,7 @@ static int check_folder(int fd, const char *path, struct err *e)
                        "cannot use the folder '%s': it belongs to user %u, not to you; run as "
                        "that user or set HOME",
                        path, (unsigned)st.st_uid);
-    if (st.st_mode & 022)
+    if (fs_others_may_write(&st))
         return err_set(
             e, ERR_PERM,
             "cannot use the folder '%s': others may write to it; run chmod go-w on it", path);

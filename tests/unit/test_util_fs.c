@@ -6,6 +6,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -306,6 +308,79 @@ static void test_places(void **state)
     assert_int_equal(e.code, ERR_NOTFOUND);
 }
 
+/* An account with a group of its own, as they are made where the umask is 002. */
+static const struct passwd *user_with_group(void)
+{
+    const struct passwd *pw;
+    const struct group *gr;
+
+    setpwent();
+    while ((pw = getpwent()) != NULL)
+        if (pw->pw_uid != 0 && (gr = getgrgid(pw->pw_gid)) != NULL && !gr->gr_mem[0] &&
+            str_eq(gr->gr_name, pw->pw_name))
+            return pw;
+    return NULL;
+}
+
+static bool readable(const char *name)
+{
+    struct err e = {0};
+    char *p = fs_read_linked(at(name), 100, NULL, &e);
+
+    free(p);
+    return p != NULL;
+}
+
+/* What a user's own group may write to is still written by nobody else; what another group or
+ * all may write to is refused. The number of the wrong step, or 0. */
+static int as_user_with_group(const struct passwd *pw)
+{
+    struct err e = {0};
+
+    if (setgroups(0, NULL) != 0 || setgid(pw->pw_gid) != 0 || setuid(pw->pw_uid) != 0)
+        return 1;
+    if (!readable("own-group"))
+        return 2;
+    if (readable("other-group"))
+        return 3;
+    if (readable("all"))
+        return 4;
+    if (fs_mkdir_private(at("dir-own"), &e) != 0)
+        return 5;
+    if (fs_mkdir_private(at("dir-other"), &e) != ERR_PERM)
+        return 6;
+    return fs_read(at("own-group"), 100, true, NULL, &e) ? 7 : 0; /* for keys 600 it is */
+}
+
+static void test_own_group(void **state)
+{
+    const struct passwd *pw = geteuid() == 0 ? user_with_group() : NULL;
+    int status = 0;
+
+    (void)state;
+    if (!pw)
+        skip(); /* only root can be somebody else */
+    assert_int_equal(chmod(root, 0755), 0);
+    plant("own-group", "x", 0664);
+    plant("other-group", "x", 0664);
+    plant("all", "x", 0666);
+    assert_int_equal(mkdir(at("dir-own"), 0775), 0);
+    assert_int_equal(mkdir(at("dir-other"), 0775), 0);
+    assert_int_equal(chown(at("own-group"), pw->pw_uid, pw->pw_gid), 0);
+    assert_int_equal(chown(at("other-group"), pw->pw_uid, 0), 0);
+    assert_int_equal(chown(at("all"), pw->pw_uid, pw->pw_gid), 0);
+    assert_int_equal(chown(at("dir-own"), pw->pw_uid, pw->pw_gid), 0);
+    assert_int_equal(chown(at("dir-other"), pw->pw_uid, 0), 0);
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(as_user_with_group(pw));
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_false(readable("own-group")); /* somebody else's */
+    chown(at("own-group"), 0, 0);
+    assert_false(readable("own-group")); /* root has no such group */
+}
+
 static void test_nofile(void **state)
 {
     (void)state;
@@ -322,7 +397,7 @@ int main(void)
         cmocka_unit_test(test_write),  cmocka_unit_test(test_no_temp_left),
         cmocka_unit_test(test_mkdir),  cmocka_unit_test(test_other_owner),
         cmocka_unit_test(test_lock),   cmocka_unit_test(test_places),
-        cmocka_unit_test(test_nofile),
+        cmocka_unit_test(test_own_group), cmocka_unit_test(test_nofile),
     };
     return cmocka_run_group_tests_name("util_fs", tests, set_up, tear_down);
 }

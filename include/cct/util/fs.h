@@ -6,6 +6,7 @@
 #include <cct/util/err.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/stat.h>
 
 enum fs_place { FS_CONFIG, FS_DATA, FS_STATE, FS_RUNTIME, FS_CACHE };
 
@@ -14,6 +15,10 @@ enum fs_place { FS_CONFIG, FS_DATA, FS_STATE, FS_RUNTIME, FS_CACHE };
  * CC_TUI_CONFIG_DIR, CC_TUI_DATA_DIR, CC_TUI_STATE_DIR, CC_TUI_RUNTIME_DIR, CC_TUI_CACHE_DIR win.
  * New string; NULL with *e when there is no HOME either. Creates nothing. */
 char *fs_place(enum fs_place place, struct err *e);
+/* Whether anyone but the owner may write to it. A group that is the user's alone is nobody else:
+ * where such groups are usual, so is a umask of 002 (Ubuntu), and a file that was made by hand is
+ * 0664. Asks the system for users and groups, but only where the group may write. */
+bool fs_others_may_write(const struct stat *st);
 /* Make a folder and its parents, 0700, and check it: a real folder, ours, not
  * writable by others. */
 int fs_mkdir_private(const char *path, struct err *e);
