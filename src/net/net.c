@@ -8,7 +8,6 @@
 #include <cct/util/xalloc.h>
 #include <errno.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -186,13 +185,7 @@ static void thread_main(void *arg)
 {
     struct net *n = arg;
     struct epoll_event ev = {.events = EPOLLIN, .data.u64 = (uint64_t)TAG_MQ << 32};
-    sigset_t pipe_only;
 
-    /* TLS closes on a dead connection raise it; main blocks it before, this holds
-     * for whoever does not. */
-    sigemptyset(&pipe_only);
-    sigaddset(&pipe_only, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &pipe_only, NULL);
     if (n->hooks.on_enter)
         n->hooks.on_enter(n->hooks.ctx);
     n->lib = curl_dl_get(&n->lib_err);

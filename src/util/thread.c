@@ -3,6 +3,7 @@
 #include <cct/util/thread.h>
 #include <cct/util/xalloc.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -39,16 +40,32 @@ static void *entry(void *arg)
     return NULL;
 }
 
+/* All but those of a crash, whose handler runs where it happened. */
+static void block_signals(sigset_t *old)
+{
+    static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS};
+    sigset_t set;
+
+    sigfillset(&set);
+    for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
+        sigdelset(&set, crashes[i]);
+    pthread_sigmask(SIG_SETMASK, &set, old);
+}
+
 int thread_start(pthread_t *t, enum thread_role role, const char *name, void (*fn)(void *),
                  void *arg)
 {
     struct start *s = xcalloc(1, sizeof(*s));
+    sigset_t old;
 
     s->role = role;
     s->fn = fn;
     s->arg = arg;
     memcpy(s->name, name, strnlen(name, sizeof(s->name) - 1));
-    if (pthread_create(t, NULL, entry, s) != 0) {
+    block_signals(&old);
+    int rc = pthread_create(t, NULL, entry, s);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (rc != 0) {
         free(s);
         return ERR_IO;
     }

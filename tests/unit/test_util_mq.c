@@ -5,6 +5,7 @@
 #include <cct/util/xalloc.h>
 #include <poll.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -199,12 +200,37 @@ static void test_round_trips(void **state)
     mq_free(p.from);
 }
 
+static void read_mask(void *arg)
+{
+    pthread_sigmask(SIG_SETMASK, NULL, arg);
+}
+
+/* A signal must not be taken by a thread that cannot act on it; who started it has its own mask. */
+static void test_signals(void **state)
+{
+    sigset_t of_thread, mine;
+    pthread_t t;
+
+    (void)state;
+    sigemptyset(&of_thread);
+    assert_int_equal(thread_start(&t, THREAD_WORK, "masked", read_mask, &of_thread), 0);
+    assert_true(thread_join_ms(t, 10000));
+    pthread_sigmask(SIG_SETMASK, NULL, &mine);
+    static const int blocked[] = {SIGTERM, SIGINT, SIGHUP, SIGWINCH, SIGTSTP, SIGPIPE, SIGUSR1};
+    for (size_t i = 0; i < sizeof(blocked) / sizeof(blocked[0]); i++) {
+        assert_int_equal(sigismember(&of_thread, blocked[i]), 1);
+        assert_int_equal(sigismember(&mine, blocked[i]), 0);
+    }
+    assert_int_equal(sigismember(&of_thread, SIGSEGV), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lanes_and_wake), cmocka_unit_test(test_bound),
         cmocka_unit_test(test_close),          cmocka_unit_test(test_wait_time),
         cmocka_unit_test(test_posters),        cmocka_unit_test(test_round_trips),
+        cmocka_unit_test(test_signals),
     };
     return cmocka_run_group_tests_name("util_mq", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Threads with names and ownership checks. Signals must be blocked in main
- * before the first thread starts. */
+/* Threads with names and ownership checks. Signals are main's: the others have all of them blocked
+ * but those of a crash, whatever main has blocked when they start. */
 #ifndef CCT_UTIL_THREAD_H
 #define CCT_UTIL_THREAD_H
 
