@@ -3,6 +3,7 @@
 #include <cct/ui/courier.h>
 #include <cct/ui/ui.h>
 
+#include <cct/app/replay.h>
 #include <cct/util/clock.h>
 #include <cct/util/fs.h>
 #include <cct/util/log.h>
@@ -241,14 +242,16 @@ static void take_settings(struct ui *ui)
 static void turn(struct loop *l)
 {
     bool edits = courier_edits(l->courier);
-    struct pollfd p[6] = {{.fd = edits ? -1 : STDIN_FILENO, .events = POLLIN},
+    const struct replay *played = l->ui->opts.replay;
+    struct pollfd p[] = {{.fd = edits ? -1 : STDIN_FILENO, .events = POLLIN},
                           {.fd = app_fd(l->ui->app), .events = POLLIN},
                           {.fd = l->sigfd, .events = POLLIN},
                           {.fd = courier_fd(l->courier), .events = POLLIN},
                           {.fd = reload_fd(l->ui->reload), .events = POLLIN},
                           /* the rest of a frame goes on as soon as there is room for it */
-                          {.fd = term_backed_up() ? STDOUT_FILENO : -1, .events = POLLOUT}};
-    int n = poll(p, 6, wait_ms(l, clock_mono_ms()));
+                          {.fd = term_backed_up() ? STDOUT_FILENO : -1, .events = POLLOUT},
+                          {.fd = played ? replay_fd(played) : -1, .events = POLLIN}};
+    int n = poll(p, sizeof(p) / sizeof(p[0]), wait_ms(l, clock_mono_ms()));
     l->wakes++;
     if (n < 0 && errno != EINTR) {
         l->stop = true;
@@ -288,15 +291,23 @@ static void turn(struct loop *l)
         paint(l, now);
 }
 
-/* Stored rows are there within a few milliseconds as a rule: the first picture has them. */
+static bool readable_until(int fd, int64_t end)
+{
+    int64_t left = end - clock_mono_ms();
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    return left > 0 && poll(&p, 1, (int)left) > 0;
+}
+
+/* Stored rows are there within a few milliseconds as a rule, and so is the begin of a recording:
+ * the first picture has them. */
 static void await_rows(struct ui *ui)
 {
     int64_t end = clock_mono_ms() + FIRST_ROWS_MS;
-    while (!ui->model->loaded) {
-        int64_t left = end - clock_mono_ms();
-        struct pollfd p = {.fd = app_fd(ui->app), .events = POLLIN};
-        if (left <= 0 || poll(&p, 1, (int)left) <= 0)
-            break;
+    struct replay *r = ui->opts.replay;
+    while (!ui->model->loaded && readable_until(app_fd(ui->app), end))
+        app_drain(ui->app, 0);
+    while (r && replay_is_ready(r) && replay_fd(r) >= 0 && readable_until(replay_fd(r), end)) {
+        ui_replay_turn(ui, clock_mono_ms());
         app_drain(ui->app, 0);
     }
     ui_update(ui);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SKIP_MS = 10000, SECOND = 1000, LOOK_MS = 8 };
+enum { SKIP_MS = 10000, SECOND = 1000 };
 
 static void speed_text(const struct replay *r, char *dst, size_t size)
 {
@@ -45,13 +45,13 @@ void ui_replay_begin(struct ui *ui, int64_t now)
         begin(ui, now);
 }
 
-/* A long recording is looked through before it begins, in the time between keys. True when
- * another figure stands in the header. */
+/* A long recording is looked through before it begins. True when another figure stands in the
+ * header. */
 static bool look(struct ui *ui, int64_t now)
 {
     struct replay *r = ui->opts.replay;
     struct err e = {0};
-    int rc = replay_look(r, LOOK_MS, &e), looked = replay_looked(r);
+    int rc = replay_look(r, &e), looked = replay_looked(r);
     bool changed = looked != ui->replay_looked;
     ui->replay_looked = looked;
     if (rc == 1)
@@ -70,7 +70,7 @@ bool ui_replay_turn(struct ui *ui, int64_t now)
     ui->replay_now = now;
     if (!replay_is_ready(r))
         return look(ui, now);
-    if (replay_wait(r, now) == 0)
+    if (replay_wait(r, now) == 0 || replay_fd(r) >= 0)
         replay_feed(r, now, ui->app);
     bool changed = tell_trouble(ui);
     int64_t second = replay_at(r, now) / SECOND;

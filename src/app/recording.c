@@ -34,6 +34,14 @@ struct recording {
 
 static void on_event(void *ctx, const struct agent_event *ev);
 
+static void drop_events(struct recording *r)
+{
+    struct agent_event ev;
+
+    while (recording_take(r, &ev))
+        agent_event_release(&ev);
+}
+
 struct recording *recording_new(int take_fd, const struct agent_adapter *a)
 {
     struct recording *r = xcalloc(1, sizeof(*r));
@@ -51,8 +59,7 @@ void recording_free(struct recording *r)
 {
     if (!r)
         return;
-    while (recording_event(r))
-        recording_drop(r);
+    drop_events(r);
     ARR_RELEASE(&r->v);
     agent_dec_free(r->dec);
     buf_release(&r->line);
@@ -62,8 +69,7 @@ void recording_free(struct recording *r)
 
 void recording_rewind(struct recording *r)
 {
-    while (recording_event(r))
-        recording_drop(r);
+    drop_events(r);
     agent_dec_free(r->dec);
     r->dec = r->a ? agent_dec_new(r->a, 0, on_event, r) : NULL;
     buf_clear(&r->line);
@@ -97,18 +103,26 @@ static void on_event(void *ctx, const struct agent_event *ev)
     take(ctx, &copy);
 }
 
-struct agent_event *recording_event(struct recording *r)
+bool recording_take(struct recording *r, struct agent_event *dst)
 {
-    return r->first < r->v.n ? &r->v.v[r->first] : NULL;
-}
-
-void recording_drop(struct recording *r)
-{
-    agent_event_release(&r->v.v[r->first++]);
+    if (r->first == r->v.n)
+        return false;
+    *dst = r->v.v[r->first++];
     if (r->first == r->v.n) {
         ARR_CLEAR(&r->v);
         r->first = 0;
     }
+    return true;
+}
+
+size_t recording_event_bytes(const struct agent_event *ev)
+{
+    const char *const v[] = {ev->text, ev->input, ev->output};
+    size_t n = 0;
+
+    for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++)
+        n += v[i] ? strlen(v[i]) : 0;
+    return n;
 }
 
 /* --- bytes ------------------------------------------------------------------------- */
@@ -202,11 +216,6 @@ bool recording_read(struct recording *r, struct err *e)
     else if (feed_lines(r, piece, (size_t)n, e) != 0)
         return false;
     return true;
-}
-
-bool recording_is_over(const struct recording *r)
-{
-    return r->pos >= r->size && r->last == '\n';
 }
 
 int recording_percent(const struct recording *r)

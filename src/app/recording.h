@@ -1,5 +1,5 @@
 /* A recording as a file: its events one after the other, any number of times from its begin, with
- * little of it in memory. Private to app; main thread. */
+ * little of it in memory. Private to app; one thread, which waits for the file. */
 #ifndef APP_RECORDING_H
 #define APP_RECORDING_H
 
@@ -19,10 +19,10 @@ void recording_rewind(struct recording *r);
  * or (ERR_INVALID) it is none, as none of its many first lines is an event. It ends there from
  * then on. */
 bool recording_read(struct recording *r, struct err *e);
-/* The oldest event that was read and not dropped, or NULL. Borrowed until it is dropped. */
-struct agent_event *recording_event(struct recording *r);
-void recording_drop(struct recording *r);
-bool recording_is_over(const struct recording *r); /* nothing is left to be read */
+/* The oldest event that was read and not taken: the taker's from now on. False: there is none. */
+bool recording_take(struct recording *r, struct agent_event *dst);
+/* Of the texts that one holds. */
+size_t recording_event_bytes(const struct agent_event *ev);
 int recording_percent(const struct recording *r);  /* of it, that was read since the begin */
 /* Lines that are no events, of what was read since the begin: they are left out. */
 struct recording_left {

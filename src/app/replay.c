@@ -1,12 +1,10 @@
 /* Recorded runs: events with their times, a position that moves, and what it has passed. */
 #include <cct/app/replay.h>
 
-#include "recording.h"
+#include "reader.h"
 
 #include <cct/app.h>
 #include <cct/model/transcribe.h>
-#include <cct/util/arr.h>
-#include <cct/util/clock.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <math.h>
@@ -14,47 +12,42 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* At most so much is handed out, or read without an event, before it is somebody else's turn. */
-enum { PIECE_MS = 60, EVENT_MS = 400, FEED_MOST = 2000, FEED_BYTES = 4 << 20, READ_MOST = 64,
-       SPEED_LEAST = 25, SPEED_MOST = 6400, MARKS_MOST = 1 << 16 };
-#define FARTHEST (INT64_MAX / 1024) /* ms; a hundred times it is a number, too */
+/* At most so much is handed out before it is somebody else's turn. */
+enum { FEED_MOST = 2000, FEED_BYTES = 4 << 20, SPEED_LEAST = 25, SPEED_MOST = 6400 };
 
-struct mark {
-    uint64_t index; /* of an event whose time the agent said */
-    int64_t ms;     /* its time; since the begin once all was looked through */
+/* Entries on their way to an application. */
+struct feeding {
+    struct ev_items *items; /* NULL: none are */
+    char *last;             /* line of the row */
+    size_t bytes;           /* of their events */
+    bool changed;           /* what the agent does */
 };
 struct replay {
     char *name, *tool;
-    struct recording *rec;
+    struct reader *reader;
     bool ready;
-    ARR(struct mark) marks; /* a part of the times that were said: memory has an end */
-    struct mark said;       /* the last one */
-    uint64_t step;          /* so many events are from one mark to the next, at least */
-    int64_t rest;           /* ms that pass after it */
-    uint64_t count;
-    int64_t length;
-    uint64_t next;          /* event, where it lies among the marks, and its time */
-    size_t mark;
-    int64_t next_ms;
+    struct survey survey;
+    struct survey_pos pos;
+    int64_t next_ms;        /* time of the next event */
     bool has_next;
     int64_t last, before;   /* times handed out: the last one, the last that was less; or -1 */
     int64_t at, since;      /* position, and the steady time when it was there */
     int speed;
     bool paused, rewound;
     bool shown;             /* its row was made */
+    bool refills;           /* what was shown stands until enough is there to take its place */
+    struct feeding feed;
     struct err trouble;     /* not told yet */
     enum sb_agent agent;
 };
 
-struct replay *replay_new(const char *name, const char *tool, int take_fd,
-                          const struct agent_adapter *a)
+static struct replay *with(const char *name, const char *tool, struct reader *reader)
 {
     struct replay *r = xcalloc(1, sizeof(*r));
 
     r->name = xstrdup(name);
     r->tool = xstrdup(tool);
-    r->rec = recording_new(take_fd, a);
-    r->step = 1;
+    r->reader = reader;
     r->last = r->before = -1;
     r->speed = 100;
     r->paused = true;
@@ -62,122 +55,72 @@ struct replay *replay_new(const char *name, const char *tool, int take_fd,
     return r;
 }
 
+struct replay *replay_new(const char *name, const char *tool, int take_fd,
+                          const struct agent_adapter *a)
+{
+    return with(name, tool, reader_new(NULL, take_fd, a));
+}
+
+struct replay *replay_open(const char *path, const char *tool, const struct agent_adapter *a)
+{
+    const char *slash = strrchr(path, '/');
+
+    return with(slash ? slash + 1 : path, tool, reader_new(path, -1, a));
+}
+
+static void drop_feed(struct feeding *f)
+{
+    if (f->items)
+        msg_free(&f->items->m);
+    free(f->last);
+    *f = (struct feeding){0};
+}
+
 void replay_free(struct replay *r)
 {
     if (!r)
         return;
+    reader_free(r->reader);
+    drop_feed(&r->feed);
+    survey_release(&r->survey);
     free(r->name);
     free(r->tool);
-    recording_free(r->rec);
-    ARR_RELEASE(&r->marks);
     free(r);
-}
-
-/* --- when what comes --------------------------------------------------------------- */
-
-/* A while from one to the next, where no time is known. */
-static int64_t pace(const struct agent_event *ev)
-{
-    bool piece = (ev->kind == AGENT_TEXT || ev->kind == AGENT_THINKING) && !ev->final;
-
-    return piece ? PIECE_MS : EVENT_MS;
-}
-
-static void halve(struct replay *r)
-{
-    for (size_t i = 0; i < r->marks.n / 2; i++)
-        r->marks.v[i] = r->marks.v[2 * i];
-    r->marks.n /= 2;
-    r->step *= 2;
-}
-
-static void look_at(struct replay *r, const struct agent_event *ev)
-{
-    uint64_t i = r->count++;
-
-    r->rest += pace(ev);
-    if (!ev->time_ms)
-        return;
-    r->said = (struct mark){i, ev->time_ms};
-    r->rest = 0;
-    if (r->marks.n && i < r->marks.v[r->marks.n - 1].index + r->step)
-        return;
-    if (r->marks.n == MARKS_MOST)
-        halve(r);
-    *ARR_PUSH(&r->marks) = r->said;
-}
-
-static int64_t less(int64_t a, int64_t b)
-{
-    int64_t d;
-
-    return __builtin_sub_overflow(a, b, &d) || d > FARTHEST ? FARTHEST : d;
-}
-
-/* Those in front of the first time that was said end at it; no time is before another. */
-static void reckon(struct replay *r)
-{
-    int64_t begin, last = 0;
-
-    if (r->marks.n && r->said.index > r->marks.v[r->marks.n - 1].index)
-        *ARR_PUSH(&r->marks) = r->said;
-    for (size_t i = 0; i < r->marks.n; i++) {
-        struct mark *m = &r->marks.v[i];
-
-        if (i == 0)
-            begin = less(m->ms, (int64_t)m->index * PIECE_MS);
-        m->ms = less(m->ms, begin);
-        m->ms = last = m->ms < last ? last : m->ms;
-    }
-    r->length = last + r->rest;
-}
-
-/* Of the next event, asked once for each in their order. Untimed ones lie evenly over the time
- * between those that were timed. A file may say any time, so that its product with a number of
- * events need not fit. */
-static int64_t time_of_next(struct replay *r, const struct agent_event *ev)
-{
-    const struct mark *m = r->marks.v;
-
-    while (r->mark < r->marks.n && m[r->mark].index < r->next)
-        r->mark++;
-    if (r->mark == r->marks.n)
-        return r->next_ms + pace(ev);
-    if (r->mark == 0)
-        return (int64_t)r->next * PIECE_MS;
-    m += r->mark - 1;
-    int64_t n = (int64_t)(m[1].index - m[0].index), k = (int64_t)(r->next - m[0].index);
-    int64_t span = m[1].ms - m[0].ms;
-    return m[0].ms + span / n * k + span % n * k / n;
 }
 
 static void from_the_begin(struct replay *r)
 {
-    recording_rewind(r->rec);
-    r->next = r->mark = 0;
-    r->next_ms = 0;
+    reader_rewind(r->reader);
+    r->pos = (struct survey_pos){0};
     r->has_next = false;
     r->last = r->before = -1;
 }
 
+/* --- the look through it ------------------------------------------------------------ */
+
 /* Why there is no event in it. */
-static int nothing_in_it(const struct recording_left *left, const struct err *why, struct err *e)
+static int nothing_in_it(const struct reader_found *f, const char *name, struct err *e)
 {
-    if (why->code == ERR_IO)
-        return err_set(e, ERR_IO, "%s", why->text);
-    if (left->lines || left->cut)
-        return err_set(e, ERR_INVALID, "it holds no events of cc-tui; for an agent's own stream "
-                       "say whose, by --tool");
-    return err_set(e, ERR_NOTFOUND, "nothing is kept in it");
+    if (f->unopened)
+        return err_set(e, f->err.code, "%s", f->err.text);
+    if (f->err.code == ERR_IO)
+        err_set(e, ERR_IO, "%s", f->err.text);
+    else if (f->left.lines || f->left.cut)
+        err_set(e, ERR_INVALID, "it holds no events of cc-tui; for an agent's own stream say "
+                "whose, by --tool");
+    else
+        err_set(e, ERR_NOTFOUND, "nothing is kept in it");
+    return err_wrap(e, "'%.200s' cannot be played", name);
 }
 
-static void note_left(struct replay *r, const struct recording_left *left, const struct err *why)
+static void note_left(struct replay *r, const struct reader_found *f)
 {
+    const struct recording_left *left = &f->left;
     const char *and = left->cut ? ", and a cut end" : "";
     struct err *e = &r->trouble;
 
-    if (why->code) /* what is at its end does not count beside it */
-        err_set(e, ERR_IO, "%s: what stands before it is played", why->text);
+    if (f->err.code) /* what is at its end does not count beside it */
+        err_set(e, ERR_IO, "%s: what stands before it is played", f->err.text);
     else if (left->lines > 1)
         err_set(e, ERR_INVALID, "left out: %zu lines that are no events, line %zu first%s",
                 left->lines, left->first, and);
@@ -187,30 +130,21 @@ static void note_left(struct replay *r, const struct recording_left *left, const
         err_set(e, ERR_INVALID, "its last line was not written to its end: it is left out");
 }
 
-int replay_look(struct replay *r, int64_t ms, struct err *e)
+int replay_look(struct replay *r, struct err *e)
 {
-    int64_t until = clock_mono_ms() + ms;
-    struct err why = {0};
-    const struct agent_event *ev;
-    bool more = !r->ready;
+    struct reader_found f;
 
-    while (more) {
-        more = recording_read(r->rec, &why);
-        for (; (ev = recording_event(r->rec)) != NULL; recording_drop(r->rec))
-            look_at(r, ev);
-        if (more && clock_mono_ms() >= until)
-            return 1;
-    }
     if (r->ready)
         return 0;
-    const struct recording_left left = recording_left(r->rec);
-    reckon(r);
+    if (!reader_take_found(r->reader, &f))
+        return 1;
+    r->survey = f.survey;
     from_the_begin(r);
     r->ready = true;
-    r->at = r->at > r->length ? r->length : r->at;
-    if (!r->count)
-        return nothing_in_it(&left, &why, e);
-    note_left(r, &left, &why);
+    r->at = r->at > r->survey.length ? r->survey.length : r->at;
+    if (!r->survey.count)
+        return nothing_in_it(&f, r->name, e);
+    note_left(r, &f);
     return 0;
 }
 
@@ -225,12 +159,19 @@ bool replay_trouble(struct replay *r, struct err *e)
 
 int replay_looked(const struct replay *r)
 {
-    return r->ready ? 100 : recording_percent(r->rec);
+    return reader_percent(r->reader);
 }
 
 bool replay_is_ready(const struct replay *r)
 {
     return r->ready;
+}
+
+int replay_fd(const struct replay *r)
+{
+    bool waits = !r->ready || (!r->has_next && !reader_is_over(r->reader));
+
+    return waits ? reader_fd(r->reader) : -1;
 }
 
 /* --- what it is -------------------------------------------------------------------- */
@@ -247,12 +188,12 @@ const char *replay_tool(const struct replay *r)
 
 size_t replay_count(const struct replay *r)
 {
-    return (size_t)r->count;
+    return (size_t)r->survey.count;
 }
 
 int64_t replay_length(const struct replay *r)
 {
-    return r->length;
+    return r->survey.length;
 }
 
 void replay_time_text(char *dst, size_t size, int64_t ms)
@@ -280,7 +221,7 @@ static void stand(struct replay *r, int64_t now)
 
 bool replay_is_over(const struct replay *r)
 {
-    return r->ready && !r->has_next && recording_is_over(r->rec);
+    return r->ready && !r->has_next && reader_is_over(r->reader);
 }
 
 bool replay_is_paused(const struct replay *r)
@@ -336,7 +277,7 @@ bool replay_parse_speed(const char *text, int *percent)
 
 void replay_seek(struct replay *r, int64_t now, int64_t to)
 {
-    to = to < 0 ? 0 : r->ready && to > r->length ? r->length : to;
+    to = to < 0 ? 0 : r->ready && to > r->survey.length ? r->survey.length : to;
     if (to < r->last) {
         from_the_begin(r);
         r->rewound = true;
@@ -363,41 +304,28 @@ int64_t replay_wait(const struct replay *r, int64_t now)
 {
     int64_t at = replay_at(r, now);
 
-    if (!r->ready || r->rewound || (r->has_next ? r->next_ms <= at : !replay_is_over(r)))
+    if (!r->has_next)
+        return (r->refills || r->rewound) && replay_is_over(r) ? 0 : -1;
+    if (r->refills || r->next_ms <= at)
         return 0;
-    if (!r->has_next || r->paused)
+    if (r->paused)
         return -1;
     return (r->next_ms - at) * 100 / (r->speed ? r->speed : 100) + 1;
 }
 
-/* The next event, as far as a few pieces hold one; a file that has changed since it was looked
- * through may have more of them, which are at its end. */
-static const struct agent_event *look_ahead(struct replay *r, int *reads)
+/* The next event, if it has come. */
+static const struct agent_event *look_ahead(struct replay *r)
 {
+    const struct agent_event *ev = reader_event(r->reader);
     struct err why = {0};
-    const struct agent_event *ev;
 
-    while (!(ev = recording_event(r->rec)) && !recording_is_over(r->rec) && (*reads)-- > 0)
-        recording_read(r->rec, &why);
-    if (why.code)
+    if (reader_trouble(r->reader, &why))
         err_set(&r->trouble, why.code, "%s: the replay ends there", why.text);
     if (ev && !r->has_next) {
-        int64_t ms = time_of_next(r, ev);
-
-        r->next_ms = ms > r->length ? r->length : ms;
+        r->next_ms = survey_time(&r->survey, &r->pos, ev);
         r->has_next = true;
     }
     return ev;
-}
-
-static size_t text_bytes(const struct agent_event *ev)
-{
-    const char *const v[] = {ev->text, ev->input, ev->output};
-    size_t n = 0;
-
-    for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++)
-        n += v[i] ? strlen(v[i]) : 0;
-    return n;
 }
 
 void replay_due(struct replay *r, int64_t now,
@@ -406,23 +334,21 @@ void replay_due(struct replay *r, int64_t now,
     int64_t at = replay_at(r, now);
     const struct agent_event *ev;
     size_t bytes = 0;
-    int reads = READ_MOST, given = 0;
+    int given = 0;
 
     if (!r->ready)
         return;
     r->rewound = false;
-    while ((ev = look_ahead(r, &reads)) && r->next_ms <= at && given < FEED_MOST &&
-           bytes < FEED_BYTES) {
+    while ((ev = look_ahead(r)) && r->next_ms <= at && given < FEED_MOST && bytes < FEED_BYTES) {
         given++;
-        bytes += text_bytes(ev);
+        bytes += recording_event_bytes(ev);
         fn(ctx, ev, r->next_ms);
         if (r->next_ms > r->last) {
             r->before = r->last;
             r->last = r->next_ms;
         }
-        r->next++;
         r->has_next = false;
-        recording_drop(r->rec);
+        reader_drop(r->reader);
     }
 }
 
@@ -446,39 +372,55 @@ static void feed_row(struct replay *r, struct app *a, char *take_last_line)
     r->shown = true;
 }
 
-struct feeding {
-    struct replay *r;
-    struct ev_items *items;
-    char *last;
-    bool changed;
-};
-
 static void feed_event(void *ctx, const struct agent_event *ev, int64_t at)
 {
-    struct feeding *f = ctx;
+    struct replay *r = ctx;
+    struct feeding *f = &r->feed;
     char *line = transcribe_last_line(ev);
 
     (void)at;
-    transcribe(ev, replay_tool(f->r), f->items);
-    f->changed |= transcribe_agent_state(ev, &f->r->agent);
+    transcribe(ev, replay_tool(r), f->items);
+    f->bytes += recording_event_bytes(ev);
+    f->changed |= transcribe_agent_state(ev, &r->agent);
     if (line) {
         free(f->last);
         f->last = line;
     }
 }
 
+static void begin_feed(struct replay *r)
+{
+    struct feeding *f = &r->feed;
+
+    if (r->rewound) {
+        drop_feed(f);
+        r->refills = true;
+        r->agent = AG_UNKNOWN;
+    }
+    if (f->items)
+        return;
+    f->items = ev_new(EV_ITEMS);
+    f->items->sandbox = REPLAY_ROW;
+    f->items->reset = r->refills;
+    f->changed = !r->shown || r->refills;
+}
+
 void replay_feed(struct replay *r, int64_t now, struct app *a)
 {
-    struct feeding f = {r, ev_new(EV_ITEMS), NULL, !r->shown || r->rewound};
+    struct feeding *f = &r->feed;
 
-    f.items->sandbox = REPLAY_ROW;
-    f.items->reset = r->rewound;
-    if (r->rewound)
-        r->agent = AG_UNKNOWN;
-    replay_due(r, now, feed_event, &f);
-    if (f.changed)
-        feed_row(r, a, f.last);
-    else
-        free(f.last);
-    app_feed(a, &f.items->m);
+    begin_feed(r);
+    replay_due(r, now, feed_event, r);
+    if (r->refills && !r->has_next && !replay_is_over(r) && f->bytes < FEED_BYTES)
+        return; /* the rest of what is due is on its way: no empty picture before it */
+    r->refills = false;
+    if (f->changed) {
+        feed_row(r, a, f->last);
+        f->last = NULL;
+    }
+    if (f->items->n || f->items->reset) {
+        app_feed(a, &f->items->m);
+        f->items = NULL;
+    }
+    drop_feed(f);
 }

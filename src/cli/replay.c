@@ -29,20 +29,12 @@ static bool is_file(const char *what)
     return strchr(what, '/') || (stat(what, &st) == 0 && S_ISREG(st.st_mode));
 }
 
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 static struct replay *of_file(const struct cli *c, struct err *e)
 {
     const char *path = c->args[0], *tool = cli_has(c, CLI_TOOL) ? c->value[CLI_TOOL] : NULL;
     const struct agent_adapter *a = tool ? cli_adapter(tool, e) : NULL;
-    int fd = e->code ? -1 : fs_open(path, e);
 
-    return e->code ? NULL : replay_new(last_part(path), tool, fd, a);
+    return e->code ? NULL : replay_open(path, tool, a);
 }
 
 struct kept {
@@ -131,13 +123,14 @@ static void tell_event(void *ctx, const struct agent_event *ev, int64_t at)
     msg_free(&items->m);
 }
 
-/* 0, or 128 + the signal that came. */
-static int wait_for(int sigfd, int64_t ms)
+/* For what is read on, or so long; -1 = as long as that takes. 0, or 128 + the signal that came. */
+static int wait_for(const struct replay *r, int sigfd, int64_t ms)
 {
-    struct pollfd p = {.fd = sigfd, .events = POLLIN};
+    struct pollfd p[2] = {{.fd = sigfd, .events = POLLIN}, {.fd = replay_fd(r), .events = POLLIN}};
     struct signalfd_siginfo si;
 
-    if (poll(&p, 1, ms > 60000 ? 60000 : (int)ms) > 0 && read(sigfd, &si, sizeof(si)) == sizeof(si)) {
+    if (poll(p, 2, ms > 60000 ? 60000 : (int)ms) > 0 && p[0].revents &&
+        read(sigfd, &si, sizeof(si)) == sizeof(si)) {
         cli_out_stop();
         return 128 + (int)si.ssi_signo;
     }
@@ -174,9 +167,9 @@ static int play_as_text(const struct cli *c, struct replay *r, int sigfd)
         if (fflush(stdout) != 0)
             status = CLI_FAILED; /* cli_run tells */
         int64_t ms = replay_wait(r, clock_mono_ms());
-        if (ms < 0 || status)
+        if ((ms < 0 && replay_fd(r) < 0) || status)
             break;
-        status = wait_for(sigfd, ms);
+        status = wait_for(r, sigfd, ms);
     }
     if (!status && !end)
         cli_say(c, "the end of the replay");
@@ -202,17 +195,15 @@ static int check(const struct cli *c, int *speed, int64_t *from)
 
 /* All of it, or with a screen a first look: the rest is looked through there. A status when a
  * signal came. */
-static int look_through(const struct cli *c, struct replay *r, bool screen, int sigfd,
-                        struct err *e)
+static int look_through(struct replay *r, bool screen, int sigfd, struct err *e)
 {
-    int more, status;
+    int64_t until = clock_mono_ms() + LOOK_MS, left = LOOK_MS;
+    int status = 0;
 
-    do {
-        more = replay_look(r, LOOK_MS, e);
-        status = wait_for(sigfd, 0);
-    } while (more == 1 && !screen && !status);
-    if (more < 0)
-        err_wrap(e, "'%.200s' cannot be played", c->args[0]);
+    while (!status && left > 0 && replay_look(r, e) == 1) {
+        status = wait_for(r, sigfd, screen ? left : -1);
+        left = screen ? until - clock_mono_ms() : left;
+    }
     return status;
 }
 
@@ -224,7 +215,7 @@ static int play(struct cli *c, struct replay *r, bool screen, int speed, int64_t
 
     replay_set_speed(r, now, speed);
     replay_seek(r, now, from > INT64_MAX / 1000 ? INT64_MAX : from * 1000);
-    status = look_through(c, r, screen, sigfd, &e);
+    status = look_through(r, screen, sigfd, &e);
     if (e.code && !status)
         status = cli_fail(&e);
     else if (!status)

@@ -4,11 +4,11 @@
 #include <cct/agent.h>
 #include <cct/app/replay.h>
 #include <cct/util/clock.h>
-#include <cct/util/fs.h>
 #include <cct/util/str.h>
 #include <cct/util/thread.h>
 #include <cct/util/utf8.h>
 #include <cct/util/xalloc.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +38,15 @@ const char *script_word(char **line)
     return w;
 }
 
+/* All that is due; a thread reads it. */
+static void replay_turns(struct script *s)
+{
+    struct pollfd p = {.events = POLLIN};
+    do
+        ui_replay_turn(&s->ui, s->ui.replay_now);
+    while ((p.fd = replay_fd(s->replay)) >= 0 && poll(&p, 1, -1) >= 0);
+}
+
 static void open_ui(struct script *s)
 {
     if (!s->ui_open) {
@@ -46,7 +55,7 @@ static void open_ui(struct script *s)
         ui_resize(&s->ui, s->h, s->w);
     }
     if (s->opts.replay && replay_is_ready(s->replay)) /* what a key has made due */
-        ui_replay_turn(&s->ui, s->ui.replay_now);
+        replay_turns(s);
     ui_update(&s->ui);
 }
 
@@ -67,17 +76,18 @@ static void one_key(struct script *s, key_code k)
 
 static void open_replay(struct script *s, char *line, bool looked)
 {
-    const char *tool = script_word(&line), *name = strrchr(line, '/');
+    const char *tool = script_word(&line);
     struct err e = {0};
-    int fd = fs_open(line, &e);
-    if (fd < 0) {
+    s->opts.replay = s->replay = replay_open(line, tool, agent_adapter_find(tool));
+    s->opts.readonly = true;
+    struct pollfd p = {.fd = replay_fd(s->replay), .events = POLLIN};
+    int rc = looked;
+    while (rc == 1 && (rc = replay_look(s->replay, &e)) == 1)
+        poll(&p, 1, -1);
+    if (rc < 0) {
         fprintf(stderr, "%s\n", e.text);
         exit(2);
     }
-    s->opts.replay = s->replay = replay_new(name ? name + 1 : line, tool, fd, agent_adapter_find(tool));
-    s->opts.readonly = true;
-    while (looked && replay_look(s->replay, 1000, NULL) == 1)
-        ;
     open_ui(s);
     ui_replay_begin(&s->ui, 0);
     ui_resize(&s->ui, s->h, s->w);
@@ -96,9 +106,7 @@ static void replay_unread_line(struct script *s, char *line)
 static void play_line(struct script *s, char *line)
 {
     s->ui.replay_now += strtoll(script_word(&line), NULL, 10);
-    do /* it is looked through for some time at each turn, whatever this machine does in that */
-        ui_replay_turn(&s->ui, s->ui.replay_now);
-    while (!replay_is_ready(s->replay));
+    replay_turns(s);
     script_draw(s);
 }
 

@@ -1,4 +1,6 @@
 /* Recorded runs: when what comes, seeking, speeds, and an application that only shows. */
+#include "../lib/heldread.h"
+
 #include <cct/agent.h>
 #include <cct/app.h>
 #include <cct/app/replay.h>
@@ -6,18 +8,28 @@
 #include <cct/util/str.h>
 #include <cct/util/thread.h>
 #include <cct/util/xalloc.h>
+#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
+#include <poll.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-enum { FOREIGN = 100 }; /* lines that begin a file without one event: it is none of ours */
+enum { FOREIGN = 100, /* lines that begin a file without one event: it is none of ours */
+       SOON = 60000,
+       /* descriptors whose reads fail or hang, some from a second piece on */
+       FAILS = 700, FAILS_LATER, HANGS, HANGS_LATER, PIECE = 16384 };
+static bool held; /* there are such */
 
 /* Two runs: a turn with a pause of ten minutes in front of it, then a log that begins anew. */
 static const char events[] =
@@ -32,18 +44,33 @@ static const char events[] =
 
 static int file; /* of the last one: the test writes to it */
 
-static struct replay *with(const char *text, size_t len, const struct agent_adapter *a)
+static void with_text(const char *text, size_t len)
 {
     file = memfd_create("recording", MFD_CLOEXEC);
     assert_int_equal(write(file, text, len), (ssize_t)len);
+}
+
+static struct replay *with(const char *text, size_t len, const struct agent_adapter *a)
+{
+    with_text(text, len);
     return replay_new("it", "claude", file, a);
+}
+
+/* False: nothing is waited for. */
+static bool await(const struct replay *r)
+{
+    struct pollfd p = {.fd = replay_fd(r), .events = POLLIN};
+    if (p.fd < 0)
+        return false;
+    assert_int_equal(poll(&p, 1, SOON), 1);
+    return true;
 }
 
 static int look(struct replay *r, struct err *e)
 {
     int rc;
-    while ((rc = replay_look(r, 0, e)) == 1)
-        ;
+    while ((rc = replay_look(r, e)) == 1)
+        await(r);
     return rc;
 }
 
@@ -72,7 +99,7 @@ static const char *due(struct replay *r, int64_t now)
     buf_clear(&said);
     do
         replay_due(r, now, say, NULL);
-    while (replay_wait(r, now) == 0);
+    while (replay_wait(r, now) == 0 || await(r));
     return buf_str(&said);
 }
 
@@ -182,7 +209,7 @@ static void test_seek(void **state)
     assert_string_equal(due(r, 0), "309060 turn_end|");
     replay_skip(r, 0, -10000);
     assert_int_equal(replay_at(r, 0), 9060);
-    assert_int_equal(replay_wait(r, 0), 0); /* all from the begin */
+    assert_true(replay_fd(r) >= 0); /* all from the begin */
     assert_non_null(strstr(due(r, 0), "0 turn_begin|60 user_echo hello|"));
     assert_int_equal(replay_wait(r, 0), -1);
     replay_seek(r, 0, -5);
@@ -254,43 +281,137 @@ static void test_many_are_none(void **state)
     buf_release(&b);
 }
 
-/* Bytes that cannot be read end it, and that is said: as it is looked through, as it is played. */
+/* The same under the number of one whose reads are held. */
+static struct replay *with_held(const struct buf *b, int fd)
+{
+    with_text(b->p, b->len);
+    assert_int_equal(dup2(file, fd), fd);
+    close(file);
+    return replay_new("it", "claude", fd, NULL);
+}
+
+static void add_events(struct buf *b, int times)
+{
+    for (int i = 0; i < times; i++)
+        buf_adds(b, events);
+}
+
+/* Bytes that cannot be read end it, and that is said. */
 static void test_read_error(void **state)
 {
     struct err e = {0};
     struct buf b = BUF_INIT;
-    int folder = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     (void)state;
-    for (int i = 0; i < 100; i++)
-        buf_adds(&b, events);
-    for (int looked = 0; looked < 2; looked++) {
-        struct replay *r = with(b.p, b.len, NULL);
-        if (looked)
-            assert_int_equal(look(r, &e), 0);
-        else
-            assert_int_equal(replay_look(r, 0, &e), 1);
-        replay_pause(r, 0, false);
+    if (!held)
+        skip();
+    add_events(&b, 100);
+    struct replay *r = with_held(&b, FAILS_LATER);
+    assert_int_equal(look(r, &e), 0);
+    assert_string_equal(trouble(r, ERR_IO), "cannot read on at byte 16384: Input/output error: what "
+                                            "stands before it is played");
+    assert_true(replay_count(r) > 100);
+    replay_pause(r, 0, false);
+    replay_set_speed(r, 0, REPLAY_MAX);
+    assert_non_null(strstr(due(r, 0), "turn_begin|"));
+    assert_true(replay_is_over(r));
+    replay_free(r);
+    r = with_held(&b, FAILS);
+    assert_int_equal(look(r, &e), ERR_IO);
+    assert_string_equal(e.text, "'it' cannot be played: cannot read on at byte 0: Input/output error");
+    replay_free(r);
+    buf_release(&b);
+}
+
+/* A file that does not answer: nobody waits for it, and nothing is asked again and again. */
+static void test_read_hangs(void **state)
+{
+    struct buf b = BUF_INIT;
+
+    (void)state;
+    if (!held)
+        skip();
+    add_events(&b, 100);
+    for (int fd = HANGS; fd <= HANGS_LATER; fd++) {
+        struct replay *r = with_held(&b, fd);
+        struct pollfd p = {.fd = replay_fd(r), .events = POLLIN};
+        if (fd == HANGS_LATER) /* some of it comes */
+            while (!replay_looked(r)) {
+                await(r);
+                assert_int_equal(replay_look(r, NULL), 1);
+            }
+        assert_int_equal(replay_look(r, NULL), 1);
+        assert_int_equal(poll(&p, 1, 0), 0);
+        assert_int_equal(replay_wait(r, 0), -1);
+        assert_false(replay_is_ready(r));
         replay_due(r, 0, say, NULL);
-        assert_false(replay_trouble(r, &e));
-        assert_int_equal(dup2(folder, file), file); /* from now on */
-        assert_int_equal(look(r, &e), 0);
-        if (looked)
-            due(r, 9000000);
-        assert_string_equal(trouble(r, ERR_IO),
-                            looked ? "cannot read on at byte 16384: Is a directory: the replay ends there"
-                                   : "cannot read on at byte 16384: Is a directory: what stands "
-                                     "before it is played");
-        assert_true(replay_count(r) > 8);
         replay_free(r);
     }
-    struct replay *r = with(b.p, b.len, NULL);
-    assert_int_equal(dup2(folder, file), file);
-    assert_int_equal(look(r, &e), ERR_IO);
-    assert_string_equal(e.text, "cannot read on at byte 0: Is a directory");
-    replay_free(r);
-    close(folder);
     buf_release(&b);
+}
+
+static void test_unopened(void **state)
+{
+    struct err e = {0};
+    struct replay *r = replay_open("/nonesuch/run.jsonl", NULL, NULL);
+
+    (void)state;
+    assert_string_equal(replay_name(r), "run.jsonl");
+    assert_int_equal(look(r, &e), ERR_NOTFOUND);
+    assert_non_null(strstr(e.text, "cannot read '/nonesuch/run.jsonl'"));
+    assert_true(replay_is_ready(r));
+    assert_string_equal(due(r, 1000), "");
+    assert_true(replay_is_over(r));
+    replay_free(r);
+}
+
+/* A thread of that name sleeps until it is told something. */
+static bool sleeps(const char *name)
+{
+    char path[300], text[64];
+    bool found = false;
+    DIR *d = opendir("/proc/self/task");
+    struct dirent *one;
+
+    while ((one = readdir(d)) && !found) {
+        FILE *f;
+        snprintf(path, sizeof(path), "/proc/self/task/%s/comm", one->d_name);
+        f = *one->d_name == '.' ? NULL : fopen(path, "r");
+        bool ours = f && fgets(text, sizeof(text), f) && str_starts(text, name);
+        if (f)
+            fclose(f);
+        snprintf(path, sizeof(path), "/proc/self/task/%s/syscall", one->d_name);
+        f = ours ? fopen(path, "r") : NULL;
+        found = f && fgets(text, sizeof(text), f) && atoi(text) == SYS_poll && *text != 'r';
+        if (f)
+            fclose(f);
+    }
+    closedir(d);
+    return found;
+}
+
+/* However long it is and however slowly it is taken: little of it is in memory. */
+static void test_read_ahead(void **state)
+{
+    enum { FILE_BYTES = 8 << 20, MOST = 4 << 20 };
+    struct buf b = BUF_INIT;
+
+    (void)state;
+    while (b.len < FILE_BYTES)
+        add_events(&b, 100);
+    with_text(b.p, b.len);
+    buf_release(&b);
+    size_t before = mallinfo2().uordblks;
+    struct replay *r = replay_new("it", "claude", file, NULL);
+    assert_int_equal(look(r, NULL), 0);
+    while (!sleeps("reader")) /* it has read as far as it may */
+        sched_yield();
+    assert_true(mallinfo2().uordblks < before + MOST);
+    replay_set_speed(r, 0, REPLAY_MAX);
+    replay_pause(r, 0, false);
+    replay_due(r, 0, say, NULL);
+    assert_true(mallinfo2().uordblks < before + MOST);
+    replay_free(r);
 }
 
 /* Copied while it was written: the last line has no end. */
@@ -334,6 +455,7 @@ static void test_file_changes(void **state)
                                             "byte 100: the replay ends there");
     replay_free(r);
     r = of(events);
+    due(r, 100);
     assert_int_equal(pwrite(file, "\0\n{\n\n", 6, 0), 6);
     replay_seek(r, 0, 0);
     assert_null(strstr(due(r, 700000), "turn_begin"));
@@ -341,8 +463,10 @@ static void test_file_changes(void **state)
     assert_true(replay_is_over(r));
     replay_free(r);
     r = of(events);
+    due(r, 100);
     for (off_t at = 0; at < (off_t)strlen(events); at++) /* more events than there were */
         assert_int_equal(pwrite(file, &"{\"kind\":\"exit\"}\n"[at % 17], 1, at), 1);
+    replay_seek(r, 0, 0);
     assert_true(strlen(due(r, 700000)) > 0);
     assert_true(replay_is_over(r));
     replay_free(r);
@@ -376,10 +500,11 @@ static void test_long(void **state)
     assert_int_equal(replay_length(r), (LINES - 1) * 10);
     while (!replay_is_over(r)) {
         uint64_t before = n_given;
-        assert_int_equal(replay_wait(r, LINES * 10), 0);
         replay_due(r, LINES * 10, count_it, NULL);
         assert_true(n_given - before <= 2000);
         calls++;
+        if (replay_wait(r, LINES * 10) != 0)
+            await(r);
     }
     assert_true(calls >= LINES / 2000);
     assert_int_equal(n_given, LINES);
@@ -403,6 +528,14 @@ static void see(void *ctx, const struct msg *ev)
     str_copy(why, sizeof(why), ((const struct ev_done *)ev)->err.text);
 }
 
+static void feed(struct replay *r, struct app *a)
+{
+    do
+        replay_feed(r, 0, a);
+    while (replay_wait(r, 0) == 0 || await(r));
+    app_drain(a, 0);
+}
+
 static void test_shown(void **state)
 {
     (void)state;
@@ -416,8 +549,7 @@ static void test_shown(void **state)
     app_observe(a, see, NULL);
     replay_pause(r, 0, true);
     replay_seek(r, 0, 9060);
-    replay_feed(r, 0, a);
-    app_drain(a, 0);
+    feed(r, a);
     const struct transcript *t = model_transcript(app_model(a), REPLAY_ROW);
     const struct sandbox *s = model_sandbox(app_model(a), REPLAY_ROW);
     assert_non_null(t);
@@ -426,14 +558,12 @@ static void test_shown(void **state)
     assert_string_equal(s->name, "replay of it");
     assert_int_equal(s->agent, AG_WORKING);
     replay_seek(r, 0, 700000);
-    replay_feed(r, 0, a);
-    app_drain(a, 0);
+    feed(r, a);
     t = model_transcript(app_model(a), REPLAY_ROW);
     assert_int_equal(t->n, 5); /* the run that began anew has not taken the place of the first */
     assert_string_equal(t->v[4].text, "anew");
     replay_seek(r, 0, 100);
-    replay_feed(r, 0, a);
-    app_drain(a, 0);
+    feed(r, a);
     t = model_transcript(app_model(a), REPLAY_ROW);
     assert_int_equal(t->n, 1);
     uint64_t req = app_kill(a, REPLAY_ROW);
@@ -468,11 +598,17 @@ int main(void)
         cmocka_unit_test(test_no_times), cmocka_unit_test(test_speed),
         cmocka_unit_test(test_seek),  cmocka_unit_test(test_what_is_none),
         cmocka_unit_test(test_many_are_none), cmocka_unit_test(test_read_error),
-        cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_read_hangs), cmocka_unit_test(test_unopened),
+        cmocka_unit_test(test_read_ahead), cmocka_unit_test(test_cut),
         cmocka_unit_test(test_file_changes), cmocka_unit_test(test_long),
         cmocka_unit_test(test_shown), cmocka_unit_test(test_last_line_without_end),
     };
+    static const struct heldread reads[] = {{.fd = FAILS, .error = EIO},
+                                            {.fd = FAILS_LATER, .from = PIECE, .error = EIO},
+                                            {.fd = HANGS},
+                                            {.fd = HANGS_LATER, .from = PIECE}};
     thread_set_role(THREAD_MAIN);
+    held = heldread_install(reads, sizeof(reads) / sizeof(reads[0]));
     int rc = cmocka_run_group_tests(tests, NULL, NULL);
     buf_release(&said);
     return rc;

@@ -1,7 +1,8 @@
 /* A recorded run, played again at its own pace or another: an agent's events with the times at
  * which they came. It is fed to an application that only shows (app_new_shown()) or handed out one
- * by one; nothing is started, asked or stored. The file is read a piece at a time, once to know
- * the times and then as it is played: memory does not grow with it. Main thread. */
+ * by one; nothing is started, asked or stored. A thread of its own reads the file a piece at a
+ * time, once to know the times and then as it is played: memory does not grow with it, and nobody
+ * waits for a file that does not answer. Main thread. */
 #ifndef CCT_APP_REPLAY_H
 #define CCT_APP_REPLAY_H
 
@@ -19,12 +20,18 @@ struct replay;
  * them, of one run after the other. Lines that are no events are left out. */
 struct replay *replay_new(const char *name, const char *tool, int take_fd,
                           const struct agent_adapter *a);
+/* The same of a file that is still to be opened, which may take its time, too. */
+struct replay *replay_open(const char *path, const char *tool, const struct agent_adapter *a);
 void replay_free(struct replay *r);
-/* Look through the recording for `ms`: 1 = it goes on, 0 = it is ready: known is when each event
+/* Readable when there may be news of what was asked for: look, feed or hand out again then. -1:
+ * nothing is waited for. */
+int replay_fd(const struct replay *r);
+/* How the look through the recording is: 1 = it goes on, 0 = it is ready: known is when each event
  * comes. Times that the agent did not say lie between those that it said; where it said none, a
  * short while passes from one to the next. Negative with *e: there is nothing in it that could be
- * played: ERR_NOTFOUND nothing at all, ERR_INVALID no events, ERR_IO nothing that can be read. */
-int replay_look(struct replay *r, int64_t ms, struct err *e);
+ * played: ERR_NOTFOUND nothing at all, ERR_INVALID no events, ERR_IO nothing that can be read, or
+ * why it cannot be opened. */
+int replay_look(struct replay *r, struct err *e);
 bool replay_is_ready(const struct replay *r);
 int replay_looked(const struct replay *r); /* percent */
 /* What the user has not been told of it yet: lines that were left out (ERR_INVALID), bytes that
@@ -55,9 +62,9 @@ bool replay_parse_speed(const char *text, int *percent); /* "4", "0.5", "4x", "m
 void replay_seek(struct replay *r, int64_t now, int64_t to);
 /* So far on or back, but at least to the next event, or the one before. */
 void replay_skip(struct replay *r, int64_t now, int64_t by);
-/* ms until something is due; -1: nothing will be. */
+/* ms until something is due; -1: nothing is known that will be. */
 int64_t replay_wait(const struct replay *r, int64_t now);
-/* Hand out what is due, at most a good deal at once; at: ms of the recording. */
+/* Hand out what is due and has been read, at most a good deal at once; at: ms of the recording. */
 void replay_due(struct replay *r, int64_t now,
                 void (*fn)(void *ctx, const struct agent_event *ev, int64_t at), void *ctx);
 /* Feed the same to an application; after a step back from the begin. The row has the id
