@@ -25,7 +25,7 @@ install_agents() {
     # registry does not hold; npm install takes the same pinned versions without them
     npm ci --ignore-scripts --no-audit --no-fund >npm.log 2>&1 ||
         npm install --no-save --ignore-scripts --no-audit --no-fund >>npm.log 2>&1 ||
-        stop "fetching by npm failed: $(grep -m1 -E 'ERR|error' npm.log)"
+        stop "fetching by npm failed: $(grep -m1 -E '^npm (ERR!|error)' npm.log)"
     PATH=${node%/node}:$PATH
     (cd node_modules/@anthropic-ai/claude-code && node install.cjs) >>npm.log 2>&1 &&
         (cd node_modules/opencode-ai && node postinstall.mjs) >>npm.log 2>&1 ||

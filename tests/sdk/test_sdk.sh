@@ -30,7 +30,7 @@ if ! cmp -s package-lock.json node_modules/.lock || [ ! -x "$node" ]; then
     command -v npm > /dev/null 2>&1 || skip "no npm to fetch the SDK with"
     # shellcheck disable=SC2086
     npm ci --prefer-offline $omit > npm.log 2>&1 ||
-        skip "npm ci failed: $(grep -m1 -E 'ERR|error' npm.log)"
+        skip "npm ci failed: $(grep -m1 -E '^npm (ERR!|error)' npm.log)"
     rm -f npm.log
     cp package-lock.json node_modules/.lock
 fi
