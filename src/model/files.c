@@ -48,14 +48,36 @@ void file_list_copy(struct file_list *dst, const struct file_list *src)
     }
 }
 
-static void take_perms(struct file_entry *f, const char *s)
+/* envd tells them as Go does: letters for what a file is and which special bits it has, or one
+ * '-', before nine for the rights. People know them as ls tells them: one letter, and the special
+ * bits in place of an x. What is told otherwise stays as it is. */
+static void take_perms(struct file_entry *f, const char *told)
 {
-    size_t n = 0;
+    static const char special[] = "ugt", with_x[] = "sst", without[] = "SST";
+    char text[32], *rights;
+    size_t n = 0, flags;
 
-    for (; s && *s && n + 1 < sizeof(f->perms); s++)
+    for (const char *s = told; *s && n + 1 < sizeof(text); s++)
         if (*s == '-' || (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z'))
-            f->perms[n++] = *s;
-    f->perms[n] = '\0';
+            text[n++] = *s;
+    text[n] = '\0';
+    if (n < 10 || strspn(text + n - 9, "rwx-") != 9) {
+        str_copy(f->perms, sizeof(f->perms), text);
+        return;
+    }
+    flags = n - 9;
+    rights = text + flags;
+    for (size_t i = 0; i < 3; i++)
+        if (memchr(text, special[i], flags))
+            rights[3 * i + 2] = rights[3 * i + 2] == 'x' ? with_x[i] : without[i];
+    f->perms[0] = memchr(text, 'd', flags)                             ? 'd'
+                  : memchr(text, 'L', flags) || memchr(text, 'l', flags) ? 'l'
+                  : memchr(text, 'p', flags)                           ? 'p'
+                  : memchr(text, 'S', flags)                           ? 's'
+                  : memchr(text, 'c', flags)                           ? 'c'
+                  : memchr(text, 'D', flags)                           ? 'b'
+                                                                       : '-';
+    memcpy(f->perms + 1, rights, 10);
 }
 
 /* A name that is a path of its own could lead anywhere. */

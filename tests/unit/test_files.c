@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -45,6 +46,35 @@ static void test_list(void **state)
     file_list_release(&l);
     assert_int_equal(file_list_parse(&l, "[]", 2, &e), ERR_PROTO);
     assert_int_equal(file_list_parse(&l, "{\"entries\":7}", 13, &e), ERR_PROTO);
+}
+
+/* As ls tells them, from what Go makes of each kind and bit. */
+static void test_perms(void **state)
+{
+    static const char *const told[][2] = {
+        {"-rw-r--r--", "-rw-r--r--"},  {"drwxr-xr-x", "drwxr-xr-x"},
+        {"Lrwxrwxrwx", "lrwxrwxrwx"},  {"lrwxrwxrwx", "lrwxrwxrwx"},
+        {"dtrwxrwxrwx", "drwxrwxrwt"}, {"dtrwxrwxrw-", "drwxrwxrwT"},
+        {"urwxr-xr-x", "-rwsr-xr-x"},  {"ugrw-r--r--", "-rwSr-Sr--"},
+        {"dugtrwxrwxrwx", "drwsrwsrwt"}, {"Dcrw--w----", "crw--w----"},
+        {"Drw-rw----", "brw-rw----"},  {"prw-r--r--", "prw-r--r--"},
+        {"Srwxr-xr-x", "srwxr-xr-x"},  {"", ""},
+        {"rwxr-xr-x", "rwxr-xr-x"},    {"0644", ""},
+        {"dalTLDpSugct\\u001b-rwxrwxrwx", "drwsrwsrwt"},
+        {"abcdefghijklmnopqrstuvwxyzabcdefghij", "abcdefghijklmnopqrstuvwxyzabcde"},
+    };
+    char json[200];
+    struct file_list l;
+    struct err e = {0};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(told) / sizeof(*told); i++) {
+        snprintf(json, sizeof(json), "{\"entries\":[{\"name\":\"f\",\"permissions\":\"%s\"}]}",
+                 told[i][0]);
+        assert_int_equal(file_list_parse(&l, json, strlen(json), &e), 0);
+        assert_string_equal(l.v[0].perms, told[i][1]);
+        file_list_release(&l);
+    }
 }
 
 static void is_parent(const char *path, const char *want)
@@ -183,7 +213,7 @@ static void test_no_repository_and_lies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_list),
+        cmocka_unit_test(test_list), cmocka_unit_test(test_perms),
         cmocka_unit_test(test_paths_and_sizes),
         cmocka_unit_test(test_changes),
         cmocka_unit_test(test_no_repository_and_lies),

@@ -345,10 +345,14 @@ static const char *files_note(struct ui *ui, void *state)
         work_note(p);
     else if (p->req && !p->have)
         return "asking";
-    else if (p->list.n > n || p->list.left_out)
-        snprintf(p->note, sizeof(p->note), "%zu of %zu", n, p->list.n + p->list.left_out);
-    else
-        snprintf(p->note, sizeof(p->note), "%zu", n);
+    else {
+        size_t len = (size_t)snprintf(p->note, sizeof(p->note), "%zu", n);
+        if (p->list.n > n)
+            len += (size_t)snprintf(p->note + len, sizeof(p->note) - len, ", %zu hidden",
+                                    p->list.n - n);
+        if (p->list.left_out)
+            snprintf(p->note + len, sizeof(p->note) - len, ", %zu left out", p->list.left_out);
+    }
     return p->note;
 }
 

@@ -15,7 +15,7 @@ struct file_entry {
     char *path;       /* absolute, as the sandbox says; NULL in lists */
     char *target;     /* of a link, cleaned; NULL: it is none */
     char *owner;      /* cleaned; "" = not told */
-    char perms[16];   /* "-rw-r--r--", only letters and '-' */
+    char perms[32];   /* "-rw-r--r--" as ls has it, only letters and '-' */
     enum file_kind kind; /* of what a link leads to */
     int64_t size;
     int64_t mtime_ms; /* 0 = not told */
