@@ -1,6 +1,7 @@
 /* The event loop: terminal, queue from the threads, signals. Sleeps until one of them has
  * something; draws at most max_fps frames a second, the first one after a pause at once. */
 #include <cct/ui/courier.h>
+#include <cct/ui/ownfiles.h>
 #include <cct/ui/ui.h>
 
 #include <cct/app/replay.h>
@@ -250,7 +251,8 @@ static void turn(struct loop *l)
                           {.fd = reload_fd(l->ui->reload), .events = POLLIN},
                           /* the rest of a frame goes on as soon as there is room for it */
                           {.fd = term_backed_up() ? STDOUT_FILENO : -1, .events = POLLOUT},
-                          {.fd = played ? replay_fd(played) : -1, .events = POLLIN}};
+                          {.fd = played ? replay_fd(played) : -1, .events = POLLIN},
+                          {.fd = ownfiles_fd(l->ui->own), .events = POLLIN}};
     int n = poll(p, sizeof(p) / sizeof(p[0]), wait_ms(l, clock_mono_ms()));
     l->wakes++;
     if (n < 0 && errno != EINTR) {
@@ -278,6 +280,8 @@ static void turn(struct loop *l)
         courier_turn(l->courier, l->ui);
     if (p[4].revents)
         take_settings(l->ui);
+    if (p[7].revents)
+        pane_input_looks(l->ui, 0);
     if (l->ui->theme_changed)
         term_theme(&l->ui->theme);
     l->dirty |= l->ui->said || l->ui->theme_changed;

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 /* An editor writes a file in several steps: all of them are awaited. */
-enum { SETTLE_MS = 100, FILES = 2 };
+enum { SETTLE_MS = 100, END_MS = 1000, FILES = 2 };
 
 struct set {
     char *name, *value;
@@ -246,7 +246,10 @@ void reload_free(struct reload *r)
     if (!r)
         return;
     tell(r, true);
-    pthread_join(r->thread, NULL);
+    if (!thread_join_ms(r->thread, END_MS)) { /* the program is about to end; it uses all of it */
+        log_warn("what reads the configuration did not end in %d ms: it is left behind", END_MS);
+        return;
+    }
     settings_free(r->ready);
     for (size_t i = 0; i < r->sets.n; i++) {
         free(r->sets.v[i].name);

@@ -1,4 +1,5 @@
 /* The screen without a terminal: panes, focus, overlays, keys, status. */
+#include <cct/ui/ownfiles.h>
 #include <cct/ui/ui.h>
 
 #include <cct/util/buf.h>
@@ -35,6 +36,7 @@ void ui_init(struct ui *ui, struct app *app, const struct ui_opts *o)
     keymap_bind_all(ui->keys, o->keys, o->n_keys, NULL, NULL); /* who loaded them told what is wrong */
     if (o->note)
         ui_status(ui, 1, "%s", o->note);
+    ui->own = ownfiles_new();
     drafts_init(ui);
     inputline_init(&ui->command, false, 4096);
     ui->notify = notify_new();
@@ -68,6 +70,7 @@ void ui_release(struct ui *ui)
     ARR_RELEASE(&ui->looks);
     ARR_RELEASE(&ui->news);
     drafts_release(ui);
+    ownfiles_free(ui->own);
     inputline_release(&ui->command);
     canvas_release(&ui->canvas);
     for (size_t i = 0; i < ui->settings.n; i++)

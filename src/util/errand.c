@@ -5,6 +5,7 @@
 #include <cct/util/arr.h>
 #include <cct/util/clock.h>
 #include <cct/util/fs.h>
+#include <cct/util/log.h>
 #include <cct/util/thread.h>
 #include <cct/util/xalloc.h>
 #include <errno.h>
@@ -437,8 +438,10 @@ void errands_free(struct errands *x)
     if (!x)
         return;
     mq_close(x->in);
-    if (x->started)
-        pthread_join(x->thread, NULL); /* bounded: END_MS, then KILL_MS */
+    if (x->started && !thread_join_ms(x->thread, 2 * END_MS + KILL_MS)) {
+        log_warn("a file or a program does not answer: what waits for it is left behind");
+        return;
+    }
     for (struct errand_done *d; (d = errands_take(x)) != NULL;)
         msg_free(&d->m);
     mq_free(x->in);

@@ -26,16 +26,26 @@ static int add_rule(struct sock_filter *f, const struct heldread *h)
     struct sock_filter rule[WORDS];
     int n = 0;
 
-    if (h->fd >= 0) {
+    rule[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+                                             offsetof(struct seccomp_data, nr));
+    rule[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
+                                             h->opens ? SYS_openat : SYS_pread64, 0, 0);
+    if (h->opens) {
+        rule[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, low(2));
+        rule[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, h->opens, 0, 0);
+    }
+    if (h->fd >= 0 && !h->opens) {
         rule[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, low(0));
         rule[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)h->fd, 0, 0);
     }
-    if (h->len) {
+    if (h->len && !h->opens) {
         rule[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, low(2));
         rule[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, h->len, 0, 0);
     }
-    rule[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, low(3));
-    rule[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, h->from, 0, 0);
+    if (!h->opens) {
+        rule[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, low(3));
+        rule[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, h->from, 0, 0);
+    }
     rule[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, end);
     for (int i = 0; i < n; i++) {
         if (BPF_CLASS(rule[i].code) == BPF_JMP)
@@ -47,13 +57,9 @@ static int add_rule(struct sock_filter *f, const struct heldread *h)
 
 bool heldread_install(const struct heldread *v, int n)
 {
-    struct sock_filter f[3 + MOST * WORDS];
+    struct sock_filter f[1 + MOST * WORDS];
     int len = 0, holds;
 
-    f[len++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-                                            offsetof(struct seccomp_data, nr));
-    f[len++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pread64, 1, 0);
-    f[len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     for (int i = 0; i < n && i < MOST; i++)
         len += add_rule(f + len, &v[i]);
     f[len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);

@@ -71,6 +71,8 @@ static void one_key(struct script *s, key_code k)
     int r = ui_key(&s->ui, k, NULL, 0);
     if (r & UI_QUIT)
         fake_called(s->app, "quit");
+    while (pane_input_looks_on(&s->ui))
+        pane_input_looks(&s->ui, -1);
     script_draw(s);
 }
 

@@ -4,6 +4,7 @@
 
 #include <cct/util/fs.h>
 #include <cct/util/xalloc.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -236,12 +237,37 @@ static void test_set_words(void **state)
     config_release(&first);
 }
 
+static void load_never(void *ctx, struct config *c)
+{
+    int *pipes = ctx;
+    char byte = 0;
+
+    (void)c;
+    if (write(pipes[1], &byte, 1) == 1)
+        (void)!read(pipes[2], &byte, 1);
+}
+
+/* Files that do not answer hold its thread, not who wants to end. It stays as it is. */
+static void test_hung(void **state)
+{
+    static int pipes[4];
+    struct reload_opts o = {.load = load_never, .ctx = pipes, .config_dir = dir};
+    char byte;
+
+    (void)state;
+    assert_int_equal(pipe2(pipes, O_CLOEXEC) | pipe2(pipes + 2, O_CLOEXEC), 0);
+    struct reload *r = reload_new(&o);
+    reload_ask(r);
+    assert_int_equal(read(pipes[0], &byte, 1), 1);
+    reload_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_asked),      cmocka_unit_test(test_file_changes),
         cmocka_unit_test(test_sets),       cmocka_unit_test(test_taken_over),
-        cmocka_unit_test(test_set_words),
+        cmocka_unit_test(test_set_words), cmocka_unit_test(test_hung),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,9 +1,12 @@
 /* Errands: programs with what they are given, their ends, files, an editor. */
+#include "../lib/heldread.h"
+
 #include <cct/util/clock.h>
 #include <cct/util/errand.h>
 #include <cct/util/fs.h>
 #include <cct/util/thread.h>
 #include <cct/util/xalloc.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -202,6 +205,25 @@ static void test_words(void **state)
     words_are("vi \"open", "");
 }
 
+/* A disk that does not answer holds the thread, not who wants to end. The last one: it stays. */
+static void test_hung(void **state)
+{
+    static const struct heldread opens = {.opens = O_NOFOLLOW | O_DIRECTORY};
+    struct errands *x = errands_new();
+    struct errand *e = errand_new(ERRAND_WRITE, 1);
+
+    (void)state;
+    if (!heldread_install(&opens, 1)) {
+        errands_free(x);
+        msg_free(&e->m);
+        skip();
+    }
+    e->path = xasprintf("%s/held", dir);
+    errands_post(x, e);
+    errands_free(x);
+    assert_int_not_equal(access(dir, F_OK), -1);
+}
+
 int main(void)
 {
     thread_set_role(THREAD_MAIN);
@@ -213,6 +235,7 @@ int main(void)
         cmocka_unit_test(test_run),   cmocka_unit_test(test_much),
         cmocka_unit_test(test_many),  cmocka_unit_test(test_too_long),
         cmocka_unit_test(test_files), cmocka_unit_test(test_words),
+        cmocka_unit_test(test_hung),
     };
     int rc = cmocka_run_group_tests_name("errand", tests, NULL, NULL);
     rmdir(dir);

@@ -130,43 +130,74 @@ static const char *cannot_send(struct ui *ui, const struct sandbox *s)
 }
 
 #define INTERRUPTING "interrupting the agent of "
+#define KEPT "not sent, the text is kept: "
 
-static void say_sent(struct ui *ui, const struct sandbox *s, const char *text, bool now)
+/* bare: no file goes along. */
+static void say_sent(struct ui *ui, const struct sandbox *s, const char *text, bool now, bool bare)
 {
     bool busy = !s->adopted && (s->agent == AG_WORKING || s->agent == AG_ASKS);
-    char file[64];
     if (busy && now)
         ui_status(ui, 0, INTERRUPTING "%s for this message", s->name);
     else if (busy)
         ui_status(ui, 0, "queued: it is sent when the agent is idle ({edit-queued} edits it)");
     else if (s->agent == AG_EXITED)
         ui_status(ui, 1, "queued: the agent has ended; press {resume} in the list to restart it");
-    else if (input_names_file(text, file, sizeof(file)))
-        ui_status(ui, 0, "sent as it stands: the text of %s goes along only after {complete}", file);
+    else if (bare)
+        input_hint(ui, s->id, text);
+}
+
+static void post(struct ui *ui, struct input *in, const struct sandbox *s, const char *whole, int how)
+{
+    app_send_how(ui->app, s->id, whole, false, how);
+    in->now_for = how & SEND_NOW ? s->id : 0;
 }
 
 static int send(struct ui *ui, struct input *in, struct inputline *l, bool now)
 {
     const struct sandbox *s = model_sandbox(ui->model, ui->selected);
-    char *text = xstrdup(inputline_text(l)), *whole = NULL;
+    char *text = xstrdup(inputline_text(l));
     const char *why = s ? cannot_send(ui, s) : "no sandbox is selected";
-    struct err e = {0};
+    int how = now ? SEND_NOW : 0;
     if (!text[strspn(text, " \t\n")]) {
         ui_status(ui, 0, "nothing to send: the message is empty");
     } else if (why) {
-        ui_status(ui, 1, "not sent, the text is kept: %s", why);
-    } else if (!(whole = input_compose(l, &e))) {
-        ui_status(ui, 1, "not sent, the text is kept: %s", e.text);
+        ui_status(ui, 1, KEPT "%s", why);
+    } else if (inputline_file(l, 0)) {
+        input_send_files(ui, l, how);
     } else {
-        app_send_how(ui->app, s->id, whole, false, now ? SEND_NOW : 0);
-        in->now_for = now ? s->id : 0;
+        post(ui, in, s, text, how);
         inputline_history_add(l, text);
-        say_sent(ui, s, inputline_file(l, 0) ? "" : text, now);
         inputline_set(l, "");
+        say_sent(ui, s, text, now, true);
     }
     free(text);
-    free(whole);
     return UI_HANDLED | UI_REDRAW | UI_LAYOUT;
+}
+
+struct inputline *input_line_of(struct ui *ui, uint64_t sandbox)
+{
+    struct input *in = ui->panes[PANE_INPUT].state;
+    struct field *f = map_get_id(in->fields, sandbox);
+    return f ? &f->line : NULL;
+}
+
+void input_read(struct ui *ui, const struct own_look *k)
+{
+    struct input *in = ui->panes[PANE_INPUT].state;
+    struct inputline *l = input_line_of(ui, k->sandbox);
+    const struct sandbox *s = model_sandbox(ui->model, k->sandbox);
+    const char *why = !k->found ? k->err.text : s ? cannot_send(ui, s) : "the sandbox is gone";
+    if (why) {
+        ui_status(ui, 1, KEPT "%s", why);
+        return;
+    }
+    ui->status[0] = 0;
+    post(ui, in, s, k->found, k->how);
+    if (l)
+        inputline_history_add(l, k->text);
+    if (l && str_eq(inputline_text(l), k->text)) /* else it is another one by now */
+        inputline_set(l, "");
+    say_sent(ui, s, k->text, k->how & SEND_NOW, false);
 }
 
 const struct message *ui_queued(const struct ui *ui)

@@ -2,123 +2,52 @@
  * a paste may name any file. The text is read when the message is sent. */
 #include "input_priv.h"
 
-#include <cct/util/fs.h>
+#include <cct/ui/ownfiles.h>
+#include <cct/util/clock.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
-#include <dirent.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-enum { MAX_ENTRIES = 20000, SHOWN_BYTES = 160 };
-
-/* --- sending ------------------------------------------------------------------------ */
-
-char *input_compose(struct inputline *l, struct err *e)
-{
-    const char **paths = xcalloc(1, sizeof(*paths)), *path;
-    char *text;
-    for (size_t i = 0; (path = inputline_file(l, i)); i++) {
-        paths = xrealloc(paths, (i + 2) * sizeof(*paths));
-        paths[i] = path;
-        paths[i + 1] = NULL;
-    }
-    text = app_text_with_files(inputline_text(l), paths, e);
-    free(paths);
-    return text;
-}
-
-static bool begins_word(const char *text, const char *at)
-{
-    return at == text || strchr(" \t\n(", at[-1]);
-}
-
-bool input_names_file(const char *text, char *name, size_t size)
-{
-    for (const char *at = text; (at = strchr(at, '@')); at++) {
-        size_t n = strcspn(at + 1, " \t\n");
-        struct stat st;
-        if (!begins_word(text, at) || !n || n >= size)
-            continue;
-        char *word = xstrndup(at + 1, n), *real = app_own_path(word);
-        bool is = stat(real, &st) == 0 && S_ISREG(st.st_mode);
-        if (is)
-            snprintf(name, size, "%s", word);
-        free(word);
-        free(real);
-        if (is)
-            return true;
-    }
-    return false;
-}
+/* A disk of this machine answers in that time: what is typed behind the key finds it done. */
+enum { AWAIT_MS = 8 };
 
 /* --- completing --------------------------------------------------------------------- */
 
-struct matches {
-    size_t n;
-    char *common;    /* what all of them begin with */
-    bool dir;        /* the last one is a folder */
-    bool whole;      /* one is called exactly so, and is a file */
-    struct buf list; /* names, for the status line */
-};
-
-static bool is_dir(const char *dir, const struct dirent *d)
+/* Where "@part" in front of the cursor begins; false: there is none. */
+static bool part_at(const struct inputline *l, size_t *start)
 {
-    if (d->d_type != DT_UNKNOWN && d->d_type != DT_LNK)
-        return d->d_type == DT_DIR;
-    char *path = fs_join(dir, d->d_name);
-    struct stat st;
-    bool is = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-    free(path);
-    return is;
+    size_t at = l->cursor;
+    while (at && !strchr(" \t\n(", l->text.p[at - 1]))
+        at--;
+    *start = at;
+    return at < l->cursor && l->text.p[at] == '@';
 }
 
-static void take_name(struct matches *f, const char *name, const char *base, bool dir)
+void input_complete(struct ui *ui, struct inputline *l)
 {
-    if (!f->common)
-        f->common = xstrdup(name);
-    size_t same = 0;
-    while (f->common[same] && f->common[same] == name[same])
-        same++;
-    while (same && ((unsigned char)name[same] & 0xC0) == 0x80)
-        same--; /* not inside of a character */
-    f->common[same] = 0;
-    f->dir = dir;
-    f->whole |= !dir && str_eq(name, base);
-    f->n++;
-    if (f->list.len < SHOWN_BYTES)
-        buf_addf(&f->list, "%s%s%s", f->list.len ? "  " : "", name, dir ? "/" : "");
-    else if (!str_ends(buf_str(&f->list), "..."))
-        buf_adds(&f->list, " ...");
-}
-
-/* Entries of dir that begin with base; hidden ones only when it does, too. */
-static bool look(const char *dir, const char *base, struct matches *f)
-{
-    char *real = app_own_path(*dir ? dir : ".");
-    DIR *d = opendir(real);
-    struct dirent *one;
-    for (int i = 0; d && i < MAX_ENTRIES && (one = readdir(d)); i++) {
-        const char *name = one->d_name;
-        if (!str_starts(name, base) || (*name == '.' && *base != '.') || str_eq(name, ".") ||
-            str_eq(name, "..") || !app_is_text(name, strlen(name)) || strpbrk(name, "\t\r\n"))
-            continue;
-        take_name(f, name, base, is_dir(real, one));
+    size_t start;
+    if (!part_at(l, &start)) {
+        ui_status(ui, 0, "write @ and the begin of a file's name, then {complete}");
+        return;
     }
-    free(real);
-    if (d)
-        closedir(d);
-    return d != NULL;
+    char *part = xstrndup(l->text.p + start + 1, l->cursor - start - 1);
+    if (ownfiles_post(ui->own, own_look_new(OWN_MATCHES, ui->selected, part)))
+        ui_status(ui, 0, "looking for files that begin with '%.100s'", part);
+    else
+        ui_status(ui, 1, "this machine's files are still being looked at");
+    free(part);
+    pane_input_looks(ui, AWAIT_MS);
 }
 
-static void complete_with(struct ui *ui, struct inputline *l, size_t start, const char *dir,
-                          const char *base, const struct matches *f)
+static void complete_with(struct ui *ui, struct inputline *l, size_t start, const struct own_look *k)
 {
-    bool one_file = f->n == 1 && !f->dir;
-    const char *rest = f->common + strlen(base);
-    if (one_file || (f->whole && !*rest)) {
-        char *path = xasprintf("%s%s", dir, one_file ? f->common : base);
+    const char *slash = strrchr(k->text, '/'), *base = slash ? slash + 1 : k->text;
+    bool one_file = k->n == 1 && !k->dir;
+    const char *rest = k->found + strlen(base);
+    ui->status[0] = 0;
+    if (one_file || (k->whole && !*rest)) {
+        char *path = xasprintf("%.*s%s", (int)(base - k->text), k->text, one_file ? k->found : base);
         if (!inputline_attach(l, start, path))
             ui_status(ui, 1, "nothing was put in: the message holds at most %zu bytes", l->max);
         else
@@ -128,38 +57,88 @@ static void complete_with(struct ui *ui, struct inputline *l, size_t start, cons
     }
     if (*rest)
         inputline_insert(l, rest, strlen(rest));
-    if (f->n == 1)
+    if (k->n == 1)
         inputline_insert(l, "/", 1);
     else if (!*rest)
-        ui_status(ui, 0, "%s", buf_str((struct buf *)&f->list));
+        ui_status(ui, 0, "%s", k->list);
 }
 
-void input_complete(struct ui *ui, struct inputline *l)
+/* What is typed meanwhile counts: then nothing is completed. */
+static void matched(struct ui *ui, struct inputline *l, const struct own_look *k)
 {
-    size_t start = l->cursor;
-    const char *text = l->text.p;
-    while (start && !strchr(" \t\n(", text[start - 1]))
-        start--;
-    if (start == l->cursor || text[start] != '@') {
-        ui_status(ui, 0, "write @ and the begin of a file's name, then {complete}");
+    size_t start, n = strlen(k->text);
+    const char *slash = strrchr(k->text, '/');
+    if (!l || !part_at(l, &start) || l->cursor - start - 1 != n ||
+        memcmp(l->text.p + start + 1, k->text, n) != 0)
         return;
-    }
-    char *path = xstrndup(text + start + 1, l->cursor - start - 1);
-    char *slash = strrchr(path, '/'), *base = xstrdup(slash ? slash + 1 : path);
-    if (slash)
-        slash[1] = 0;
+    if (k->n)
+        complete_with(ui, l, start, k);
+    else if (k->err.code)
+        ui_status(ui, 1, "%s", k->err.text);
+    else if (!k->there)
+        ui_status(ui, 1, "there is no folder %.*s that can be read",
+                  slash ? (int)(slash + 1 - k->text) : 0, k->text);
+    else if (slash)
+        ui_status(ui, 1, "no file in %.*s begins with '%s'", (int)(slash + 1 - k->text), k->text,
+                  slash + 1);
     else
-        path[0] = 0;
-    struct matches f = {.list = BUF_INIT};
-    bool there = look(path, base, &f);
-    if (f.n)
-        complete_with(ui, l, start, path, base, &f);
-    else if (there)
-        ui_status(ui, 1, "no file in %s begins with '%s'", *path ? path : "this folder", base);
+        ui_status(ui, 1, "no file in this folder begins with '%s'", k->text);
+}
+
+/* --- sending ------------------------------------------------------------------------ */
+
+void input_send_files(struct ui *ui, struct inputline *l, int how)
+{
+    struct own_look *k = own_look_new(OWN_TEXT, ui->selected, inputline_text(l));
+    size_t n = 0;
+    while (inputline_file(l, n))
+        n++;
+    k->paths = xcalloc(n + 1, sizeof(*k->paths));
+    for (size_t i = 0; i < n; i++)
+        k->paths[i] = xstrdup(inputline_file(l, i));
+    k->how = how;
+    if (ownfiles_post(ui->own, k))
+        ui_status(ui, 0, "reading the files of the message: it is sent then");
     else
-        ui_status(ui, 1, "there is no folder %s that can be read", path);
-    free(f.common);
-    buf_release(&f.list);
-    free(base);
-    free(path);
+        ui_status(ui, 1, "not sent: the files of a message are still being read");
+    pane_input_looks(ui, AWAIT_MS);
+}
+
+void input_hint(struct ui *ui, uint64_t sandbox, const char *text)
+{
+    if (!strchr(text, '@') ||
+        !ownfiles_post(ui->own, own_look_new(OWN_NAMED, sandbox, text)))
+        return;
+    pane_input_looks(ui, AWAIT_MS);
+}
+
+void pane_input_looks(struct ui *ui, int ms)
+{
+    int64_t until = clock_mono_ms() + ms, left = ms;
+    struct own_look *k;
+    do {
+        if (!ownfiles_wait(ui->own, (int)left))
+            return;
+        while ((k = ownfiles_take(ui->own))) {
+            if (k->m.type == OWN_MATCHES)
+                matched(ui, input_line_of(ui, k->sandbox), k);
+            else if (k->m.type == OWN_TEXT)
+                input_read(ui, k);
+            else if (k->found)
+                ui_status(ui, 0, "sent as it stands: the text of %.60s goes along only after "
+                          "{complete}", k->found);
+            ui->said = true;
+            msg_free(&k->m);
+        }
+        left = until - clock_mono_ms();
+    } while (pane_input_looks_on(ui) && left > 0);
+    ui_layout(ui, ui->canvas.h, ui->canvas.w);
+}
+
+bool pane_input_looks_on(const struct ui *ui)
+{
+    bool busy = false;
+    for (int i = 0; i < OWN_KINDS; i++)
+        busy |= ownfiles_busy(ui->own, (enum own_kind)i);
+    return busy;
 }

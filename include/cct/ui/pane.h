@@ -78,6 +78,9 @@ int pane_input_rows(struct ui *ui, int w);
 /* What stands in its fields now, to drafts_put(). */
 void pane_input_drafts(struct ui *ui);
 void pane_input_observe(struct ui *ui, const struct msg *ev);
+/* Take what was found in files of this machine; wait so long for it, 0 = do not. */
+void pane_input_looks(struct ui *ui, int ms);
+bool pane_input_looks_on(const struct ui *ui); /* something is still being looked for */
 extern const struct pane_ops pane_list, pane_output, pane_input, pane_details, pane_events,
     pane_wall, pane_usage, pane_builds, pane_build_log;
 /* Files of a sandbox and one of them (panes/files.c, file_view.c); what was changed in it and

@@ -89,6 +89,7 @@ struct ui {
     struct map *marked;   /* the same ones; NULL = none */
     uint64_t pruned;      /* of the model: its shape when marks of what is gone were dropped */
     struct reload *reload; /* the loop's; NULL without */
+    struct ownfiles *own;  /* files that messages name */
     ARR(struct settings *) settings; /* read since the start; the last one counts */
     struct map *drafts;   /* drafts.c */
     int64_t replay_now, replay_second; /* steady ms of this turn; second that was drawn */

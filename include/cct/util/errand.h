@@ -49,7 +49,8 @@ struct errands *errands_new(void); /* no thread yet */
 void errands_post(struct errands *x, struct errand *take);
 int errands_fd(const struct errands *x); /* readable when an answer waits */
 struct errand_done *errands_take(struct errands *x); /* the next answer or NULL; msg_free() it */
-/* What still runs gets half a second, then its process groups are ended. */
+/* What still runs gets half a second, then its process groups are ended. A thread that is held by
+ * a disk is left behind with what it holds. */
 void errands_free(struct errands *x);
 
 #endif
