@@ -339,6 +339,7 @@ static void on_paused(void *arg, int status, const char *body, size_t len)
     if (status != 204) {
         b->rec.cold = false;
         freeze(b, false);
+        control_call(b, "/cc/resume", NULL, NULL); /* the pause may only come late */
         err_set(&e, ERR_SERVER, "sandbox '%s' could not be paused (status %d)", b->rec.id,
                 status);
     } else {
@@ -393,6 +394,7 @@ static void on_resumed(void *arg, int status, const char *body, size_t len)
     if (status != 204) {
         b->rec.state = SBOX_PAUSED;
         sbox_rec_set_end(&b->rec, clock_wall_ms());
+        ask_pause(b, true, NULL); /* the resume may only come late */
         err_set(&e, ERR_SERVER, "sandbox '%s' could not be resumed (status %d)", b->rec.id,
                 status);
     } else {

@@ -61,7 +61,7 @@ struct tpl_log *tpl_log_open(const char *path, bool append)
     if (!path)
         return l;
     size_t len = 0;
-    char *text = fs_read(path, 2 * TPL_LOG_BYTES_MAX, true, &len, NULL);
+    char *text = fs_read(path, TPL_LOG_FILE_MAX, true, &len, NULL);
     for (char *p = text, *end = text + len; p && p < end;) {
         char *nl = memchr(p, '\n', (size_t)(end - p));
         size_t n = nl ? (size_t)(nl - p) : (size_t)(end - p);

@@ -24,6 +24,7 @@
 #include <cmocka.h>
 
 #define SOME_USER 61234
+#define LATE_MS 500 /* for an init to do what lies in its socket */
 
 static struct localbed *bed;
 static bool grouped;
@@ -159,6 +160,50 @@ static void test_restart(void **state)
     free(lost);
 }
 
+static int act_stalled(const struct boxrun *b, const char *what)
+{
+    pid_t init = boxrun_init_pid(b);
+    assert_int_equal(kill(init, SIGSTOP), 0);
+    int status = act(b, what);
+    assert_int_equal(kill(init, SIGCONT), 0);
+    return status;
+}
+
+static void is_in_state(const struct boxrun *b, const char *want)
+{
+    struct buf body = BUF_INIT;
+    char path[96];
+    snprintf(path, sizeof(path), "/sandboxes/%s", b->id);
+    assert_int_equal(boxrun_control(bed, "GET", path, NULL, &body), 200);
+    struct cJSON *j = json_parse(buf_str(&body), body.len, NULL);
+    assert_string_equal(json_str(j, "state", ""), want);
+    json_free(j);
+    buf_release(&body);
+}
+
+/* Without groups, too: the init takes the request when the provider gave it up. What the
+ * record says is what the processes do. */
+static void test_late(void **state)
+{
+    (void)state;
+    struct boxrun b;
+    boxrun_create(&b, bed, "");
+    start_ticking(&b);
+    assert_int_equal(act_stalled(&b, "pause"), 500);
+    poll(NULL, 0, LATE_MS);
+    is_in_state(&b, "running");
+    await_growth(&b);
+    assert_int_equal(act(&b, "pause"), 204);
+    stands_still(&b);
+    assert_int_equal(act_stalled(&b, "resume"), 500);
+    poll(NULL, 0, LATE_MS);
+    is_in_state(&b, "paused");
+    stands_still(&b);
+    assert_int_equal(act(&b, "resume"), 201);
+    await_growth(&b);
+    boxrun_kill(&b);
+}
+
 /* The end reaches a frozen one, too, and whoever left the session. */
 static void test_kill_paused(void **state)
 {
@@ -216,6 +261,7 @@ static int run_group(const char *who)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pause),
         cmocka_unit_test(test_restart),
+        cmocka_unit_test(test_late),
         cmocka_unit_test(test_kill_paused),
         cmocka_unit_test(test_stop_leaves_nothing),
     };
@@ -260,8 +306,30 @@ static int run_as_user(void)
     return status;
 }
 
+/* To whom none was handed over. */
+static int run_without(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_late)};
+    int status = -1;
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct err e = {0};
+        if (geteuid() == 0 &&
+            (setresgid(SOME_USER, SOME_USER, SOME_USER) ||
+             setresuid(SOME_USER, SOME_USER, SOME_USER) || setenv("HOME", "/tmp", 1)))
+            exit(err_sys(&e, 0, "cannot become another user") != 0);
+        exit(cmocka_run_group_tests_name("without groups", tests, up, down) != 0);
+    }
+    if (pid > 0)
+        waitpid(pid, &status, 0);
+    return status;
+}
+
 int main(void)
 {
     int rc = run_group("groups");
-    return run_as_user() != 0 || rc != 0;
+    if (run_as_user() != 0)
+        rc = 1;
+    return run_without() != 0 || rc != 0;
 }

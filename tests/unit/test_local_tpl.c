@@ -132,6 +132,25 @@ static void test_log_is_bounded(void **state)
     tpl_log_free(l);
 }
 
+/* Its file may be several times as large as what it says. */
+static void test_full_log_is_read_again(void **state)
+{
+    (void)state;
+    char *path = fs_join(dir, "full.log"), big[TPL_LINE_MAX];
+    memset(big, 0x1b, sizeof(big));
+    struct tpl_log *l = tpl_log_open(path, true);
+    while (!l->full)
+        tpl_log_add(l, TPL_INFO, "1", big, sizeof(big));
+    tpl_log_add(l, TPL_ERROR, "1", "the end", 7);
+    size_t n = l->a.n;
+    tpl_log_free(l);
+    l = tpl_log_open(path, false);
+    assert_int_equal(l->a.n, n);
+    assert_string_equal(l->a.v[n - 1].message, "the end");
+    tpl_log_free(l);
+    free(path);
+}
+
 /* --- the store --------------------------------------------------------------- */
 
 static struct tpl_build *request(struct tpl_store *s, const char *name, struct tpl **t)
@@ -477,7 +496,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_log_pages),         cmocka_unit_test(test_log_file),
-        cmocka_unit_test(test_log_is_bounded),    cmocka_unit_test(test_store_round_trip),
+        cmocka_unit_test(test_log_is_bounded),    cmocka_unit_test(test_full_log_is_read_again),
+        cmocka_unit_test(test_store_round_trip),
         cmocka_unit_test(test_look_up),           cmocka_unit_test(test_damaged_records),
         cmocka_unit_test(test_old_builds_go),     cmocka_unit_test(test_layers),
         cmocka_unit_test(test_layers_of_damaged), cmocka_unit_test(test_uploads),

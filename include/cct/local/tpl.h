@@ -34,6 +34,7 @@ struct tpl_entry {
 };
 #define TPL_LOG_ENTRIES_MAX 20000u
 #define TPL_LOG_BYTES_MAX (2u << 20)
+#define TPL_LOG_FILE_MAX (8 * TPL_LOG_BYTES_MAX) /* JSON spells a byte with up to six */
 #define TPL_LINE_MAX (16u << 10)
 
 struct tpl_log {
