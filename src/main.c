@@ -43,6 +43,7 @@ static int prepare(struct err *e)
     hold_stdio();
     if (getuid() != geteuid() || getgid() != getegid())
         return err_set(e, ERR_PERM, "cc-tui does not run set-user-ID or set-group-ID");
+    signal(SIGCHLD, SIG_DFL); /* else no command tells how it ended */
     thread_set_role(THREAD_MAIN);
     if (secrets_init(e) != 0)
         return e->code;

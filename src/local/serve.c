@@ -254,6 +254,9 @@ static struct event *watch_signal(struct serve *s, int sig, event_callback_fn fn
 static void run_loop(struct serve *s)
 {
     struct provider *p = &s->p;
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL); /* whatever its starter held back */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     p->base = event_base_new();

@@ -11,11 +11,13 @@
 #include <cct/util/xalloc.h>
 #include <dirent.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -369,6 +371,26 @@ static void test_prompt_shows_nothing(void **state)
     free(path);
 }
 
+/* Whoever starts it may wait for no process: that is handed on. */
+static void test_command_fails(void **state)
+{
+    struct appbed *b = *state;
+    char *path = xasprintf("%s/cc-tui", getenv("B") ? getenv("B") : "build/debug");
+    int status = -1;
+
+    (void)b;
+    pid_t pid = fork();
+    if (pid == 0) {
+        signal(SIGCHLD, SIG_IGN);
+        execl(path, path, "keys", "add", "e2b", "--command", "echo " USER "; exit 3", (char *)NULL);
+        _exit(98);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 2); /* what it said may be half a key */
+    free(path);
+}
+
 /* --- changes under way ------------------------------------------------------------------ */
 
 static uint64_t a_row(const struct appbed *b)
@@ -467,7 +489,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(test_refused_project_key_hides_a_good_one), CASE(test_variable_hides_all_others),
         CASE(test_key_of_another_service), CASE(test_hostile_folder), CASE(test_key_file),
-        CASE(test_prompt_shows_nothing), CASE(test_locked),
+        CASE(test_prompt_shows_nothing), CASE(test_command_fails), CASE(test_locked),
         CASE(test_added_while_running), CASE(test_open_question_ends_first),
         CASE(test_same_key_nearer),
     };

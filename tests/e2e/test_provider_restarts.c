@@ -133,6 +133,22 @@ static void test_stop(void **state)
     free(id);
 }
 
+/* Whoever starts it may hold signals back, and never wait for processes. */
+static void test_stop_held_back(void **state)
+{
+    (void)state;
+    sigset_t set, old;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    sigaddset(&set, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &set, &old);
+    prov_serve(NULL);
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    int64_t start = clock_mono_ms();
+    assert_int_equal(prov_run(false, NULL, "stop", NULL), 0);
+    assert_true(clock_mono_ms() - start < 15000); /* after 30 s it is killed */
+}
+
 static void test_idle_exit(void **state)
 {
     (void)state;
@@ -177,7 +193,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_only), cmocka_unit_test(test_taken_over),
         cmocka_unit_test(test_wedged), cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_stop_leftovers), cmocka_unit_test(test_idle_exit),
+        cmocka_unit_test(test_stop_leftovers), cmocka_unit_test(test_stop_held_back),
+        cmocka_unit_test(test_idle_exit),
         cmocka_unit_test(test_usage), cmocka_unit_test(test_refused_namespaces),
     };
     return cmocka_run_group_tests(tests, prov_setup, prov_teardown);
