@@ -336,9 +336,12 @@ struct st_letter {
 };
 void store_messages_add(struct store *s, const struct st_letter *v, size_t n, bool first,
                         struct st_to to);
-/* The newest `limit` messages of a sandbox (0: of all), oldest first; of one sandbox also those
- * that are SENT, however old, for they hold back all others. */
+/* The newest `limit` messages of a sandbox (0: of all), oldest first; of one sandbox also,
+ * however old, those that are SENT or claimed, for they hold back all others, and the oldest
+ * that is queued. */
 void store_messages(struct store *s, uint64_t sandbox, size_t limit, struct st_to to);
+/* One of them as it stands now; msg.id 0: there is none of that id. */
+void store_message(struct store *s, uint64_t id, struct st_to to);
 /* First queued message of the sandbox, if no other is SENT and nobody else's claim
  * holds: marked as claimed by `owner` for ttl_ms. Answer ST_MESSAGE; got = it is ours. */
 void store_message_claim(struct store *s, uint64_t sandbox, const char *owner, int ttl_ms,

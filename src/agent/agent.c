@@ -226,8 +226,15 @@ static void feed_lines(struct agent_dec *d, const char *data, size_t len)
     }
 }
 
+void agent_dec_read_to(struct agent_dec *d, uint64_t offset)
+{
+    d->pos = offset;
+}
+
 void agent_dec_feed(struct agent_dec *d, const char *data, size_t len)
 {
+    uint64_t end;
+
     if (!len)
         return;
     if (d->exit_place)
@@ -236,8 +243,9 @@ void agent_dec_feed(struct agent_dec *d, const char *data, size_t len)
         feed_lines(d, data, len);
         return;
     }
+    end = d->pos + len;
     d->a->line(d->state, d, data, len);
-    d->pos += len;
+    d->pos = end;
 }
 
 /* A protocol's line is nothing to look at before it is whole; other text is. */

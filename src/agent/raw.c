@@ -276,6 +276,7 @@ static void raw_feed(void *state, struct agent_dec *d, const char *s, size_t len
             if (i == len)
                 break;
         }
+        agent_dec_read_to(d, base + i + 1); /* where a mark's turn begins, or ends */
         if (r->in != IN_TEXT && escape_byte(r, d, s[i])) {
             i++;
             continue;

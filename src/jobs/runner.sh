@@ -189,7 +189,7 @@ take_next() {
         if is_taken "$id"; then
             settle_taken "$name"
         else
-            append taken "$id $(now_ms)"
+            append taken "$id $(now_ms) $(size_of out.log)"
             return
         fi
     done

@@ -75,6 +75,7 @@ void session_free(struct session *s)
     session_show_release(s);
     session_logs_release(s);
     session_turn_release(s);
+    session_wait_release(s);
     session_ask_release(s);
     session_pair_release(s);
     jobs_store_forget(s->j, s);
@@ -153,6 +154,7 @@ int session_target(struct session *s, const struct e2b_sandbox *vm, struct err *
 
     if (!url)
         return e->code;
+    session_wait_stop(s);
     envd_free(s->envd);
     s->life = s->life_call = 0;
     s->runner_pid = 0;

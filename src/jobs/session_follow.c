@@ -205,7 +205,7 @@ static void on_get(void *ctx, const struct e2b_result *r)
         err_wrap(&e, "the sandbox cannot be reached");
         session_say(s, AGENT_ERROR, "%s", e.text);
         session_follow_stop(s, FO_STOPPED);
-        session_turn_fail_all(s, &e);
+        session_wait_fail_all(s, &e);
         session_logs_go(s);
     } else {
         back_off(s);
@@ -313,7 +313,7 @@ static void on_tail_start(void *ctx, int pid)
         s->out.agent = AG_IDLE; /* it lives and said nothing yet */
     if (s->ad->mode == AGENT_ONE_RUN && session_probe_running(&s->fo.p)) {
         s->out.agent = AG_WORKING; /* some say nothing before they are done */
-        session_turn_run(s, s->fo.p.last.message, s->fo.p.last.offset);
+        session_turn_run(s, &s->fo.p.last);
     }
     session_ask_ready(s);
     session_agent(s, s->out.agent);

@@ -148,7 +148,7 @@ bool session_lines(void *ctx, const struct agent_lines *l)
     struct out *o = &s->out;
     struct agent_event at = AGENT_EVENT(AGENT_RAW);
 
-    if (s->waiters.n || s->pair || o->store_down || (s->sh.on && !s->j->o.pictures && !o->feeding_again))
+    if (s->waits.v.n || s->pair || o->store_down || (s->sh.on && !s->j->o.pictures && !o->feeding_again))
         return false;
     if (o->feeding_again) {
         tell_row(s, l);

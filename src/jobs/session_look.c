@@ -149,7 +149,7 @@ static void say_gap(struct session *s)
         return;
     s->fo.wrong = false;
     s->out.agent = AG_IDLE; /* the turn's end may be among what is lost */
-    session_turn_lost(s);
+    session_wait_lost(s);
     s->re.lost = s->re.step == RE_SENT || s->re.moving;
     s->fo.gap = 0;
 }
@@ -251,7 +251,7 @@ static void use_probe(struct session *s)
         s->fo.missing = true;
         if (!s->prov)
             jobs_agent_missing(s->j, s->row);
-        session_turn_missing(s);
+        session_wait_missing(s);
         if (s->fo.said_missing && !s->prov)
             session_ask_over(s); /* known: who never began asks nothing */
         session_logs_go(s);

@@ -186,7 +186,7 @@ static void on_raw(void *ctx, struct st_reply *r)
         agent_dec_free(o->dec);
         o->dec = agent_dec_new(s->ad, o->run.stored, session_out_event, s);
         agent_dec_lines(o->dec, session_lines);
-        o->open_at = o->run.stored;
+        o->open_at = o->began = o->run.stored;
     } else {
         feed_stored(s, r->raw, n);
     }
@@ -230,6 +230,7 @@ static void on_run(void *ctx, struct st_reply *r)
     o->feeding_again = true;
     o->line_base = o->turn_line = r->run.turn_line;
     o->open_at = r->run.turn_offset <= r->run.stored ? r->run.turn_offset : r->run.stored;
+    o->began = o->open_at;
     o->dec = agent_dec_new(s->ad, o->open_at, session_out_event, s);
     agent_dec_lines(o->dec, session_lines);
     read_turn(s);

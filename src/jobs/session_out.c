@@ -257,8 +257,7 @@ static void take_event(struct session *s, struct agent_event ev)
     session_pair_event(s, &ev);
     if (s->out.feeding_again) {
         session_out_follow(s, &ev);
-        if (ev.kind == AGENT_USER_ECHO)
-            session_turn_old_echo(s, ev.text, false);
+        session_turn_again(s, &ev);
         return;
     }
     if (!noise)

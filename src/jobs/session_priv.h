@@ -23,7 +23,8 @@
  *   session_ask.c        questions of the agent that are open
  *   session_answer.c     answers to them -> inbox
  *   session_interrupt.c  the tool's own request, then SIGINT
- *   session_turn.c       whose turn it is: echoes, waiters for an answer
+ *   session_turn.c       whose turn it is: echoes, the answer
+ *   session_wait.c       who waits for an answer, and which turn's it is
  *   session_show.c       the transcript for the screen
  *   session_logs.c       raw bytes and events for `logs`
  *   session_pair.c       designer and checker take turns; session_pair_run.c: how one is run
@@ -116,7 +117,7 @@ struct out {
     bool opening, summed; /* session_open.c */
     bool by_list;         /* the price of the event at hand is of the list */
     int64_t open_epoch;
-    uint64_t open_at;
+    uint64_t open_at, began; /* next byte of what is read again; the decoder's first one */
     void (*open_done)(struct session *s);
     struct agent_dec *dec;
     uint64_t pos;       /* next byte wanted */
@@ -187,12 +188,25 @@ struct asks {
 struct echo {
     char *text;
     bool fresh; /* it was never stored */
+    uint64_t at; /* its place (session_wait_place()) */
 };
 struct waiter { /* send --wait */
     uint64_t message, req_id;
-    char *text; /* of the message, once known */
-    bool in_turn;
-    bool missed; /* ... whose end may have gone by */
+    char *id;      /* of the message in the sandbox, once known: how each begins */
+    bool in_turn;  /* the next turn that ends is its own */
+    uint64_t from; /* ... at that place or behind */
+    bool missed;   /* ... or it has gone by */
+};
+struct turn_end {
+    uint64_t at; /* its place */
+    int outcome, exit_code;
+    char *text;
+};
+struct waits {
+    ARR(struct waiter) v;
+    ARR(struct turn_end) turns; /* the last that ended while somebody waited */
+    uint64_t message, call, timer; /* one whose place is asked for */
+    int tries;
 };
 struct show {
     bool on, loading;
@@ -227,7 +241,7 @@ struct session {
     struct out out;
     struct relay re;
     struct asks asks;
-    ARR(struct waiter) waiters;
+    struct waits waits;
     ARR(struct echo) echoes; /* whose messages are being looked up */
     char echo_key[80];
     bool turn_echoed; /* the turn at hand took a message in */
@@ -236,8 +250,9 @@ struct session {
     struct buf answer; /* text of the current turn */
     char *answer_id;
     struct {
+        uint64_t at;
         int outcome, exit_code;
-    } ended; /* how the last one did */
+    } ended; /* the last one: where, and how */
     struct show sh;
     ARR(struct reader *) readers;
     struct {

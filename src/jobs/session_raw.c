@@ -183,7 +183,7 @@ static void ended(struct session *s)
     session_follow_stop(s, FO_ENDED);
     s->fo.ended_at = clock_mono_ms();
     err_set(&e, ERR_CONFLICT, "the adopted process has ended");
-    session_turn_fail_all(s, &e);
+    session_wait_fail_all(s, &e);
     session_relay(s);
     session_logs_go(s);
 }

@@ -38,13 +38,13 @@ static void on_changed(void *ctx, struct st_reply *r)
     if (r->err.code || !r->msg.id || (!r->got && r->msg.state != MSG_DELIVERED))
         return;
     session_show_message(s, &r->msg);
-    if (r->msg.state == MSG_DELIVERED && r->msg.id != s->due)
-        session_turn_delivered(s, r->msg.id);
+    if (r->msg.state == MSG_DELIVERED)
+        session_wait_state(s, &r->msg);
     if (r->msg.state != MSG_FAILED && r->msg.state != MSG_UNCONFIRMED)
         return;
     err_set(&e, r->msg.state == MSG_FAILED ? ERR_IO : ERR_CONFLICT, "%s",
             r->msg.error ? r->msg.error : "the message was not delivered");
-    session_turn_fail(s, r->msg.id, &e);
+    session_wait_fail(s, r->msg.id, &e);
 }
 
 static void set_state(struct session *s, uint64_t id, enum msg_state from, enum msg_state to,
@@ -295,19 +295,25 @@ void session_relay_input(struct session *s, enum session_input how, const char *
 
 /* --- claiming -------------------------------------------------------------------- */
 
+void session_relay_id(char *dst, size_t size, const char *key)
+{
+    snprintf(dst, size, "%.60s", key);
+    for (; *dst; dst++)
+        if (!isalnum((unsigned char)*dst))
+            *dst = '_';
+}
+
 /* The folder remembers ids: a message that is sent once more on the user's word needs a
  * new one, a repeated upload of the same sending must not have one. */
 static void name_it(struct relay *re)
 {
     const struct message *m = &re->msg;
+    size_t len;
 
+    session_relay_id(re->id, sizeof(re->id), m->key);
+    len = strnlen(re->id, 40);
     if (m->sent_at)
-        snprintf(re->id, sizeof(re->id), "%.40s_%" PRId64, m->key, m->sent_at);
-    else
-        snprintf(re->id, sizeof(re->id), "%.60s", m->key);
-    for (char *p = re->id; *p; p++)
-        if (!isalnum((unsigned char)*p))
-            *p = '_';
+        snprintf(re->id + len, sizeof(re->id) - len, "_%" PRId64, m->sent_at);
     session_inbox_name(re->name, sizeof(re->name), m->sent_at ? m->sent_at : m->created_at,
                        re->id);
 }
@@ -355,7 +361,7 @@ static void cannot_claim(struct session *s, const struct err *why)
     if (!s->re.said_unclaimed)
         session_say(s, AGENT_ERROR, "%s", e.text);
     s->re.said_unclaimed = true;
-    session_turn_fail_waiting(s, &e);
+    session_wait_fail_queued(s, &e);
     session_provision_sent(s);
 }
 
@@ -404,7 +410,7 @@ void session_relay(struct session *s)
     const struct sandbox *r = session_row(s);
 
     session_show_messages(s);
-    session_turn_look(s);
+    session_wait_look(s);
     if (s->re.step == RE_SENT && !s->re.timer && !s->re.call)
         check(s);
     s->re.again = s->re.step == RE_CLAIM;
@@ -442,7 +448,7 @@ static bool is_to_come(const struct session *s)
            re->opened == s->out.n_opened;
 }
 
-void session_relay_taken(struct session *s, bool ended)
+void session_relay_taken(struct session *s, bool ended, uint64_t from)
 {
     const struct relay *re = &s->re;
     bool echoes = s->ad->echoes, ours = re->moving && s->ad->mode == AGENT_PERSISTENT;
@@ -452,11 +458,18 @@ void session_relay_taken(struct session *s, bool ended)
     if (!echoes && ours && !ended && !re->lost)
         session_turn_due(s, re->msg.id);
     if (is_to_come(s) && !ended) {
-        session_turn_delivered(s, re->msg.id);
+        session_wait_delivered(s, re->msg.id);
     } else if (echoes || re->lost || run_is_over(s)) { /* it went by unseen, perhaps the turn, too */
-        session_turn_missed(s, re->msg.id);
+        if (from && !re->lost)
+            session_wait_placed(s, re->msg.id, from);
+        else
+            session_wait_missed(s, re->msg.id);
         if (s->sh.on)
             session_show(s, true);
+    } else if (from && s->due != re->msg.id) { /* another one handed it over */
+        if (session_wait_placed(s, re->msg.id, from) && s->ad->mode == AGENT_PERSISTENT &&
+            !ended && !agent_dec_busy(s->out.dec))
+            session_turn_due(s, re->msg.id); /* it is still to begin */
     }
     session_relay_delivered(s, re->msg.id);
 }
@@ -466,7 +479,8 @@ static void on_check(void *ctx, const struct envd_run_result *r)
     struct session *s = ctx;
     struct relay *re = &s->re;
     bool ended = false, moved_on;
-    enum session_taken t = session_taken_parse(r->out ? r->out : "", &ended);
+    uint64_t from;
+    enum session_taken t = session_taken_parse(r->out ? r->out : "", &ended, &from);
 
     re->call = 0;
     if (re->step != RE_SENT)
@@ -477,7 +491,7 @@ static void on_check(void *ctx, const struct envd_run_result *r)
         unconfirmed(s, "the agent ended while it was being handed over");
         session_relay(s);
     } else if (r->err.code == 0 && t == TAKEN_YES && moved_on) {
-        session_relay_taken(s, ended);
+        session_relay_taken(s, ended, from);
     } else if (r->err.code == 0 && ended) {
         unconfirmed(s, "the agent ended before it was taken in");
     } else {
@@ -523,7 +537,7 @@ void session_relay_ended(struct session *s)
     if (s->re.step == RE_SENT)
         session_timer(s, &s->re.timer, 0, check);
     session_provision_sent(s); /* nobody takes the first prompt any more */
-    session_turn_ended(s);
+    session_wait_over(s);
 }
 
 static void on_gone_list(void *ctx, struct st_reply *r)
@@ -559,10 +573,11 @@ void session_relay_stop(struct session *s, bool gone, const char *why)
         envd_cancel(s->envd, re->call);
     re->call = 0;
     session_cancel_timer(s, &re->timer);
+    session_wait_stop(s);
     if (!why)
         return;
     re->hurry = 0;
-    session_turn_fail_all(s, &e);
+    session_wait_fail_all(s, &e);
     session_provision_stop(s, why);
     if (gone && !session_readonly(s))
         store_messages(s->j->o.store, s->row, GONE_MESSAGES,

@@ -9,8 +9,11 @@ void session_relay_release(struct session *s);
 /* Another one's, which never told the store so. */
 void session_relay_was_sent(struct session *s, uint64_t id);
 void session_relay_delivered(struct session *s, uint64_t id);
-/* The one in flight was read by the agent's program, which has ended or not. */
-void session_relay_taken(struct session *s, bool ended);
+/* The one in flight was read by the agent's program, which has ended or not; from: where its
+ * turn is, 0: not known. */
+void session_relay_taken(struct session *s, bool ended, uint64_t from);
+/* How the ids of a message in the sandbox begin. */
+void session_relay_id(char *dst, size_t size, const char *key);
 void session_relay_stop(struct session *s, bool gone, const char *why);
 void session_relay_leave(struct session *s); /* we stop soon */
 void session_relay_ended(struct session *s); /* the CLI is gone */
@@ -29,25 +32,40 @@ void session_turn_release(struct session *s);
 /* Each live event, before it is shown; returns the key of the message it echoes (borrowed
  * until the next call) or NULL. */
 const char *session_turn_event(struct session *s, const struct agent_event *ev);
+/* Each event of bytes that were stored before. */
+void session_turn_again(struct session *s, const struct agent_event *ev);
 /* Echo in bytes that were stored before: the state of its message may lag behind. */
 void session_turn_old_echo(struct session *s, const char *text, bool fresh);
 /* A run began with this message as its input. */
-void session_turn_run(struct session *s, const char *id, uint64_t offset);
-void session_turn_delivered(struct session *s, uint64_t message);
+void session_turn_run(struct session *s, const struct session_run_line *run);
 /* The sandbox says that it was taken in, and its turn is not read yet: that one is its
  * answer, not the end of an earlier one that we read late. */
 void session_turn_due(struct session *s, uint64_t message);
-/* Taken in without an echo that we knew: its turn may be over. */
-void session_turn_missed(struct session *s, uint64_t message);
-void session_turn_fail(struct session *s, uint64_t message, const struct err *e);
-void session_turn_fail_all(struct session *s, const struct err *e);
+
+/* --- session_wait.c -------------------------------------------------------------- */
+void session_wait_release(struct session *s);
+void session_wait_stop(struct session *s); /* the way to the sandbox is given up */
+void session_wait_fail(struct session *s, uint64_t message, const struct err *e);
+void session_wait_fail_all(struct session *s, const struct err *e);
 /* Of messages that were not handed over yet. */
-void session_turn_fail_waiting(struct session *s, const struct err *e);
-void session_turn_ended(struct session *s);
+void session_wait_fail_queued(struct session *s, const struct err *e);
+void session_wait_over(struct session *s); /* the agent has ended */
 /* No agent was ever started there, as far as the last look told: nobody answers. */
-void session_turn_missing(struct session *s);
+void session_wait_missing(struct session *s);
 /* Its log got shorter, or is read anew: who waits for an answer is told so. */
-void session_turn_lost(struct session *s);
-void session_turn_look(struct session *s); /* a message may have been cancelled */
+void session_wait_lost(struct session *s);
+/* The place of what is decoded now, as session_wait.c says. */
+uint64_t session_wait_place(const struct session *s);
+/* Its turn is the one at hand, or else the next. */
+void session_wait_delivered(struct session *s, uint64_t message);
+/* Its turn is the first that ends at that place or behind; true: that one has not ended. */
+bool session_wait_placed(struct session *s, uint64_t message, uint64_t from);
+/* A run began with the message of that id. */
+void session_wait_run(struct session *s, const char *id, uint64_t run);
+/* Taken in without an echo that we knew: its turn may be over. */
+void session_wait_missed(struct session *s, uint64_t message);
+void session_wait_turn_ended(struct session *s, int outcome, int exit_code, const char *text);
+void session_wait_state(struct session *s, const struct message *m); /* it has that state now */
+void session_wait_look(struct session *s); /* what state have the messages? */
 
 #endif

@@ -51,7 +51,7 @@ static void use_line(struct session *s, const char *line)
     }
     if (r.start) {
         s->fo.p.last = r;
-        session_turn_run(s, r.message, r.offset);
+        session_turn_run(s, &r);
         session_agent(s, AG_WORKING);
         return;
     }

@@ -146,12 +146,16 @@ const char session_taken_script[] =
     "r=no\n"
     "for f in " SESSION_UNSURE "/*-\"$2\"*; do [ -e \"$f\" ] && r=unsure; done\n"
     "for f in " SESSION_SENT "/*-\"$2\"*; do [ -e \"$f\" ] && r=yes; done\n"
+    "at=$(sed -n \"s/^$2[^ ]* [0-9]* /at /p\" " SESSION_TAKEN " 2>/dev/null | tail -n 1)\n"
     "if [ $r = yes ] && grep -q '^" SESSION_MODE_ONE_RUN "' " SESSION_MODE
     " 2>/dev/null; then\n"
-    "  grep -q \" message $2\" " SESSION_RUNS " || r=no\n"
+    "  at=$(sed -n \"s/^\\(run [0-9]*\\) start .* message $2.*/\\1/p\" " SESSION_RUNS
+    " | tail -n 1)\n"
+    "  [ -n \"$at\" ] || r=no\n"
     "fi\n"
     "[ -e " SESSION_EXIT " ] && r=\"$r exit\"\n"
-    "echo \"$r\"\n";
+    "echo \"$r\"\n"
+    "echo \"$at\"\n";
 
 /* The number alone may be somebody else's by now: the start time decides. A run that takes
  * no notice is ended; a process for all messages is not, its own shell must live on. What
@@ -511,9 +515,14 @@ int session_runner_pid(const char *list_json, size_t len, const char *dir)
     return pid;
 }
 
-enum session_taken session_taken_parse(const char *text, bool *ended)
+enum session_taken session_taken_parse(const char *text, bool *ended, uint64_t *from)
 {
+    const char *nl = strchr(text, '\n'), *line = nl ? nl : "";
+
     *ended = strstr(text, " exit") != NULL;
+    *from = str_starts(line, "\nat ")    ? number(line + 4) + 1
+            : str_starts(line, "\nrun ") ? number(line + 5)
+                                         : 0;
     return str_starts(text, "yes")      ? TAKEN_YES
            : str_starts(text, "unsure") ? TAKEN_UNSURE
                                         : TAKEN_NO;

@@ -81,7 +81,8 @@ bool session_same_text(const char *a, const char *b);
 /* The runner of a folder in the answer of envd's process list; 0 = none. */
 int session_runner_pid(const char *list_json, size_t len, const char *dir);
 enum session_taken { TAKEN_NO, TAKEN_YES, TAKEN_UNSURE };
-/* First word of the taken script's answer; *ended: the CLI's end is published. */
-enum session_taken session_taken_parse(const char *text, bool *ended);
+/* First word of the taken script's answer; *ended: the CLI's end is published; *from: the place
+ * of its turn (session_wait_place()) is not before that one, 0: not known. */
+enum session_taken session_taken_parse(const char *text, bool *ended, uint64_t *from);
 
 #endif

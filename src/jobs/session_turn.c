@@ -1,5 +1,4 @@
-/* Whose turn it is: which message an echo belongs to, and what the agent answered to the
- * one somebody waits for. */
+/* Whose turn it is: which message an echo belongs to, and what the agent answers in it. */
 #include "session_out.h"
 #include "session_priv.h"
 #include "session_relay.h"
@@ -13,105 +12,13 @@
 #define LIST_MESSAGES 50
 #define ANSWER_BYTES (1u << 20)
 
-/* --- waiters --------------------------------------------------------------------- */
-
-static void waiter_end(struct session *s, size_t i, const struct err *e, int outcome,
-                       const char *text, int exit_code)
-{
-    struct ev_done *ev = ev_new(EV_DONE);
-
-    ev->m.req_id = s->waiters.v[i].req_id;
-    if (e)
-        ev->err = *e;
-    ev->sandbox = s->row;
-    ev->outcome = outcome;
-    ev->exit_code = exit_code;
-    ev->text = text ? xstrdup(text) : NULL;
-    free(s->waiters.v[i].text);
-    ARR_REMOVE(&s->waiters, i);
-    jobs_post(s->j, ev);
-}
-
 void session_turn_release(struct session *s)
 {
-    for (size_t i = 0; i < s->waiters.n; i++)
-        free(s->waiters.v[i].text);
-    ARR_RELEASE(&s->waiters);
     for (size_t i = 0; i < s->echoes.n; i++)
         free(s->echoes.v[i].text);
     ARR_RELEASE(&s->echoes);
     buf_release(&s->answer);
     free(s->answer_id);
-}
-
-void session_turn_fail(struct session *s, uint64_t message, const struct err *e)
-{
-    for (size_t i = s->waiters.n; i-- > 0;)
-        if (s->waiters.v[i].message == message)
-            waiter_end(s, i, e, AGENT_FAILED, NULL, -1);
-}
-
-void session_turn_fail_all(struct session *s, const struct err *e)
-{
-    for (size_t i = s->waiters.n; i-- > 0;)
-        waiter_end(s, i, e, AGENT_FAILED, NULL, -1);
-}
-
-void session_turn_fail_waiting(struct session *s, const struct err *e)
-{
-    for (size_t i = s->waiters.n; i-- > 0;)
-        if (!s->waiters.v[i].in_turn && s->waiters.v[i].message != s->due)
-            waiter_end(s, i, e, AGENT_FAILED, NULL, -1);
-}
-
-/* The agent has ended: what it took in has no answer, what still waits goes on waiting. */
-void session_turn_ended(struct session *s)
-{
-    struct err none = {0}, waits = {0};
-
-    err_set(&none, ERR_CONFLICT, "the agent has ended without an answer");
-    err_set(&waits, ERR_CONFLICT,
-            "the agent has ended: the message is queued and goes to it after a restart");
-    for (size_t i = s->waiters.n; i-- > 0;) {
-        const struct waiter *w = &s->waiters.v[i];
-        bool handed = w->in_turn || w->message == s->due ||
-                      (s->re.step == RE_SENT && s->re.msg.id == w->message);
-
-        waiter_end(s, i, handed ? &none : &waits, AGENT_FAILED, NULL, -1);
-    }
-    s->due = 0;
-}
-
-/* The log at hand does not tell any more how the turn went on. */
-void session_turn_lost(struct session *s)
-{
-    struct err e = {0};
-
-    err_set(&e, ERR_CONFLICT, "the agent's log was emptied or read anew before the answer was "
-            "complete: the message was taken in, see the logs for what is there of the answer");
-    for (size_t i = s->waiters.n; i-- > 0;)
-        if (s->waiters.v[i].in_turn || s->waiters.v[i].message == s->due)
-            waiter_end(s, i, &e, AGENT_FAILED, NULL, -1);
-    s->due = 0;
-}
-
-void session_turn_missing(struct session *s)
-{
-    const struct sandbox *r = session_row(s);
-    struct err e = {0};
-
-    if (!s->fo.missing || s->prov || !r || r->agent == AG_STARTING)
-        return; /* it may be on its way */
-    err_set(&e, ERR_CONFLICT, "no agent runs in this sandbox: the message is queued and goes to it "
-            "once it was started ('cc-tui restart')");
-    session_turn_fail_all(s, &e);
-}
-
-void session_turn_delivered(struct session *s, uint64_t message)
-{
-    for (size_t i = 0; i < s->waiters.n; i++)
-        if (s->waiters.v[i].message == message)
-            s->waiters.v[i].in_turn = true;
 }
 
 void session_turn_due(struct session *s, uint64_t message)
@@ -128,76 +35,8 @@ static bool take_due(struct session *s)
     if (!id || agent_dec_offset(s->out.dec) < s->due_from)
         return false;
     s->due = 0;
-    session_turn_delivered(s, id);
+    session_wait_delivered(s, id);
     return true;
-}
-
-/* At the live end all was read: an agent that waits for a message has ended that turn. */
-static void end_missed(struct session *s)
-{
-    if (!s->out.caught_up || s->out.agent != AG_IDLE)
-        return; /* its end is still to come */
-    for (size_t i = s->waiters.n; i-- > 0;)
-        if (s->waiters.v[i].missed)
-            waiter_end(s, i, NULL, s->ended.outcome, buf_str(&s->answer), s->ended.exit_code);
-}
-
-void session_turn_missed(struct session *s, uint64_t message)
-{
-    for (size_t i = 0; i < s->waiters.n; i++)
-        if (s->waiters.v[i].message == message)
-            s->waiters.v[i].in_turn = s->waiters.v[i].missed = true;
-    end_missed(s);
-}
-
-/* The state the message has now; it may have changed before anybody waited. */
-static void use_state(struct session *s, size_t i, const struct message *m)
-{
-    struct waiter *w = &s->waiters.v[i];
-    struct err e = {0};
-
-    str_set(&w->text, m->text);
-    if (m->state == MSG_DELIVERED && !w->in_turn && w->message != s->due) {
-        w->in_turn = w->missed = true;
-    } else if (m->state == MSG_FAILED || m->state == MSG_UNCONFIRMED ||
-               m->state == MSG_CANCELLED) {
-        err_set(&e, ERR_CANCELLED, "the message was not delivered: %s",
-                m->error ? m->error : msg_state_name(m->state));
-        waiter_end(s, i, &e, AGENT_FAILED, NULL, -1);
-    }
-}
-
-static void on_waited(void *ctx, struct st_reply *r)
-{
-    struct session *s = ctx;
-
-    for (size_t i = s->waiters.n; i-- > 0;)
-        for (size_t k = 0; k < r->n_messages; k++)
-            if (r->messages[k].id == s->waiters.v[i].message) {
-                use_state(s, i, &r->messages[k]);
-                break;
-            }
-    end_missed(s);
-}
-
-void session_turn_look(struct session *s)
-{
-    end_missed(s);
-    if (s->waiters.n)
-        store_messages(s->j->o.store, s->row, LIST_MESSAGES, jobs_store(s->j, on_waited, s, s));
-}
-
-void session_wait_turn(struct session *s, uint64_t message, uint64_t req_id)
-{
-    struct waiter *w = ARR_PUSH(&s->waiters);
-
-    w->message = message;
-    w->req_id = req_id;
-    session_follow(s);
-    session_turn_look(s);
-    session_turn_missing(s);
-    if (s->fo.state == FO_ENDED)
-        session_turn_ended(s);
 }
 
 /* --- echoes ---------------------------------------------------------------------- */
@@ -222,6 +61,7 @@ static void on_echo_list(void *ctx, struct st_reply *r)
 
             if (!may_be_echoed(m, &s->echoes.v[i]))
                 continue;
+            session_wait_placed(s, m->id, s->echoes.v[i].at);
             if (m->state == MSG_QUEUED)
                 session_relay_was_sent(s, m->id);
             session_relay_delivered(s, m->id);
@@ -245,12 +85,14 @@ void session_turn_old_echo(struct session *s, const char *text, bool fresh)
     if (!s->echoes.n)
         store_messages(s->j->o.store, s->row, LIST_MESSAGES,
                        jobs_store(s->j, on_echo_list, s, s));
-    *ARR_PUSH(&s->echoes) = (struct echo){xstrdup(text), fresh};
+    *ARR_PUSH(&s->echoes) = (struct echo){xstrdup(text), fresh, session_wait_place(s)};
 }
 
 static bool in_flight(const struct session *s)
 {
-    return s->re.msg.id && (s->re.step == RE_PUBLISH || s->re.step == RE_SENT);
+    const struct relay *re = &s->re;
+
+    return re->msg.id && (re->step == RE_SENT || (re->step == RE_PUBLISH && re->moving));
 }
 
 static const char *take_in(struct session *s)
@@ -258,16 +100,17 @@ static const char *take_in(struct session *s)
     uint64_t id = s->re.msg.id;
 
     str_copy(s->echo_key, sizeof(s->echo_key), s->re.msg.key);
-    session_turn_delivered(s, id);
+    session_wait_delivered(s, id);
     session_relay_delivered(s, id);
     return s->echo_key;
 }
 
-void session_turn_run(struct session *s, const char *id, uint64_t offset)
+void session_turn_run(struct session *s, const struct session_run_line *run)
 {
-    if (s->ad->echoes || !in_flight(s) || !str_eq(id, s->re.id))
+    session_wait_run(s, run->message, run->run);
+    if (s->ad->echoes || !in_flight(s) || !str_eq(run->message, s->re.id))
         return; /* with echoes the stream says it, too */
-    session_out_echo(s, offset, s->re.msg.text, s->re.msg.key);
+    session_out_echo(s, run->offset, s->re.msg.text, s->re.msg.key);
     take_in(s);
 }
 
@@ -288,9 +131,6 @@ static const char *match_echo(struct session *s, const char *text)
 {
     if (in_flight(s) && session_same_text(s->re.msg.text, text))
         return take_in(s);
-    for (size_t i = 0; i < s->waiters.n; i++)
-        if (s->waiters.v[i].text && session_same_text(s->waiters.v[i].text, text))
-            s->waiters.v[i].in_turn = true;
     session_turn_old_echo(s, text, true);
     return NULL;
 }
@@ -300,7 +140,7 @@ static const char *match_echo(struct session *s, const char *text)
 /* The last block of text is the answer; a subagent's words are not. */
 static void collect(struct session *s, const struct agent_event *ev)
 {
-    if (ev->parent || !ev->text || (ev->kind == AGENT_RAW && !s->waiters.n))
+    if (ev->parent || !ev->text || (ev->kind == AGENT_RAW && !s->waits.v.n))
         return;
     if (ev->kind == AGENT_RAW) {
         if (s->answer.len > ANSWER_BYTES)
@@ -343,17 +183,13 @@ static void end_turn(struct session *s, const struct agent_event *ev)
                   : ev->signal == SIGINT ? AGENT_INTERRUPTED
                                           : AGENT_FAILED;
 
-    s->ended.outcome = outcome;
-    s->ended.exit_code = ev->exit_code;
     if (outcome != AGENT_OK && ev->text && *ev->text)
         text = ev->text;
-    if (ev->error_class == AGENT_ERR_AUTH && s->out.caught_up)
+    if (ev->error_class == AGENT_ERR_AUTH && s->out.caught_up && !s->out.feeding_again)
         key = say_key(s);
     if (key)
         text = both = xasprintf("%s\n%s", text ? text : "", key);
-    for (size_t i = s->waiters.n; i-- > 0;)
-        if (s->waiters.v[i].in_turn)
-            waiter_end(s, i, NULL, outcome, text, ev->exit_code);
+    session_wait_turn_ended(s, outcome, ev->exit_code, text);
     free(key);
     free(both);
 }
@@ -389,4 +225,27 @@ const char *session_turn_event(struct session *s, const struct agent_event *ev)
         break;
     }
     return NULL;
+}
+
+void session_turn_again(struct session *s, const struct agent_event *ev)
+{
+    switch (ev->kind) {
+    case AGENT_USER_ECHO:
+        buf_clear(&s->answer);
+        session_turn_old_echo(s, ev->text, false);
+        break;
+    case AGENT_TURN_BEGIN:
+        buf_clear(&s->answer);
+        break;
+    case AGENT_TEXT:
+    case AGENT_RAW:
+        collect(s, ev);
+        break;
+    case AGENT_TURN_END:
+    case AGENT_EXIT:
+        end_turn(s, ev);
+        break;
+    default:
+        break;
+    }
 }

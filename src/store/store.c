@@ -48,6 +48,7 @@ static const struct {
     [OP_MESSAGE_ADD] = {HOW_FULL, ST_MESSAGE, st_op_message_add},
     [OP_MESSAGES_ADD] = {HOW_FULL, ST_MESSAGES, st_op_messages_add},
     [OP_MESSAGES] = {HOW_READ, ST_MESSAGES, st_op_messages},
+    [OP_MESSAGE] = {HOW_READ, ST_MESSAGE, st_op_message},
     [OP_MESSAGE_CLAIM] = {HOW_WRITE, ST_MESSAGE, st_op_message_claim},
     [OP_MESSAGE_UNCLAIM] = {HOW_WRITE, ST_OK, st_op_message_unclaim},
     [OP_MESSAGE_STATE] = {HOW_FULL, ST_MESSAGE, st_op_message_state},

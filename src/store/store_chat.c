@@ -101,7 +101,9 @@ int st_op_messages(struct store *s, const struct st_req *q, struct st_reply *r)
         st_query(s, &r->err,
                  "SELECT * FROM (" MESSAGE_COLUMNS
                  " WHERE sandbox=?1 OR ?1=0 ORDER BY id DESC LIMIT ?2)"
-                 " UNION " MESSAGE_COLUMNS " WHERE sandbox=?1 AND state='sent' ORDER BY 1",
+                 " UNION " MESSAGE_COLUMNS " WHERE sandbox=?1 AND (state='sent' OR"
+                 " (state='queued' AND (claimOwner IS NOT NULL OR id=(SELECT min(id) FROM"
+                 " sandboxMessages WHERE sandbox=?1 AND state='queued')))) ORDER BY 1",
                  "ii", (int64_t)q->id, q->n1);
     if (!p)
         return r->err.code;
@@ -113,6 +115,12 @@ int st_op_messages(struct store *s, const struct st_req *q, struct st_reply *r)
         read_message(p, &r->messages[r->n_messages++]);
     }
     return rc;
+}
+
+int st_op_message(struct store *s, const struct st_req *q, struct st_reply *r)
+{
+    int rc = get_message(s, (int64_t)q->id, r);
+    return rc < 0 ? rc : 0;
 }
 
 /* A claim or lease that ends further ahead than it was given for was made before the

@@ -208,6 +208,11 @@ void store_messages(struct store *s, uint64_t sandbox, size_t limit, struct st_t
     post(s, q);
 }
 
+void store_message(struct store *s, uint64_t id, struct st_to to)
+{
+    post(s, request(OP_MESSAGE, to, id));
+}
+
 void store_message_claim(struct store *s, uint64_t sandbox, const char *owner, int ttl_ms,
                          struct st_to to)
 {

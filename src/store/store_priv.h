@@ -26,6 +26,7 @@ enum st_op {
     OP_MESSAGE_ADD,
     OP_MESSAGES_ADD,
     OP_MESSAGES,
+    OP_MESSAGE,
     OP_MESSAGE_CLAIM,
     OP_MESSAGE_UNCLAIM,
     OP_MESSAGE_STATE,
@@ -233,7 +234,7 @@ typedef int st_op_fn(struct store *s, const struct st_req *q, struct st_reply *r
 /* store_rows.c */
 st_op_fn st_op_sandboxes, st_op_put_sandbox, st_op_owned, st_op_del_sandbox;
 /* store_chat.c */
-st_op_fn st_op_message_add, st_op_messages_add, st_op_messages, st_op_message_claim,
+st_op_fn st_op_message_add, st_op_messages_add, st_op_messages, st_op_message, st_op_message_claim,
     st_op_message_unclaim, st_op_message_state;
 st_op_fn st_op_lease, st_op_lease_drop, st_op_intent_add, st_op_intent_done, st_op_intents;
 st_op_fn st_op_log_add, st_op_log;

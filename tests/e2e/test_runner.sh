@@ -126,6 +126,8 @@ t_basics() {
     within 5 out_is '{"n":1}
 {"n":2}' && [ "$(grep -c '^a1 ' "$d/taken")" -eq 1 ] && within 3 inbox_empty
     ok "duplicates are fed once"
+    grep -qE '^a1 [0-9]{13} 0$' "$d/taken" && grep -qE '^b2 [0-9]{13} 8$' "$d/taken"
+    ok "where the log stood when each was taken is noted"
     i=0
     while [ $i -lt 40 ]; do
         i=$((i + 1))

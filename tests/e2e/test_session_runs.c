@@ -305,6 +305,41 @@ static void test_end_in_the_new_log(void **state)
     jobsbed_free(b);
 }
 
+/* --- when all is over ------------------------------------------------------------------ */
+
+static void do_wait_late(void *ctx)
+{
+    struct act *a = ctx;
+    struct session *s = session_of(&a->b->j, a->row);
+
+    use_one(s);
+    session_wait_turn(s, (uint64_t)a->from, a->req);
+    session_wait_turn(s, (uint64_t)a->from + 1, a->req + 1);
+}
+
+/* Both runs were read and stored by another one, and each has an answer of its own. */
+static void test_two_runs_are_stored(void **state)
+{
+    struct jobsbed *b = open_bed("a");
+    struct act late = {.req = 20};
+    (void)state;
+
+    b->on_session = use_one;
+    late.row = start(b, "once", NULL, NULL);
+    assert_true(wait_agent(b, late.row, AG_IDLE));
+    late.from = (int64_t)jobsbed_send(b, late.row, "hello", 5);
+    wait_answer(b, 5, "got hello");
+    jobsbed_send(b, late.row, "more", 6);
+    wait_answer(b, 6, "got more");
+    late.b = open_bed("late");
+    jobsbed_load(late.b);
+    jobsbed_run(late.b, do_wait_late, &late);
+    wait_answer(late.b, 21, "got more");
+    wait_answer(late.b, 20, "got hello");
+    jobsbed_free(late.b);
+    jobsbed_free(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -313,6 +348,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_run_unseen, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_end_of_another_log, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_end_in_the_new_log, new_db, drop_db),
+        cmocka_unit_test_setup_teardown(test_two_runs_are_stored, new_db, drop_db),
     };
 
     if (!sessionbed_begin())

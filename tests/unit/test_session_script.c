@@ -324,14 +324,14 @@ static void a_living_keeper_is_seen(void **state)
     free(f);
 }
 
-static enum session_taken taken(const char *id, bool *ended)
+static enum session_taken taken(const char *id, bool *ended, uint64_t *from)
 {
     char *dir = xasprintf("%s/.cc-tui/s1", home), *out;
     enum session_taken t;
     size_t len;
 
     out = sh(session_taken_script, dir, id, NULL, &len, NULL);
-    t = session_taken_parse(out, ended);
+    t = session_taken_parse(out, ended, from);
     free(out);
     free(dir);
     return t;
@@ -340,6 +340,7 @@ static enum session_taken taken(const char *id, bool *ended)
 static void what_became_of_a_message(void **state)
 {
     bool ended;
+    uint64_t from;
     char path[128];
     (void)state;
 
@@ -350,18 +351,22 @@ static void what_became_of_a_message(void **state)
     put("sent/0000000000001-k1", "x");
     put("sent/0000000000002-k3_99", "x");
     put("unsure/0000000000003-k2", "x");
-    assert_int_equal(taken("k1", &ended), TAKEN_YES);
+    put("taken", "k1 17\nk3_98 18 40\nk3_99 19 41\nk2 20 50\n");
+    assert_int_equal(taken("k1", &ended, &from), TAKEN_YES);
     assert_true(ended);
-    assert_int_equal(taken("k2", &ended), TAKEN_UNSURE);
-    assert_int_equal(taken("k3", &ended), TAKEN_YES);
-    assert_int_equal(taken("k4", &ended), TAKEN_NO);
+    assert_int_equal(from, 0); /* an older runner did not say it */
+    assert_int_equal(taken("k2", &ended, &from), TAKEN_UNSURE);
+    assert_int_equal(taken("k3", &ended, &from), TAKEN_YES);
+    assert_int_equal(from, 42);
+    assert_int_equal(taken("k4", &ended, &from), TAKEN_NO);
     put("mode", "one-run\n");
-    assert_int_equal(taken("k1", &ended), TAKEN_NO);
+    assert_int_equal(taken("k1", &ended, &from), TAKEN_NO);
     put("runs", "run 3 start 7 out-offset 4 err-offset 0 message k1 keeper 1-2\n");
-    assert_int_equal(taken("k1", &ended), TAKEN_YES);
+    assert_int_equal(taken("k1", &ended, &from), TAKEN_YES);
+    assert_int_equal(from, 3);
     snprintf(path, sizeof(path), "%s/.cc-tui/s1/exit", home);
     unlink(path);
-    assert_int_equal(taken("k1", &ended), TAKEN_YES);
+    assert_int_equal(taken("k1", &ended, &from), TAKEN_YES);
     assert_false(ended);
 }
 

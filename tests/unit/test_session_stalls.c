@@ -246,7 +246,7 @@ static void do_wait_missed(void *ctx)
     s->fo.state = FO_BACKLOG;
     s->out.caught_up = false;
     s->out.agent = AG_IDLE; /* the turn's end was read a moment ago */
-    session_turn_missed(s, 77);
+    session_wait_missed(s, 77);
 }
 
 static void do_tail(void *ctx)

@@ -365,7 +365,7 @@ static void do_killed(void *ctx)
 
     assert_true(agent_dec_busy(s->out.dec));
     session_wait_turn(s, 77, 5);
-    session_turn_delivered(s, 77);
+    session_wait_delivered(s, 77);
     session_out_exit(s, &end);
 }
 
@@ -439,7 +439,7 @@ static void do_taken(void *ctx)
     s->out.agent = AG_IDLE;
     s->re.moving = true;
     s->re.opened = s->out.n_opened - (w->len ? 1 : 0);
-    session_relay_taken(s, false);
+    session_relay_taken(s, false, 0);
 }
 
 /* The program has the message, and takes longer to begin than we look for it. */
@@ -522,7 +522,7 @@ static void do_lost(void *ctx)
 {
     struct work *w = ctx;
 
-    session_turn_lost(session_of(&w->b->j, w->row));
+    session_wait_lost(session_of(&w->b->j, w->row));
 }
 
 /* Its log was emptied under it: nobody waits for an end that will not come. */

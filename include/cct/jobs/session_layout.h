@@ -22,7 +22,8 @@
  *   1 upload inbox/.tmp-<writer>, Move to inbox/<ms>-<id>, one line to stdin.
  *     <ms>: 13 digits; <id>: [A-Za-z0-9_]+ without '-'. Other names stay untouched.
  *     Bytes are passed on unchanged: a JSON message ends in exactly one LF.
- *   2 "<id> <ms>" is appended to `taken`. From here on it is never fed (again).
+ *   2 "<id> <ms> <bytes of out.log>" is appended to `taken`. From here on it is never fed
+ *     (again), and what comes of it lies behind those bytes.
  *   3 the bytes are written to the CLI's stdin
  *   4 persistent: the file moves to sent/. Written completely; whether the CLI took
  *     it in, only its output tells.
@@ -79,7 +80,8 @@
 #define SESSION_FORMAT_FILE "format"   /* "1\n" = SESSION_FORMAT */
 #define SESSION_SENT "sent"            /* folder */
 #define SESSION_UNSURE "unsure"        /* folder */
-#define SESSION_TAKEN "taken"          /* "<id> <ms>" per message, appended */
+#define SESSION_TAKEN "taken"          /* "<id> <ms> <bytes>" per message, appended; the
+                                        * bytes are missing where an older runner wrote it */
 #define SESSION_OUT_LOG "out.log"      /* raw stdout of the CLI, all runs, appended */
 #define SESSION_ERR_LOG "err.log"      /* raw stderr, likewise; says why of 126, 127 */
 #define SESSION_EPOCH "epoch"          /* "<n>\n": +1 when out.log was lost or cut by others,
