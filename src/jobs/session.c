@@ -64,11 +64,27 @@ struct session *session_of(struct jobs *j, uint64_t row)
     return s;
 }
 
+/* Whoever waits for something of it is told that nothing more comes. */
+static void end_requests(struct session *s)
+{
+    struct err e = {0};
+
+    err_set(&e, ERR_CANCELLED, "the sandbox is not followed any more: another E2B key is in force, "
+            "its row was removed, or cc-tui ends");
+    session_wait_fail_all(s, &e);
+    session_logs_fail(s, &e);
+    session_answer_end(s, &e);
+    if (s->re.int_req)
+        session_interrupt_done(s, &e);
+    session_provision_left(s, &e);
+}
+
 void session_free(struct session *s)
 {
     if (!s)
         return;
     session_follow_stop(s, FO_OFF);
+    end_requests(s);
     session_raw_free(s);
     session_relay_release(s);
     session_provision_release(s);

@@ -152,10 +152,6 @@ void session_ask_forget(struct session *s)
 
 void session_ask_release(struct session *s)
 {
-    struct err e = {0};
-
-    err_set(&e, ERR_CANCELLED, "cc-tui ends");
-    session_answer_end(s, &e);
     session_ask_forget(s);
     ARR_RELEASE(&s->asks.v);
     map_free(s->asks.ids, NULL);

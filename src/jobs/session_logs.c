@@ -39,6 +39,12 @@ static void reader_end(struct reader *r, const struct err *e)
     drop(r);
 }
 
+void session_logs_fail(struct session *s, const struct err *e)
+{
+    while (s->readers.n)
+        reader_end(s->readers.v[s->readers.n - 1], e);
+}
+
 void session_logs_release(struct session *s)
 {
     for (size_t i = 0; i < s->readers.n; i++)

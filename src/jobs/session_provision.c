@@ -72,6 +72,14 @@ void session_provision_release(struct session *s)
         provision_free(s);
 }
 
+void session_provision_left(struct session *s, const struct err *e)
+{
+    if (!s->prov || !s->prov->req_id)
+        return;
+    jobs_done(s->j, s->prov->req_id, e, s->row);
+    s->prov->req_id = 0;
+}
+
 static void done(struct session *s, const struct err *e)
 {
     struct provision *p = s->prov;

@@ -26,6 +26,7 @@ struct reader { /* logs */
     struct session *s;
 };
 void session_logs_release(struct session *s);
+void session_logs_fail(struct session *s, const struct err *e); /* no more of any */
 void session_logs_go(struct session *s); /* the store has more, or the end was reached */
 
 #endif

@@ -37,6 +37,7 @@ struct provision {
 
 /* --- session_provision.c --------------------------------------------------------- */
 void session_provision_release(struct session *s);
+void session_provision_left(struct session *s, const struct err *e); /* its request ends */
 /* The folder was looked at and no CLI lives: a restart that waits may begin. */
 void session_provision_go(struct session *s);
 void session_provision_start(struct session *s); /* the folder is complete */

@@ -1,5 +1,5 @@
 /* Who waits for the answer to a message: what others do to it, store of it, and say in the same
- * words. */
+ * words. And whoever waits for anything when a session is left. */
 #include "../../src/jobs/session_follow.h"
 #include "../../src/jobs/session_out.h"
 #include "../../src/jobs/session_priv.h"
@@ -20,7 +20,7 @@
 #define WAIT_MS 20000
 #define NOT_MS 50
 #define MANY 60 /* more than are listed at once */
-enum { REQ = 5 };
+enum { REQ = 5, READER = 6, INTERRUPT = 7 };
 
 struct wait {
     struct jobsbed *b;
@@ -300,6 +300,38 @@ static void an_earlier_run_is_not_known(void **state)
     jobsbed_free(q.b);
 }
 
+/* --- a session is left ------------------------------------------------------------------ */
+
+static void do_leave(void *ctx)
+{
+    struct wait *q = ctx;
+    struct session *s = session(q);
+
+    do_wait(ctx);
+    session_events(s, READER, true);
+    s->out.agent = AG_WORKING;
+    s->re.interrupting = true;
+    s->re.int_req = INTERRUPT;
+    session_free(s);
+}
+
+/* As when another account is in force: nothing more comes of it. */
+static void who_waits_is_told_of_the_end(void **state)
+{
+    struct wait q = wait_bed(NULL, "claude");
+    (void)state;
+
+    q.message = 77;
+    run(&q, do_leave, NULL);
+    for (uint64_t req = REQ; req <= INTERRUPT; req++) {
+        const struct jobsbed_done *d = jobsbed_answer(q.b, req, WAIT_MS);
+
+        assert_non_null(d);
+        assert_int_equal(d->err.code, ERR_CANCELLED);
+    }
+    jobsbed_free(q.b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +340,7 @@ int main(void)
         cmocka_unit_test(the_words_of_another),
         cmocka_unit_test(an_end_that_others_stored),
         cmocka_unit_test(an_earlier_run_is_not_known),
+        cmocka_unit_test(who_waits_is_told_of_the_end),
     };
     struct err e = {0};
 
