@@ -119,7 +119,7 @@ bool sandbox_parse(const struct cJSON *j, struct e2b_sandbox *out)
     state = parse_text(json_get(j, "state"));
     out->state = state ? state : xstrdup("");
     if (token && *token)
-        out->token = secret_new(token, strlen(token));
+        out->token = secret_new_token(token, strlen(token));
     out->started_at = parse_time(j, "startedAt");
     out->end_at = parse_time(j, "endAt");
     out->cpu_count = parse_int(j, "cpuCount", 0);

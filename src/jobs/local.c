@@ -46,7 +46,7 @@ bool local_provider_parse(const char *text, size_t len, struct local_provider *p
                                      .unsafe = json_bool(root, "unsafe", false),
                                      .private_net = strcmp(json_str(root, "network", ""),
                                                            "private") == 0,
-                                     .key = secret_new(key, strlen(key))};
+                                     .key = secret_new_token(key, strlen(key))};
     if (ok && !str_copy(p->limits, sizeof(p->limits), json_str(root, "limits", "")))
         p->limits[0] = '\0';
     json_free(root);

@@ -131,14 +131,29 @@ static void slot_free(struct secret *s)
     pthread_mutex_unlock(&arena.lock);
 }
 
-struct secret *secret_new(const char *value, size_t len)
+static struct secret *filled(const char *value, size_t len)
 {
     struct secret *s = slot_new(len);
 
     if (len)
         memcpy(s->value, value, len);
     s->value[len] = '\0';
+    return s;
+}
+
+struct secret *secret_new(const char *value, size_t len)
+{
+    struct secret *s = filled(value, len);
+
     log_redact_value(s->value, len);
+    return s;
+}
+
+struct secret *secret_new_token(const char *value, size_t len)
+{
+    struct secret *s = filled(value, len);
+
+    log_redact_token(s->value, len);
     return s;
 }
 

@@ -17,22 +17,25 @@
 #include <sys/mman.h>
 
 #define MAX_VALUES 64
+#define MAX_TOKENS 32 /* the newest */
 #define MIN_VALUE 8
+#define PER_VALUE 4 /* needles: itself, three times base64 */
 #define PAD 64
 #define CHUNK (32u << 10)
 
 /* One thing to look for; the bytes are masked with the pad. */
 struct needle {
     unsigned char *p;
-    size_t len;
+    size_t len, room;
     bool base64;
     unsigned char first; /* unmasked: what most places in a text fail at */
 };
 
 static struct {
     pthread_mutex_t lock;
-    struct needle needles[MAX_VALUES * 4];
-    size_t n;
+    struct needle needles[(MAX_TOKENS + MAX_VALUES) * PER_VALUE]; /* tokens first */
+    size_t n; /* needles to look at; those without a length are none */
+    size_t tokens, values;
     unsigned char *chunk; /* the locked pages being filled */
     size_t used, size;
     unsigned char pad[PAD];
@@ -70,15 +73,19 @@ static int b64_class(unsigned char c)
     return c == '-' ? '+' : c == '_' ? '/' : c;
 }
 
-static void add_needle(const char *text, size_t len, bool base64, bool *unlocked)
+static void put_needle(struct needle *n, const char *text, size_t len, bool base64,
+                       bool *unlocked)
 {
-    struct needle *n = &red.needles[red.n];
-    unsigned char *p = locked_room(len, unlocked);
-
+    if (len > n->room) {
+        n->p = locked_room(len, unlocked);
+        n->room = len;
+    }
     for (size_t i = 0; i < len; i++)
-        p[i] = (unsigned char)text[i] ^ red.pad[i % PAD];
+        n->p[i] = (unsigned char)text[i] ^ red.pad[i % PAD];
     unsigned char c = (unsigned char)text[0];
-    *n = (struct needle){p, len, base64, base64 ? (unsigned char)b64_class(c) : c};
+    n->len = len;
+    n->base64 = base64;
+    n->first = base64 ? (unsigned char)b64_class(c) : c;
     red.first[c] = true;
     if (base64 && c == '+')
         red.first['-'] = true;
@@ -86,12 +93,12 @@ static void add_needle(const char *text, size_t len, bool base64, bool *unlocked
         red.first['_'] = true;
     else if (!base64)
         red.first['%'] = true;
-    red.n++;
 }
 
 /* The letters of the value's base64 that do not depend on its neighbours when
  * `shift` bytes stand before it in the first group. */
-static void add_base64(const char *value, size_t len, size_t shift, bool *unlocked)
+static void put_base64(struct needle *n, const char *value, size_t len, size_t shift,
+                       bool *unlocked)
 {
     static const size_t skip[3] = {0, 2, 3}; /* letters that mix in a neighbour */
     char *padded = xcalloc(1, len + shift);
@@ -99,7 +106,7 @@ static void add_base64(const char *value, size_t len, size_t shift, bool *unlock
     memcpy(padded + shift, value, len);
     char *text = b64_encode(padded, len + shift);
     size_t whole = (len + shift) * 8 / 6;
-    add_needle(text + skip[shift], whole - skip[shift], true, unlocked);
+    put_needle(n, text + skip[shift], whole - skip[shift], true, unlocked);
     explicit_bzero(padded, len + shift);
     explicit_bzero(text, strlen(text));
     free(padded);
@@ -136,16 +143,33 @@ static size_t match(const struct needle *n, const char *text, size_t len)
     return i;
 }
 
-static bool known(const char *value, size_t len)
+static bool known(const char *value, size_t len, bool token)
 {
-    for (size_t i = 0; i < red.n; i++)
+    for (size_t i = token ? 0 : MAX_TOKENS * PER_VALUE; i < red.n; i++)
         if (!red.needles[i].base64 && red.needles[i].len == len &&
             match(&red.needles[i], value, len) == len)
             return true;
     return false;
 }
 
-void log_redact_value(const char *value, size_t len)
+/* False: there is no room. */
+static bool put(const char *value, size_t len, bool token, bool *unlocked)
+{
+    if (known(value, len, token))
+        return true;
+    if (!token && red.values == MAX_VALUES)
+        return false;
+    size_t at = token ? red.tokens++ % MAX_TOKENS : MAX_TOKENS + red.values++;
+    struct needle *n = &red.needles[at * PER_VALUE];
+    if (red.n < (at + 1) * PER_VALUE)
+        red.n = (at + 1) * PER_VALUE;
+    put_needle(&n[0], value, len, false, unlocked);
+    for (size_t shift = 0; shift < 3; shift++)
+        put_base64(&n[1 + shift], value, len, shift, unlocked);
+    return true;
+}
+
+static void add(const char *value, size_t len, bool token)
 {
     static bool said_full, said_unlocked;
     bool unlocked = false, full = false;
@@ -153,15 +177,9 @@ void log_redact_value(const char *value, size_t len)
     if (!value || len < MIN_VALUE)
         return;
     pthread_mutex_lock(&red.lock);
-    if (!known(value, len)) {
-        if (red.n == MAX_VALUES * 4) {
-            full = !said_full;
-            said_full = true;
-        } else {
-            add_needle(value, len, false, &unlocked);
-            for (size_t shift = 0; shift < 3; shift++)
-                add_base64(value, len, shift, &unlocked);
-        }
+    if (!put(value, len, token, &unlocked)) {
+        full = !said_full;
+        said_full = true;
     }
     unlocked = unlocked && !said_unlocked;
     said_unlocked = said_unlocked || unlocked;
@@ -171,6 +189,16 @@ void log_redact_value(const char *value, size_t len)
                  MAX_VALUES);
     if (unlocked)
         log_warn("secrets could not be locked in memory and may reach swap; raise ulimit -l");
+}
+
+void log_redact_value(const char *value, size_t len)
+{
+    add(value, len, false);
+}
+
+void log_redact_token(const char *value, size_t len)
+{
+    add(value, len, true);
 }
 
 static void redact_values(char *text, size_t len)
@@ -183,7 +211,7 @@ static void redact_values(char *text, size_t len)
         unsigned char c = (unsigned char)text[i], class = (unsigned char)b64_class(c);
         for (size_t k = 0; k < red.n; k++) {
             const struct needle *n = &red.needles[k];
-            if (n->base64 ? n->first != class : n->first != c && c != '%')
+            if (n->len == 0 || (n->base64 ? n->first != class : n->first != c && c != '%'))
                 continue;
             size_t m = match(n, text + i, len - i);
             longest = m > longest ? m : longest;
@@ -206,22 +234,32 @@ static bool token_char(char c)
     return alnum(c) || c == '-' || c == '_';
 }
 
-/* "e2b_" and "sk-" tokens: length of prefix + body at text, or 0. */
+static bool e2b_char(char c)
+{
+    return hex_value((unsigned char)c) >= 0;
+}
+
+/* Token of a known shape: length of prefix + body at text, or 0. */
 static size_t token_at(const char *text, size_t len, size_t *keep)
 {
-    size_t i;
-
-    if (len > 4 && memcmp(text, "e2b_", 4) == 0) {
-        for (i = 4; i < len && hex_value((unsigned char)text[i]) >= 0;)
+    static const struct {
+        const char *prefix;
+        size_t least; /* of the body */
+        bool (*is_body)(char c);
+    } shapes[] = {
+        {"e2b_", 8, e2b_char},   {"sk-", 8, token_char},
+        {"ghp_", 12, token_char}, {"gho_", 12, token_char},
+        {"ghs_", 12, token_char}, {"ghu_", 12, token_char},
+        {"ghr_", 12, token_char}, {"github_pat_", 12, token_char},
+    };
+    for (size_t k = 0; k < sizeof(shapes) / sizeof(shapes[0]); k++) {
+        size_t n = strlen(shapes[k].prefix), i = n;
+        if (len <= n || memcmp(text, shapes[k].prefix, n) != 0)
+            continue;
+        while (i < len && shapes[k].is_body(text[i]))
             i++;
-        *keep = 4;
-        return i >= 12 ? i : 0;
-    }
-    if (len > 3 && memcmp(text, "sk-", 3) == 0) {
-        for (i = 3; i < len && token_char(text[i]);)
-            i++;
-        *keep = 3;
-        return i >= 11 ? i : 0;
+        *keep = n;
+        return i - n >= shapes[k].least ? i : 0;
     }
     return 0;
 }
@@ -265,14 +303,14 @@ static void redact_patterns(char *text, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
         char c = text[i] | 0x20;
-        if (c != 'a' && c != 'x' && c != 'e' && c != 's')
+        if (c != 'a' && c != 'x' && c != 'e' && c != 's' && c != 'g')
             continue;
         size_t at = 0, n;
         bool boundary = i == 0 || !alnum(text[i - 1]);
         if (boundary && (n = token_at(text + i, len - i, &at)) > 0) {
             memset(text + i + at, '*', n - at);
             i += n - 1;
-        } else if (c != 'e' && c != 's' && (n = named_value(text + i, len - i, &at)) > 0) {
+        } else if ((c == 'a' || c == 'x') && (n = named_value(text + i, len - i, &at)) > 0) {
             memset(text + i + at, '*', n);
             i += at + n - 1;
         }

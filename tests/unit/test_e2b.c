@@ -7,7 +7,9 @@
 #include "../lib/miniserver.h"
 #include "../lib/netbed.h"
 #include <cct/e2b.h>
+#include <cct/secrets/secret.h>
 #include <cct/util/clock.h>
+#include <cct/util/log.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <stdio.h>
@@ -348,6 +350,28 @@ static void test_get(void **state)
     assert_non_null(strstr(buf_str(&heard), "GET /sandboxes/iab%2F..%2Fc "));
 }
 
+/* A key that is added after many sandboxes were opened is still kept out of the log. */
+static void test_many_tokens(void **state)
+{
+    struct call c = {.what = GET, .id = "iabc"};
+    char late[] = "added-when-many-were-open";
+
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        char *body = xasprintf("{\"sandboxID\":\"i%d\",\"envdAccessToken\":\"ea_token_of_%d\"}",
+                               i, i);
+        PLAY({200, "", body, false});
+        run(&c);
+        assert_int_equal(got.r.err.code, 0);
+        log_redact(got.token, strlen(got.token));
+        assert_int_equal(strspn(got.token, "*"), strlen(got.token));
+        free(body);
+    }
+    secret_free(secret_new(late, strlen(late)));
+    log_redact(late, strlen(late));
+    assert_int_equal(strspn(late, "*"), strlen(late));
+}
+
 static void expect(struct call *c, int status, const char *head, const char *body, int code,
                    const char *words)
 {
@@ -573,7 +597,7 @@ int main(void)
         CASE(test_pages), CASE(test_endless_pages), CASE(test_repeated_rows),
         CASE(test_failing_page), CASE(test_old_list), CASE(test_no_list), CASE(test_odd_rows),
         CASE(test_a_page_for_an_error),
-        CASE(test_get), CASE(test_errors), CASE(test_create), CASE(test_lost_create),
+        CASE(test_get), CASE(test_many_tokens), CASE(test_errors), CASE(test_create), CASE(test_lost_create),
         CASE(test_small_calls), CASE(test_retries), CASE(test_gives_up), CASE(test_cancel),
         CASE(test_free_inside), CASE(test_warm),
     };

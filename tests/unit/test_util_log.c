@@ -59,6 +59,9 @@ static void test_patterns(void **state)
     check_redact("key e2b_0123456789abcdef end", "key e2b_**************** end");
     check_redact("e2b_0123456 short", "e2b_0123456 short");
     check_redact("use sk-ant-api03-AbC_9 now", "use sk-*************** now");
+    check_redact("https://ghp_0123456789abcdef@host", "https://ghp_****************@host");
+    check_redact("github_pat_11AB_0123456789 x", "github_pat_*************** x");
+    check_redact("gho_of_old and weighs_0123456789abc", "gho_of_old and weighs_0123456789abc");
     check_redact("a task-list-of-things", "a task-list-of-things");
     check_redact("sk-short", "sk-short");
     check_redact("Authorization: Bearer abc def\r\nHost: x",
@@ -119,6 +122,24 @@ static void test_base64(void **state)
             assert_true(stars >= strlen(CANARY) * 4 / 3 - 2);
             free(text);
         }
+}
+
+/* Who has many sandboxes adds a key, and what opens old ones is not looked for. */
+static void test_tokens(void **state)
+{
+    (void)state;
+    char value[48], text[64], late[] = "a key that was added late";
+    for (int i = 0; i < 500; i++) {
+        snprintf(value, sizeof(value), "opens sandbox %d, nothing else%*s", i, i % 10, "");
+        log_redact_token(value, strlen(value));
+        snprintf(text, sizeof(text), "<%s>", value);
+        log_redact(text, strlen(text));
+        assert_true(stars_only_between(text, "<", ">"));
+    }
+    log_redact_value(late, strlen(late));
+    log_redact(late, strlen(late));
+    assert_int_equal(strspn(late, "*"), strlen(late));
+    check_redact("opens sandbox 9, nothing else", "opens sandbox 9, nothing else");
 }
 
 /* Pages that cannot be locked are said, and still redact. */
@@ -336,7 +357,7 @@ int main(void)
         cmocka_unit_test(test_fold_and_ring), cmocka_unit_test(test_text_is_flat),
         cmocka_unit_test(test_cut),           cmocka_unit_test(test_file),
         cmocka_unit_test(test_rotation),      cmocka_unit_test(test_file_traps),
-        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_threads),       cmocka_unit_test(test_tokens),
     };
     return cmocka_run_group_tests_name("util_log", tests, set_up, tear_down);
 }

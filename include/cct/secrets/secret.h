@@ -16,6 +16,8 @@ bool secrets_memory_locked(void);
 struct secret;
 /* Copies into locked memory and registers the value with the log's redactor. */
 struct secret *secret_new(const char *value, size_t len);
+/* What opens one sandbox of many: the redactor knows the newest. */
+struct secret *secret_new_token(const char *value, size_t len);
 /* Bytes that are no text and never meet the log (a data key, a passphrase): not
  * registered there. p NULL: zeroes, to be filled in place by who made it. */
 struct secret *secret_new_bytes(const void *p, size_t len);

@@ -23,6 +23,8 @@ void log_add(enum log_level level, const char *fmt, ...) __attribute__((format(p
  * is locked and not dumped (a refused lock is said in the log). Values shorter
  * than 8 bytes are ignored. At most 64; one more is said in the log. */
 void log_redact_value(const char *value, size_t len);
+/* The same for one of many, like what opens a sandbox: the newest 32 are known. */
+void log_redact_token(const char *value, size_t len);
 /* Replace registered values in text[0..len) in place by '*'; the new length is
  * the same. Used for any text that leaves the program. */
 void log_redact(char *text, size_t len);
