@@ -126,6 +126,11 @@ void agent_dec_place(struct agent_dec *d, uint64_t offset)
         return;
     if (offset != d->line_off)
         d->line_no++;
+    agent_dec_place_within(d, offset);
+}
+
+void agent_dec_place_within(struct agent_dec *d, uint64_t offset)
+{
     d->line_off = offset;
     d->index = 0;
     d->time_ms = 0;

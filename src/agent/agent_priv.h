@@ -20,6 +20,9 @@ void agent_dec_set_time(struct agent_dec *d, int64_t ms);
 void agent_dec_place(struct agent_dec *d, uint64_t offset);
 /* ... and how far they have read of what they were given (agent_dec_offset()). */
 void agent_dec_read_to(struct agent_dec *d, uint64_t offset);
+/* The same in the middle of a line: what came before is an event already, and what is said to the
+ * agent now stands behind it. The number of the line stays. */
+void agent_dec_place_within(struct agent_dec *d, uint64_t offset);
 /* Whole lines of plain text, at the begin of a line: handed on as one when there are many
  * of them and somebody takes them so. */
 bool agent_dec_takes_lines(const struct agent_dec *d);

@@ -1,6 +1,7 @@
 /* The shell tool: a terminal's text, line by line. A shell that marks its commands
  * with OSC 133 gives turns: C = output of a command begins, D;STATUS = it ended.
- * The marks themselves are not part of the text.
+ * The marks themselves are not part of the text; behind each of them a place begins, so
+ * that a message sent between two commands stands between their events.
  *
  * Nothing depends on how the bytes were cut: a line is shown when it is complete,
  * its unfinished rest at a mark or at the end. */
@@ -22,9 +23,10 @@ enum raw_in { IN_TEXT, IN_ESC, IN_OSC, IN_OSC_ESC };
 struct raw {
     enum raw_in in;
     struct buf line;   /* text of the current line that is not emitted yet */
-    uint64_t line_off; /* where that line begins */
+    uint64_t line_off; /* where that line begins, or what is behind its last mark */
     bool begun;        /* line_off is set */
     bool shown;        /* a piece of this line is out already */
+    bool marked;       /* the byte at hand ended a mark of a command */
     size_t osc_len;
     char osc[64]; /* what follows ESC ] while it may be a mark */
 };
@@ -144,10 +146,11 @@ static void end_mark(struct raw *r, struct agent_dec *d)
     r->in = IN_TEXT;
     if (what != 'C' && what != 'D')
         return; /* prompt marks */
+    r->marked = true;
     emit_text(r, d, false);
     if ((what == 'C') == agent_dec_busy(d))
-        agent_dec_skip(d);
-    else if (what == 'C')
+        return;
+    if (what == 'C')
         agent_dec_emit(d, &ev);
     else
         turn_end(d, mark_status(r->osc + 5));
@@ -255,6 +258,13 @@ static size_t feed_plain(struct raw *r, struct agent_dec *d, const char *s, size
     return taken;
 }
 
+static void new_place(struct raw *r, struct agent_dec *d, uint64_t offset)
+{
+    r->marked = false;
+    r->line_off = offset;
+    agent_dec_place_within(d, offset);
+}
+
 static void raw_feed(void *state, struct agent_dec *d, const char *s, size_t len)
 {
     struct raw *r = state;
@@ -279,6 +289,8 @@ static void raw_feed(void *state, struct agent_dec *d, const char *s, size_t len
         agent_dec_read_to(d, base + i + 1); /* where a mark's turn begins, or ends */
         if (r->in != IN_TEXT && escape_byte(r, d, s[i])) {
             i++;
+            if (r->marked)
+                new_place(r, d, base + i);
             continue;
         }
         while (n < len && s[n] != '\n' && s[n] != ESC)

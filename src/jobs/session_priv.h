@@ -248,6 +248,7 @@ struct session {
     uint64_t due, due_from; /* taken in without an echo, its turn's begin is still to be
                                read, behind that byte; 0 = none */
     struct buf answer; /* text of the current turn */
+    bool answer_lines; /* it is what a command put out, not an agent's words */
     char *answer_id;
     struct {
         uint64_t at;

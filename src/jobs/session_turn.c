@@ -142,6 +142,7 @@ static void collect(struct session *s, const struct agent_event *ev)
 {
     if (ev->parent || !ev->text || (ev->kind == AGENT_RAW && !s->waits.v.n))
         return;
+    s->answer_lines = ev->kind == AGENT_RAW;
     if (ev->kind == AGENT_RAW) {
         if (s->answer.len > ANSWER_BYTES)
             return;
@@ -176,6 +177,7 @@ static char *say_key(struct session *s)
 static void end_turn(struct session *s, const struct agent_event *ev)
 {
     char *key = NULL, *both = NULL;
+    bool lines = s->answer.len && s->answer_lines;
     const char *text = s->answer.len ? buf_str(&s->answer) : ev->text;
     bool well = s->ad->mode == AGENT_ONE_RUN && ev->exit_code == 0 && !ev->signal;
     int outcome = ev->kind != AGENT_EXIT  ? (int)ev->outcome
@@ -183,8 +185,12 @@ static void end_turn(struct session *s, const struct agent_event *ev)
                   : ev->signal == SIGINT ? AGENT_INTERRUPTED
                                           : AGENT_FAILED;
 
-    if (outcome != AGENT_OK && ev->text && *ev->text)
-        text = ev->text;
+    if (outcome != AGENT_OK && ev->text && *ev->text) {
+        if (lines) /* why a command failed stands in its output */
+            buf_addf(&s->answer, "%s%s", s->answer.p[s->answer.len - 1] == '\n' ? "" : "\n",
+                     ev->text);
+        text = lines ? buf_str(&s->answer) : ev->text;
+    }
     if (ev->error_class == AGENT_ERR_AUTH && s->out.caught_up && !s->out.feeding_again)
         key = say_key(s);
     if (key)

@@ -4,6 +4,7 @@
 cd "$(dirname "$0")/../.." && . tests/lib/cli.sh || exit 1
 begin cli
 no_escape() { ! grep -qF "$(printf '\033')" "$T/$1"; }
+last_lines() { [ "$(tail -n "$1" "$T/out" | paste -sd'|')" = "$2" ]; }
 one_line() { [ "$rc" -eq 0 ] && lines out 1; }
 
 # --- help, version, usage -------------------------------------------------------------
@@ -346,6 +347,12 @@ run "$c" send sh "echo answer-here"
 run "$c" logs sh
 check "send: what was sent stands before its answer" sh -c \
     "[ \"\$(grep -n answer-here '$T/out' | sed q)\" = '1:> echo answer-here' ]"
+run "$c" send sh "echo the reason; sh -c 'exit 4'" --wait
+check "send --wait: a command that fails: what it put out, and its status" is 1
+check "... which is all" last_lines 9 'the reason|exit status 4'
+run "$c" send sh "echo after it" --wait
+run "$c" logs sh
+check "its end stands before what was sent next" last_lines 4 'the reason|! exit status 4|> echo after it|after it'
 run "$c" kill sh --yes
 run "$c" send box ""
 check "send: empty: 2" is 2

@@ -287,17 +287,44 @@ static void test_resume(void **state)
     (void)state;
     agent_dec_feed(d, in, sizeof(in) - 1);
     begin = (size_t)agent_dec_turn_offset(d);
-    assert_int_equal(begin, strchr(in, '\n') + 1 - in);
+    assert_int_equal(begin, strstr(in, "$ ") - in);
     agent_dec_free(d);
     d = agent_dec_new(shell(), begin, on_event, &rest);
     agent_dec_feed(d, in + begin, sizeof(in) - 1 - begin);
     agent_dec_free(d);
     /* the turn's end of before is not repeated, what follows it is the same */
-    p = strstr(buf_str(&all), "{\"kind\":\"raw\",\"offset\":12,\"index\":1");
+    p = strstr(buf_str(&all), "{\"kind\":\"raw\",\"offset\":22,\"index\":0");
     assert_non_null(p);
     assert_int_equal(tape_same_but_line(p, buf_str(&rest)), 1);
     buf_release(&all);
     buf_release(&rest);
+}
+
+/* Behind a mark a place begins: what is sent between two commands stands between them. */
+static void test_between_commands(void **state)
+{
+    static const char end[] = "\033]133;D;4\a", next[] = C "two\n";
+    struct buf out = BUF_INIT;
+    struct agent_dec *d = agent_dec_new(shell(), 0, on_event, &out);
+
+    (void)state;
+    agent_dec_feed(d, C "one\n", 12);
+    assert_int_equal(agent_dec_line(d), 12);
+    agent_dec_feed(d, end, sizeof(end) - 2);
+    assert_int_equal(agent_dec_line(d), 12);
+    agent_dec_feed(d, end + sizeof(end) - 2, 1);
+    assert_int_equal(agent_dec_line(d), 22);
+    agent_dec_feed(d, next, sizeof(next) - 1);
+    agent_dec_free(d);
+    assert_string_equal(
+        buf_str(&out),
+        "{\"kind\":\"turn_begin\",\"offset\":0,\"index\":0,\"raw\":1}\n"
+        "{\"kind\":\"raw\",\"offset\":8,\"index\":0,\"raw\":1,\"text\":\"one\",\"final\":true}\n"
+        "{\"kind\":\"turn_end\",\"offset\":12,\"index\":0,\"raw\":2,\"text\":\"exit status 4\","
+        "\"exit_code\":4,\"outcome\":\"failed\",\"error_class\":\"other\",\"http_status\":0}\n"
+        "{\"kind\":\"turn_begin\",\"offset\":22,\"index\":0,\"raw\":2}\n"
+        "{\"kind\":\"raw\",\"offset\":30,\"index\":0,\"raw\":2,\"text\":\"two\",\"final\":true}\n");
+    buf_release(&out);
 }
 
 /* A second process in the same log begins a line of its own. */
@@ -357,7 +384,8 @@ int main(void)
         cmocka_unit_test(test_other_sequences), cmocka_unit_test(test_endless_line),
         cmocka_unit_test(test_many_lines),
         cmocka_unit_test(test_rewritten_line),
-        cmocka_unit_test(test_resume),          cmocka_unit_test(test_two_runs),
+        cmocka_unit_test(test_resume),          cmocka_unit_test(test_between_commands),
+        cmocka_unit_test(test_two_runs),
         cmocka_unit_test(test_encode),
     };
 

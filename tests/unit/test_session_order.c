@@ -173,6 +173,29 @@ static void a_message_within_a_line(void **state)
     jobsbed_free(q.b);
 }
 
+#define BEGINS "\033]133;C\a"
+/* A command failed; the next one comes after that was said. */
+static void a_message_between_two_commands(void **state)
+{
+    struct words q = words_bed();
+    (void)state;
+
+    act(&q, do_show, NULL);
+    act(&q, do_words, BEGINS "first words\n\033]133;D;4\a");
+    shows(&q, "exit status 4");
+    act(&q, do_message, "again");
+    act(&q, do_words, BEGINS "more\n\033]133;D;0\a");
+    for (int i = 0; i < 2; i++) {
+        shows(&q, i ? "later" : "more");
+        assert_true(place_of(&q, "first words") < place_of(&q, "exit status 4"));
+        assert_true(place_of(&q, "exit status 4") < place_of(&q, "again"));
+        assert_true(place_of(&q, "again") < place_of(&q, "more"));
+        act(&q, do_show, NULL); /* the same from what is stored */
+        act(&q, do_words, "later\n");
+    }
+    jobsbed_free(q.b);
+}
+
 static void do_open_and_message(void *ctx)
 {
     struct words *q = ctx;
@@ -289,6 +312,7 @@ int main(void)
         cmocka_unit_test(pages_begin_with_the_first_message),
         cmocka_unit_test(output_behind_the_first_message),
         cmocka_unit_test(a_message_within_a_line),
+        cmocka_unit_test(a_message_between_two_commands),
         cmocka_unit_test(a_message_between_two_logs),
         cmocka_unit_test(notices_come_back),
         cmocka_unit_test(the_begin_while_others_load),
