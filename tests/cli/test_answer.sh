@@ -9,24 +9,10 @@ run() { # arguments of cc-tui
     rc=$?
 }
 both() { is "$1" && err "$2"; }
-asks() { # until the agent asks; its name, a word of the question
-    tries=60
-    while [ $tries -gt 0 ]; do
-        run answer "$1"
-        is 0 && out "$2" && return
-        tries=$((tries - 1))
-    done
-    false
-}
-idle() { # until nothing is asked
-    tries=60
-    while [ $tries -gt 0 ]; do
-        run answer "$1" --json
-        [ "$(cat "$T/out")" = '[]' ] && return
-        tries=$((tries - 1))
-    done
-    false
-}
+asks_now() { run answer "$1" && is 0 && out "$2"; }
+asks() { until_true 30 asks_now "$1" "$2"; } # its name, a word of the question
+idle_now() { run answer "$1" --json && [ "$(cat "$T/out")" = '[]' ]; }
+idle() { until_true 30 idle_now "$1"; } # until nothing is asked
 
 # --- whether it asks ---------------------------------------------------------------
 run new --tool demo --ask perhaps
