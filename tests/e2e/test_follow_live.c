@@ -123,7 +123,7 @@ static void test_kill_cancels_stream_and_send(void **state)
     assert_int_not_equal(bed->app->codes[req[1]], 0); /* it says that it was not delivered */
     assert_true(appbed_wait(bed->app, state_is, &killed));
     printf("# killed, stream and message ended %d ms after the key\n", (int)(clock_mono_ms() - t));
-    assert_true(clock_mono_ms() - t < 2000 * SLACK);
+    assert_true(clock_mono_ms() - t < 10000); /* a call of its own has twice that */
     chaosbed_do(bed->data, "heal");
     assert_true(appbed_wait(bed->app, all_closed, NULL));
     assert_true(proc_number("Threads:") <= threads);

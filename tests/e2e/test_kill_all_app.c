@@ -368,6 +368,7 @@ static void test_pressed_twice(void **state)
     first = app_kill(b->app, id);
     second = app_kill(b->app, id);
     assert_int_equal(appbed_finish(b, second), ERR_BUSY);
+    assert_non_null(strstr(b->err.text, "is being killed already"));
     appbed_must(b, first);
     assert_int_equal(deletes(NULL), 1);
     assert_int_equal(faultd_left(statebed_fake), 1);
@@ -375,22 +376,105 @@ static void test_pressed_twice(void **state)
     appbed_close(b);
 }
 
+/* From now on the sandbox of the first row looks so: members of an object. */
+static void looks(const struct appbed *b, const char *members)
+{
+    char *rule = xasprintf("{\"method\":\"GET\",\"path\":\"/sandboxes/*\",\"status\":200,"
+                           "\"body\":\"{\\\"sandboxID\\\":\\\"%s\\\",\\\"state\\\":"
+                           "\\\"running\\\",%s}\"}",
+                           model(b)->sandboxes[0].sandbox_id, members);
+
+    rules(rule);
+    free(rule);
+}
+
+#define IN_2020 "\\\"startedAt\\\":\\\"2020-01-01T00:00:00Z\\\""
+#define MARKED(m) "\\\"metadata\\\":{\\\"cc-tui-mark\\\":\\\"" m "\\\"}"
+
 /* Another run answers to the id than the one that was shown. */
 static void test_started_anew(void **state)
 {
     struct appbed *b = *state;
-    char *rule;
 
     serve(b, 1, 2000);
-    rule = xasprintf("{\"method\":\"GET\",\"path\":\"/sandboxes/*\",\"status\":200,\"body\":"
-                     "\"{\\\"sandboxID\\\":\\\"%s\\\",\\\"templateID\\\":\\\"t\\\",\\\"state\\\":"
-                     "\\\"running\\\",\\\"startedAt\\\":\\\"2020-01-01T00:00:00Z\\\"}\"}",
-                     model(b)->sandboxes[0].sandbox_id);
-    rules(rule);
+    looks(b, IN_2020);
     assert_int_equal(appbed_finish(b, app_kill(b->app, model(b)->sandboxes[0].id)), ERR_CONFLICT);
     assert_int_equal(deletes(NULL), 0);
     assert_states(b, 1, 0);
-    free(rule);
+    appbed_close(b);
+}
+
+/* One of ours is known by its mark, whenever it was started. */
+static void test_known_by_its_mark(void **state)
+{
+    static const char *const args[] = {
+        "--config", "{\"sandboxes\":1,\"metadata\":{\"cc-tui-mark\":\"m1\"}}", NULL};
+    struct appbed *b = *state;
+    size_t n = 1;
+
+    statebed_fake = faultd_serve(args);
+    open_app(b, 2000);
+    assert_true(appbed_wait(b, has_rows, &n));
+    looks(b, MARKED("m2"));
+    assert_int_equal(appbed_finish(b, app_kill(b->app, model(b)->sandboxes[0].id)), ERR_CONFLICT);
+    assert_int_equal(deletes(NULL), 0);
+    looks(b, IN_2020 "," MARKED("m1"));
+    appbed_must(b, app_kill(b->app, model(b)->sandboxes[0].id));
+    assert_int_equal(deletes(NULL), 1);
+    assert_states(b, 0, 1);
+    appbed_close(b);
+}
+
+static size_t pages_asked_for(void)
+{
+    return faultd_asked(statebed_fake, "GET", "/v2/sandboxes*").n;
+}
+
+/* Lists are asked for when there is a reason alone. */
+static void serve_quietly(struct appbed *b, const char *const *args, size_t n)
+{
+    struct app_opts o = {.follow_all = true, .poll_ms = 60000};
+
+    statebed_fake = faultd_serve(args);
+    setenv("E2B_API_KEY", APPBED_KEY, 1);
+    appbed_open(b, &o);
+    assert_true(appbed_wait(b, has_rows, &n));
+}
+
+/* Pages shift while rows go: what is on none of several is looked for twice. */
+static void test_one_on_no_page(void **state)
+{
+    static const char *const args[] = {"--sandboxes", "6", "--page", "2", NULL};
+    struct appbed *b = *state;
+    size_t before, of_a_list;
+
+    serve_quietly(b, args, 6);
+    before = pages_asked_for();
+    appbed_must(b, app_refresh(b->app));
+    of_a_list = pages_asked_for() - before;
+    assert_true(of_a_list >= 3);
+    before = pages_asked_for();
+    appbed_must(b, app_kill(b->app, model(b)->sandboxes[0].id));
+    assert_true(pages_asked_for() - before >= 2 * of_a_list);
+    assert_states(b, 5, 1);
+    appbed_close(b);
+}
+
+/* A service that lists running ones alone: that a paused one is not listed proves nothing. */
+static void test_one_that_is_never_listed(void **state)
+{
+    static const char *const args[] = {"--sandboxes", "2", "--config", "{\"v2\":false}", NULL};
+    struct appbed *b = *state;
+    uint64_t id;
+
+    serve_quietly(b, args, 2);
+    id = model(b)->sandboxes[0].id;
+    appbed_must(b, app_pause(b->app, id));
+    rules("{\"method\":\"DELETE\",\"path\":\"*\",\"times\":1,\"status\":204}");
+    appbed_must(b, app_kill(b->app, id));
+    assert_int_equal(deletes(NULL), 2); /* the first was a lie */
+    assert_int_equal(faultd_left(statebed_fake), 1);
+    assert_states(b, 1, 1);
     appbed_close(b);
 }
 
@@ -431,6 +515,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_finished_in_a_later_life, appbed_setup, statebed_teardown),
         cmocka_unit_test_setup_teardown(test_pressed_twice, appbed_setup, statebed_teardown),
         cmocka_unit_test_setup_teardown(test_started_anew, appbed_setup, statebed_teardown),
+        cmocka_unit_test_setup_teardown(test_known_by_its_mark, appbed_setup, statebed_teardown),
+        cmocka_unit_test_setup_teardown(test_one_on_no_page, appbed_setup, statebed_teardown),
+        cmocka_unit_test_setup_teardown(test_one_that_is_never_listed, appbed_setup, statebed_teardown),
         cmocka_unit_test_setup_teardown(test_one_is_proved, appbed_setup, statebed_teardown),
     };
 

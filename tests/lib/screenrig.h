@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-enum { SOON = 5000, AT_ONCE = 1000 };
+enum { SOON = 20000, AT_ONCE = 1000 };
 
 /* Three rows with an output; the first is 'fix-login'. */
 extern const char screenrig_rows[];

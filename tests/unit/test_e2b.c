@@ -500,7 +500,7 @@ static void test_gives_up(void **state)
     run(&k);
     assert_int_equal(got.r.err.code, ERR_BUSY);
     assert_int_equal(script_at, 1);
-    assert_true(clock_mono_ms() - t0 < 5000);
+    assert_true(clock_mono_ms() - t0 < 30000); /* not the minute that it was told */
 }
 
 static void cancel_call(void *ctx)

@@ -30,6 +30,13 @@ static void test_sandbox_url(void **state)
     assert_null(e2b_sandbox_url(&a, "iabc", "e2b.app/x", &e));
     assert_null(e2b_sandbox_url(&a, "iabc", "x@e2b.app", &e));
     assert_null(e2b_sandbox_url(&a, "iabc", ".e2b.app", &e));
+    assert_null(e2b_sandbox_url(&a, "iabc", "x@eu.e2b.app", &e));
+    assert_null(e2b_sandbox_url(&a, "iabc", "evil.example/.e2b.app", &e));
+    assert_null(e2b_sandbox_url(&a, "iabc", "evil.example:80.e2b.app", &e));
+    assert_null(e2b_sandbox_url(&a, "iabc", "-eu.e2b.app", &e));
+    u = e2b_sandbox_url(&a, "iabc", "eu-west-1.e2b.app", &e);
+    assert_string_equal(u, "https://49983-iabc.eu-west-1.e2b.app");
+    free(u);
     assert_null(e2b_sandbox_url(&a, "i.evil", NULL, &e));
     assert_null(e2b_sandbox_url(&a, "i/x", "e2b.app", &e));
     a.domain = (char *)"corp.example";
@@ -66,6 +73,10 @@ static void test_account(void **state)
     assert_int_equal(e2b_account_check(&a, &e), ERR_INVALID);
     a.sandbox_url = NULL;
     a.domain = (char *)"e2b..app";
+    assert_int_equal(e2b_account_check(&a, &e), ERR_INVALID);
+    a.domain = (char *)"my-corp.example";
+    assert_int_equal(e2b_account_check(&a, &e), 0);
+    a.domain = (char *)"corp.example/x";
     assert_int_equal(e2b_account_check(&a, &e), ERR_INVALID);
     secret_free(a.key);
     a.key = NULL;

@@ -127,6 +127,25 @@ static void test_json_lines(void **state)
     buf_release(&out);
 }
 
+/* The first line: what the sandbox is, and nothing of what is not known. */
+static void test_json_begin(void **state)
+{
+    struct sandbox s = {.name = LIT("amber"), .sandbox_id = LIT("i1"), .state = SB_PAUSED};
+    (void)state;
+    begin(EXPORT_JSON);
+    export_begin(x, &s, &out);
+    s.tool = LIT("claude");
+    s.created_at = 1787392800500;
+    export_begin(x, &s, &out);
+    assert_string_equal(finish(),
+                        "{\"type\":\"sandbox\",\"name\":\"amber\",\"sandboxId\":\"i1\","
+                        "\"state\":\"paused\"}\n"
+                        "{\"type\":\"sandbox\",\"name\":\"amber\",\"tool\":\"claude\","
+                        "\"sandboxId\":\"i1\",\"state\":\"paused\","
+                        "\"createdAt\":\"2026-08-22T10:00:00.500Z\"}\n");
+    buf_release(&out);
+}
+
 /* Interrupted: the pieces are all there is. */
 static void test_pieces(void **state)
 {
@@ -190,7 +209,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_markdown),    cmocka_unit_test(test_plain_text),
-        cmocka_unit_test(test_json_lines),  cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_json_lines),  cmocka_unit_test(test_json_begin),
+        cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_who_says_it), cmocka_unit_test(test_hostile),
         cmocka_unit_test(test_names),
     };

@@ -198,6 +198,8 @@ static void test_messages(void **state)
     assert_int_equal(m->n_messages, 2000);
     assert_int_equal(m->messages[0].id, 101);
     assert_int_equal(m->messages[0].state, MSG_SENT);
+    assert_int_equal(model_message(m, 1500)->id, 1500);
+    assert_null(model_message(m, 100));
     for (int i = 0; i < 600; i++) {
         struct ev_event *ev = ev_new(EV_EVENT);
         ev->text = xasprintf("%d", i);

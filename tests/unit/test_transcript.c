@@ -374,6 +374,43 @@ static void test_waiting_messages(void **state)
     check_order("12q4r");
 }
 
+/* An answer is being written: what waits meanwhile stands below it, whatever the answer becomes. */
+static void test_waiting_below_an_answer(void **state)
+{
+    (void)state;
+    static const struct agent_event part[] = {
+        EVENT(AGENT_TEXT, 20, .id = LIT("b"), .text = LIT("a"), .mode = AGENT_APPEND)};
+    static const struct agent_event more[] = {
+        EVENT(AGENT_TEXT, 40, .id = LIT("b"), .text = LIT("b"), .mode = AGENT_APPEND)};
+    SEND(part);
+    put_user("q", 0, MSG_QUEUED);
+    check_order("aq");
+    SEND(more);
+    check_order("abq");
+}
+
+/* A part is held, and newer ones are not: what waited is among those as soon as it was taken in,
+ * and what comes live is none of the part. */
+static void test_taken_in_out_of_sight(void **state)
+{
+    (void)state;
+    struct agent_event e = EVENT(AGENT_NOTICE, 10, .text = LIT("1"));
+    struct agent_event live = EVENT(AGENT_NOTICE, 900, .text = LIT("9"));
+    struct ev_items *ev = ev_new(EV_ITEMS);
+
+    ev->sandbox = 1;
+    ev->reset = ev->more_after = true;
+    transcribe(&e, "claude", ev);
+    model_apply(m, &ev->m);
+    msg_free(&ev->m);
+    put_user("q", 0, MSG_QUEUED);
+    put_user("r", 0, MSG_QUEUED);
+    check_order("1qr");
+    put_user("q", 800, MSG_DELIVERED);
+    send(&live, 1, false, false);
+    check_order("1r");
+}
+
 /* A turn that begins answers what was sent, not what is queued. */
 static void test_answer_of_sent(void **state)
 {
@@ -490,6 +527,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         M(test_turn), M(test_raw_lines), M(test_skip), M(test_skip_at_begin), M(test_window),
         M(test_prepend), M(test_order), M(test_unshown), M(test_waiting_messages),
+        M(test_waiting_below_an_answer), M(test_taken_in_out_of_sight),
         M(test_answer_of_sent), M(test_late_echo), M(test_found_by_id), M(test_bounded),
     };
     return cmocka_run_group_tests_name("transcript", tests, NULL, NULL);

@@ -46,6 +46,9 @@ static void test_repair(void **state)
     CHECK("{\"s\":\"\\ud83d\\u2026\"}", FFFD "\xE2\x80\xA6");
     CHECK("{\"s\":\"\\ud83dx\"}", FFFD "x");
     CHECK("{\"s\":\"\\ude00\"}", FFFD);
+    CHECK("{\"s\":\"\\ud800 \\udbff \\udc00 \\udfff\"}", FFFD " " FFFD " " FFFD " " FFFD);
+    CHECK("{\"s\":\"\\ud800\\udc00\\udbff\\udfff\\ud7ff\\ue000\"}",
+          "\xF0\x90\x80\x80\xF4\x8F\xBF\xBF\xED\x9F\xBF\xEE\x80\x80");
     CHECK("{\"s\":\"\\ude00\\ud83d\"}", FFFD FFFD);
     CHECK("{\"s\":\"\\ud83d\\ud83d\\ude00\"}", FFFD "\xF0\x9F\x98\x80");
     CHECK("{\"s\":\"\\ud83d\\n\"}", FFFD "\n");

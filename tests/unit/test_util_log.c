@@ -286,6 +286,33 @@ static void test_rotation(void **state)
     assert_int_equal(st.st_mode & 0777, 0600);
 }
 
+/* Another process made the full file an old one already: its new file is joined, and the old one
+ * stays. */
+static void test_rotated_by_another(void **state)
+{
+    (void)state;
+    char filler[1000];
+    struct stat st;
+    memset(filler, 'z', sizeof(filler) - 1);
+    filler[sizeof(filler) - 1] = '\0';
+    unlink(path);
+    assert_int_equal(log_open(path, LOG_INFO), 0);
+    for (unsigned i = 0; stat(path, &st) == 0 && st.st_size < (off_t)LIM_LOG_FILE_BYTES; i++)
+        log_info("%u %s", i, filler);
+    assert_int_equal(rename(path, old_path), 0);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_int_equal(write(fd, "of another\n", 11), 11);
+    close(fd);
+    log_info("joined");
+    log_close();
+    char *text = fs_read(path, 1 << 20, true, NULL, NULL);
+    assert_true(str_starts(text, "of another\n"));
+    assert_non_null(strstr(text, " joined\n"));
+    free(text);
+    assert_int_equal(stat(old_path, &st), 0);
+    assert_true(st.st_size >= (off_t)LIM_LOG_FILE_BYTES);
+}
+
 static void test_file_traps(void **state)
 {
     (void)state;
@@ -356,8 +383,9 @@ int main(void)
         cmocka_unit_test(test_base64),        cmocka_unit_test(test_no_lock),
         cmocka_unit_test(test_fold_and_ring), cmocka_unit_test(test_text_is_flat),
         cmocka_unit_test(test_cut),           cmocka_unit_test(test_file),
-        cmocka_unit_test(test_rotation),      cmocka_unit_test(test_file_traps),
-        cmocka_unit_test(test_threads),       cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_rotation),      cmocka_unit_test(test_rotated_by_another),
+        cmocka_unit_test(test_file_traps),    cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_tokens),
     };
     return cmocka_run_group_tests_name("util_log", tests, set_up, tear_down);
 }

@@ -22,7 +22,11 @@ static void test_compare_copy(void **state)
     assert_true(str_starts("abc", "ab") && str_starts("abc", "") && !str_starts("a", "ab"));
     assert_true(str_ends("abc", "bc") && str_ends("abc", "") && !str_ends("c", "bc"));
     assert_true(str_eq(NULL, NULL) && !str_eq(NULL, "") && str_eq("a", "a"));
+    assert_true(str_ends("abc", "bc") && str_ends("abc", "abc") && str_ends("abc", ""));
+    assert_false(str_ends("abc", "xabc") || str_ends("abc", "ab"));
     assert_true(str_eq_nocase("AbC", "aBc") && !str_eq_nocase("ab", "abc"));
+    assert_true(str_eq_nocase("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"));
+    assert_true(!str_eq_nocase("@", "`") && !str_eq_nocase("[", "{")); /* beside the letters */
     assert_true(str_copy(d, sizeof(d), "abc"));
     assert_string_equal(d, "abc");
     assert_false(str_copy(d, sizeof(d), "wxyz"));
