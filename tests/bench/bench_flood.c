@@ -7,6 +7,7 @@
 #include "../lib/flood_run.h"
 #include "../lib/rawpty.h"
 #include "../lib/storebox.h"
+#include "../lib/tmpdir.h"
 
 #include <cct/util/buf.h>
 #include <cct/util/xalloc.h>
@@ -92,7 +93,7 @@ static void run_tmux(const struct buf *text, struct side *s)
         fprintf(stderr, "tmux does not end\n");
     rawpty_end(&p, 3000);
     flood_stop(f);
-    storebox_remove(dir);
+    tmpdir_remove(dir);
     free(kill_it);
     free(cmd);
     free(sock);

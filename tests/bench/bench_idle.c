@@ -5,6 +5,7 @@
 #include "../lib/fakeapi.h"
 #include "../lib/rawpty.h"
 #include "../lib/storebox.h"
+#include "../lib/tmpdir.h"
 
 #include <cct/util/clock.h>
 #include <cct/util/xalloc.h>
@@ -125,7 +126,7 @@ int main(void)
     rawpty_send(&p, "q");
     if (rawpty_end(&p, 3000) != 0)
         bench_value(section, "unclean end", "", 1, BENCH_VALUE_MAX, 0, true);
-    storebox_remove(dir);
+    tmpdir_remove(dir);
     free(dir);
     fakeapi_stop(api);
     return 0;

@@ -4,6 +4,7 @@
 #include "../lib/bench.h"
 #include "../lib/ptyrig.h"
 #include "../lib/storebox.h"
+#include "../lib/tmpdir.h"
 
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -81,7 +82,7 @@ static bool end_all(void)
     bool ok = ours("kill --all -y");
 
     ok = run("cc-tui-local", stop) && ok;
-    storebox_remove(dir);
+    tmpdir_remove(dir);
     free(stop);
     return ok;
 }

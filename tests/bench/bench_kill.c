@@ -9,6 +9,7 @@
 #include "../lib/netbed.h"
 #include "../lib/rawpty.h"
 #include "../lib/storebox.h"
+#include "../lib/tmpdir.h"
 
 #include <cct/e2b.h>
 #include <cct/envd.h>
@@ -200,7 +201,7 @@ static void measure(int n, bool tls, double bar)
     for (int i = 0; i < bench_runs(5); i++)
         one_round(f, n, env, &r);
     show(n, tls ? "TLS" : "plain", bar, &r);
-    storebox_remove(dir);
+    tmpdir_remove(dir);
     free(dir);
     faultd_stop(f);
 }
@@ -229,7 +230,7 @@ static void left_over(const char *what, const char *more, const char *rules)
     bench_print(section, &(struct bench_row){text, "", cli() ? &theirs : NULL, &ours,
                                              BENCH_VALUE_MAX, 0, true});
     free(json);
-    storebox_remove(dir);
+    tmpdir_remove(dir);
     free(dir);
     faultd_stop(f);
 }
@@ -289,7 +290,7 @@ static void key_press(bool tls)
         bench_print(section, &(struct bench_row){what, "ms", NULL, &s, BENCH_VALUE_MAX, 5, true});
     else
         bench_skip(section, what, "the question did not come");
-    storebox_remove(dir);
+    tmpdir_remove(dir);
     free(dir);
     faultd_stop(f);
 }

@@ -3,6 +3,7 @@
 #include "../lib/bench.h"
 #include "../lib/faultproc.h"
 #include "../lib/storebox.h"
+#include "../lib/tmpdir.h"
 
 #include <cct/util/xalloc.h>
 #include <fcntl.h>
@@ -116,7 +117,7 @@ static void measure(const char *name, struct faultd *f)
     char *text = xasprintf("%s: runs that failed", name);
     bench_value(section, text, "", b.bad, BENCH_VALUE_MAX, 0, true);
     free(text);
-    storebox_remove(dir);
+    tmpdir_remove(dir);
     free(dir);
     free(url);
     free(head);

@@ -5,6 +5,7 @@
 #include "../lib/flood.h"
 #include "../lib/ptyrig.h"
 #include "../lib/storebox.h"
+#include "../lib/tmpdir.h"
 
 #include <cct/util/buf.h>
 #include <cct/util/xalloc.h>
@@ -98,7 +99,7 @@ static void under_tmux(const struct buf *text, struct bench_set *p99)
     rig_wait_exit(&r, SOON);
     rig_stop(&r);
     flood_stop(f);
-    storebox_remove(dir);
+    tmpdir_remove(dir);
     free(kill_it);
     free(cmd);
     free(prog);
@@ -133,7 +134,7 @@ static void ours(const struct buf *text, struct bench_set *idle, struct bench_se
     bench_add(rate, (double)(flood_sent(f) - sent) / (double)(bench_now_us() - t0));
     rig_stop(&r);
     flood_stop(f);
-    storebox_remove(dir);
+    tmpdir_remove(dir);
     free(dir);
     free(argv[0]);
 }
@@ -168,7 +169,7 @@ int main(void)
         bench_skip(section, "the same in tmux", "not installed");
     row("what came meanwhile", "MB/s", NULL, &rate, BENCH_INFO, 0, false);
     buf_release(&text);
-    storebox_remove(dir);
+    tmpdir_remove(dir);
     free(dir);
     return 0;
 }

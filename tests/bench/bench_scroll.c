@@ -4,6 +4,7 @@
 #include "../lib/flood.h"
 #include "../lib/ptyrig.h"
 #include "../lib/storebox.h"
+#include "../lib/tmpdir.h"
 
 #include <cct/util/buf.h>
 #include <cct/util/xalloc.h>
@@ -95,7 +96,7 @@ static void measure(const struct buf *text, struct bench_set *up, struct bench_s
     bench_add(down, bench_quantile(&d, 0.99));
     rig_stop(&r);
     flood_stop(f);
-    storebox_remove(dir);
+    tmpdir_remove(dir);
     free(dir);
     free(argv[0]);
 }

@@ -2,6 +2,7 @@
  * writes. ROWS = how many (1,000,000). */
 #include "../lib/bench.h"
 #include "../lib/storebox.h"
+#include "../lib/tmpdir.h"
 
 #include <cct/util/buf.h>
 #include <cct/util/xalloc.h>
@@ -146,7 +147,7 @@ int main(void)
                 &(struct bench_row){"rows a second, to be found, to those that are not", "/s",
                                     &without, &with, BENCH_RATIO_MIN, 0.3, true});
     storebox_stop(&b);
-    storebox_remove(dir);
+    tmpdir_remove(dir);
     free(dir);
     return 0;
 }

@@ -6,6 +6,7 @@
 #include "../lib/fakeapi.h"
 #include "../lib/rawpty.h"
 #include "../lib/storebox.h"
+#include "../lib/tmpdir.h"
 
 #include <cct/agent.h>
 #include <cct/util/clock.h>
@@ -299,9 +300,9 @@ int main(void)
     peers(&v[0], empty);
     stop_local(us[0], v[4].env);
     for (int i = 0; i < 4; i++)
-        storebox_remove(dir[i]);
-    storebox_remove(stored);
-    storebox_remove(empty);
+        tmpdir_remove(dir[i]);
+    tmpdir_remove(stored);
+    tmpdir_remove(empty);
     fakeapi_stop(silent);
     fakeapi_stop(api);
     return 0;

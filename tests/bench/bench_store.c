@@ -3,6 +3,7 @@
  * a small file. Interleaved, medians; wall time, as waiting
  * for the disk is part of it. The ratio is what counts. */
 #include "../lib/storebox.h"
+#include "../lib/tmpdir.h"
 
 #include <cct/util/xalloc.h>
 #include <fcntl.h>
@@ -157,8 +158,8 @@ int main(void)
     printf("%-34s %9.3f ms\n", "write + fdatasync", d);
     printf("%-34s %9.3f ms  %.2fx\n", "message added, durable", m, m / d);
     storebox_stop(&b);
-    storebox_remove(dir);
-    storebox_remove(other);
+    tmpdir_remove(dir);
+    tmpdir_remove(other);
     free(path);
     free(dir);
     free(other);

@@ -8,6 +8,7 @@
 #include "../lib/netbed.h"
 #include "../lib/rawpty.h"
 #include "../lib/storebox.h"
+#include "../lib/tmpdir.h"
 
 #include <cct/envd.h>
 #include <cct/util/str.h>
@@ -236,7 +237,7 @@ static void threads_of_the_screen(struct faultd *f)
                 true);
     rawpty_send(&p, "q");
     rawpty_end(&p, 3000);
-    storebox_remove(dir);
+    tmpdir_remove(dir);
     free(dir);
 }
 

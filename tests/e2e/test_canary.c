@@ -12,6 +12,7 @@
 #include "../lib/faultproc.h"
 #include "../lib/miniserver.h"
 #include "../lib/rawpty.h"
+#include "../lib/tmpdir.h"
 #include <cct/util/fs.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -330,19 +331,15 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    char *command = xasprintf("rm -rf '%s'", dir);
-    int rc = system(command);
-
     (void)state;
     faultd_stop(srv);
     mini_stop(other);
     mini_stop(proxy);
     canary_clear();
-    free(command);
     free(program);
     free(e2b_key);
     free(agent_key);
-    return rc;
+    return tmpdir_remove(dir);
 }
 
 int main(void)

@@ -1,5 +1,7 @@
 /* What `probe` and `doctor` say about a machine, and about one that refuses: each
  * refusal is made for the program alone, and its line must name the step and a cure. */
+#include "../lib/tmpdir.h"
+
 #include <cct/util/buf.h>
 #include <cct/util/json.h>
 #include <cct/util/str.h>
@@ -268,10 +270,7 @@ static int up(void **state)
 static int down(void **state)
 {
     (void)state;
-    char *cmd = xasprintf("rm -rf '%s'", root);
-    int rc = system(cmd);
-    free(cmd);
-    return rc;
+    return tmpdir_remove(root);
 }
 
 int main(void)

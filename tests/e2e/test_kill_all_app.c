@@ -1,5 +1,6 @@
 /* Killing through the facade: what is told afterwards is what a fresh list shows, a second
  * try acts on what was left alone, and a kill that was cut short is finished. */
+#include "../lib/sidebyside.h"
 #include "../lib/statebed.h"
 
 #include <cct/util/buf.h>
@@ -307,6 +308,43 @@ static void test_create_answered_late(void **state)
     appbed_close(b);
 }
 
+/* A delete that was refused ended nothing: what is gone all the same went by itself. */
+static void test_refused_and_gone(void **state)
+{
+    struct appbed *b = *state;
+    struct buf all = BUF_INIT;
+
+    serve(b, 2, 5000);
+    add_rule(&all, model(b)->sandboxes[0].sandbox_id, "\"status\":409,\"apply\":true");
+    rules(buf_str(&all));
+    assert_int_equal(kill_all(b, 2), 0);
+    assert_counts(b, 1, 1, 0, 0);
+    assert_states(b, 0, 2);
+    buf_release(&all);
+    appbed_close(b);
+}
+
+/* Another process asked for it, and has no answer: that no list shows it is no proof. */
+static void test_create_of_another_process(void **state)
+{
+    struct appbed *b = *state, twin = {0};
+    size_t one = 1;
+
+    serve(b, 0, 3000);
+    rules("{\"method\":\"POST\",\"path\":\"/sandboxes\",\"apply\":false,\"stall\":true}");
+    begin_create(b);
+    memcpy(twin.root, b->root, sizeof(twin.root));
+    open_app(&twin, 3000);
+    assert_true(appbed_wait(&twin, has_rows, &one));
+    assert_int_equal(kill_all(&twin, 1), ERR_SERVER);
+    assert_counts(&twin, 0, 0, 1, 0);
+    assert_non_null(strstr(model(&twin)->kill->v[0].reason, "is not answered yet"));
+    assert_int_equal(model(&twin)->sandboxes[0].state, SB_CREATING);
+    appbed_close(&twin);
+    free(twin.text);
+    appbed_close(b);
+}
+
 /* We ended while it was still to come: the next life ends it when a list shows it, and
  * nothing that was not named goes with it. */
 static void test_create_found_after_end(void **state)
@@ -502,26 +540,33 @@ static void test_one_is_proved(void **state)
     appbed_close(b);
 }
 
-int main(void)
+/* In groups of about the same time; the first is of what fails, the second of creates and lives,
+ * the third of one alone. */
+static int run_group(int i)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_partial_failure, appbed_setup, statebed_teardown),
-        cmocka_unit_test_setup_teardown(test_always_back, appbed_setup, statebed_teardown),
-        cmocka_unit_test_setup_teardown(test_back_later, appbed_setup, statebed_teardown),
-        cmocka_unit_test_setup_teardown(test_no_proof, appbed_setup, statebed_teardown),
-        cmocka_unit_test_setup_teardown(test_network_cut, appbed_setup, statebed_teardown),
-        cmocka_unit_test_setup_teardown(test_create_answered_late, appbed_setup, statebed_teardown),
-        cmocka_unit_test_setup_teardown(test_create_found_after_end, appbed_setup, statebed_teardown),
-        cmocka_unit_test_setup_teardown(test_finished_in_a_later_life, appbed_setup, statebed_teardown),
-        cmocka_unit_test_setup_teardown(test_pressed_twice, appbed_setup, statebed_teardown),
-        cmocka_unit_test_setup_teardown(test_started_anew, appbed_setup, statebed_teardown),
-        cmocka_unit_test_setup_teardown(test_known_by_its_mark, appbed_setup, statebed_teardown),
-        cmocka_unit_test_setup_teardown(test_one_on_no_page, appbed_setup, statebed_teardown),
-        cmocka_unit_test_setup_teardown(test_one_that_is_never_listed, appbed_setup, statebed_teardown),
-        cmocka_unit_test_setup_teardown(test_one_is_proved, appbed_setup, statebed_teardown),
+#define T(f) cmocka_unit_test_setup_teardown(f, appbed_setup, statebed_teardown)
+    const struct CMUnitTest fails[] = {
+        T(test_partial_failure), T(test_always_back),  T(test_back_later),
+        T(test_no_proof),        T(test_network_cut),  T(test_refused_and_gone),
+    };
+    const struct CMUnitTest lives[] = {
+        T(test_create_answered_late),       T(test_create_of_another_process),
+        T(test_create_found_after_end),     T(test_finished_in_a_later_life),
+    };
+    const struct CMUnitTest one[] = {
+        T(test_pressed_twice),  T(test_started_anew),             T(test_known_by_its_mark),
+        T(test_one_on_no_page), T(test_one_that_is_never_listed), T(test_one_is_proved),
     };
 
+    if (i == 0)
+        return cmocka_run_group_tests(fails, NULL, NULL);
+    return i == 1 ? cmocka_run_group_tests(lives, NULL, NULL)
+                  : cmocka_run_group_tests(one, NULL, NULL);
+}
+
+int main(void)
+{
     appbed_main();
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return side_by_side(3, run_group);
 }

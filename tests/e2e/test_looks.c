@@ -2,6 +2,7 @@
  * script, and a real build of the local provider followed to its end. */
 #include "../lib/miniserver.h"
 #include "../lib/tplbed.h"
+#include "../lib/tmpdir.h"
 #include <cct/util/fs.h>
 #include <cct/util/json.h>
 #include <cct/util/str.h>
@@ -372,26 +373,19 @@ static void test_build_of_the_local_provider(void **state)
 static int setup(void **state)
 {
     (void)state;
-    snprintf(root, sizeof(root), "/tmp/looks-XXXXXX");
-    assert_non_null(mkdtemp(root));
+    assert_int_equal(tmpdir_make(root, sizeof(root), "looks"), 0);
     srv = mini_start(handler, NULL);
     return 0;
 }
 
 static int teardown(void **state)
 {
-    char *cmd = xasprintf("rm -rf %s", root);
-
     (void)state;
     mini_stop(srv);
     srv = NULL;
-    FILE *f = popen(cmd, "r");
-    if (f)
-        pclose(f);
-    free(cmd);
     free(said);
     buf_release(&heard);
-    return 0;
+    return tmpdir_remove(root);
 }
 
 int main(void)

@@ -2,6 +2,7 @@
  * This program starts itself with --screen, over a facade that writes down what is sent. */
 #include "../lib/ptyrig.h"
 #include "../lib/screenscript.h"
+#include "../lib/tmpdir.h"
 
 #include <cct/util/fs.h>
 #include <cct/util/limits.h>
@@ -116,17 +117,13 @@ static void leave(struct ptyrig *r)
 static int setup(void **state)
 {
     (void)state;
-    snprintf(dir, sizeof(dir), "/tmp/cct-input.XXXXXX");
-    return mkdtemp(dir) ? 0 : -1;
+    return tmpdir_make(dir, sizeof(dir), "input");
 }
 
 static int teardown(void **state)
 {
-    char *cmd = xasprintf("rm -rf '%s'", dir);
     (void)state;
-    int rc = system(cmd);
-    free(cmd);
-    return rc;
+    return tmpdir_remove(dir);
 }
 
 /* --- pastes ------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
  * does not know, and all is given back at the end. */
 #include "../lib/ptyrig.h"
 #include "../lib/screenscript.h"
+#include "../lib/tmpdir.h"
 
 #include <cct/text/clean.h>
 #include <cct/text/width.h>
@@ -327,10 +328,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_screen),
     };
     int rc = cmocka_run_group_tests_name("terminals", tests, NULL, NULL);
-    char *away = xasprintf("rm -rf '%s'", dir);
-    if (system(away) != 0)
+    if (tmpdir_remove(dir) != 0)
         rc = 1;
-    free(away);
     free(socket_dir);
     return rc;
 }

@@ -1,5 +1,6 @@
 /* The facade under test. */
 #include "appbed.h"
+#include "tmpdir.h"
 
 #include <cct/keys.h>
 #include <cct/secrets/secret.h>
@@ -98,15 +99,13 @@ static void stop_provider(const struct appbed *b)
 
 void appbed_free(struct appbed *b)
 {
-    char *rt = appbed_path(b, "run/local.json"), *cmd = xasprintf("rm -rf '%s'", b->root);
+    char *rt = appbed_path(b, "run/local.json");
 
     app_free(b->app);
     if (access(rt, F_OK) == 0)
         stop_provider(b);
-    if (system(cmd) != 0)
-        fprintf(stderr, "%s is left\n", b->root);
+    tmpdir_remove(b->root);
     free(rt);
-    free(cmd);
     free(b->text);
     free(b);
 }

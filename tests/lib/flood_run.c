@@ -5,6 +5,7 @@
 #include "flood.h"
 #include "rawpty.h"
 #include "storebox.h"
+#include "tmpdir.h"
 
 #include <cct/util/pidstat.h>
 #include <cct/util/xalloc.h>
@@ -131,7 +132,7 @@ static double end(struct sitting *x)
     rawpty_end(&x->p, 5000);
     double n = counter(x->frames, "frames ");
     flood_stop(x->f);
-    storebox_remove(x->dir);
+    tmpdir_remove(x->dir);
     free(x->frames);
     free(x->dir);
     return n;

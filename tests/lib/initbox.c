@@ -1,5 +1,6 @@
 /* The init and a client of bytes for tests: see the header. */
 #include "initbox.h"
+#include "tmpdir.h"
 #include <cct/local/init.h>
 #include <cct/util/clock.h>
 #include <cct/util/str.h>
@@ -295,12 +296,10 @@ int initbox_up(void **state)
 
 int initbox_down(void **state)
 {
-    char cmd[160];
     (void)state;
     if (initbox_pid > 0) {
         kill(initbox_pid, SIGTERM);
         waitpid(initbox_pid, NULL, 0);
     }
-    snprintf(cmd, sizeof(cmd), "rm -rf '%s'", initbox_dir);
-    return system(cmd) == 0 ? 0 : -1;
+    return tmpdir_remove(initbox_dir);
 }

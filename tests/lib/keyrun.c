@@ -3,6 +3,7 @@
 
 #include "faultproc.h"
 #include "ptyrig.h"
+#include "tmpdir.h"
 
 #include <cct/util/buf.h>
 #include <cct/util/str.h>
@@ -437,10 +438,7 @@ static int tear_down(void **state)
         faultd_stop(fake);
         fake = NULL;
     }
-    char *rm = xasprintf("cd / && rm -rf '%s'", home);
-    int rc = system(rm);
-    free(rm);
-    return rc;
+    return tmpdir_remove(home);
 }
 
 static void find_binary(void)

@@ -1,5 +1,6 @@
 /* A local provider of a test's own. */
 #include "localbed.h"
+#include "tmpdir.h"
 
 #include <cct/util/clock.h>
 #include <cct/util/fs.h>
@@ -113,15 +114,10 @@ void localbed_kill(struct localbed *l)
 
 void localbed_free(struct localbed *l)
 {
-    char *cmd;
-
     if (!l)
         return;
     run(l, "stop", NULL);
-    cmd = xasprintf("rm -rf '%s'", l->root);
-    if (system(cmd) != 0)
-        fprintf(stderr, "%s is left\n", l->root);
-    free(cmd);
+    tmpdir_remove(l->root);
     free(l);
 }
 

@@ -1,5 +1,6 @@
 /* Commands under test. */
 #include "runcmd.h"
+#include "tmpdir.h"
 
 #include <cct/util/clock.h>
 #include <cct/util/xalloc.h>
@@ -29,11 +30,7 @@ void runcmd_init(struct runcmd *r)
 
 void runcmd_release(struct runcmd *r)
 {
-    char *cmd = xasprintf("rm -rf '%s'", r->home);
-
-    if (system(cmd) != 0)
-        fprintf(stderr, "%s is left\n", r->home);
-    free(cmd);
+    tmpdir_remove(r->home);
     free(r->home);
     buf_release(&r->text);
     buf_release(&r->talk);

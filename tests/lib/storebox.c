@@ -1,11 +1,11 @@
 /* See storebox.h. */
 #include "storebox.h"
+#include "tmpdir.h"
 
 #include "../../src/store/store_schema.h"
 
 #include <cct/util/clock.h>
 #include <cct/util/xalloc.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,7 +80,7 @@ void storebox_fresh(struct storebox *b, char **dir)
 void storebox_end(struct storebox *b, char *dir)
 {
     storebox_stop(b);
-    storebox_remove(dir);
+    tmpdir_remove(dir);
     free(dir);
 }
 
@@ -169,19 +169,6 @@ char *storebox_dir(void)
     if (!mkdtemp(dir))
         die("cannot make a folder below /tmp");
     return dir;
-}
-
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *f)
-{
-    (void)st;
-    (void)kind;
-    (void)f;
-    return remove(path);
-}
-
-void storebox_remove(const char *dir)
-{
-    nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 void storebox_old(const char *dir, int version)

@@ -43,8 +43,7 @@ void storebox_append(struct storebox *b, uint64_t run, uint64_t offset, const ch
                      struct st_to to);
 /* A database of an earlier schema in dir, with one sandbox ("kept", of project "acme"). */
 void storebox_old(const char *dir, int version);
-/* A fresh folder below /tmp, removed with all in it. New string. */
+/* A fresh folder below /tmp, for tmpdir_remove(). New string. */
 char *storebox_dir(void);
-void storebox_remove(const char *dir);
 
 #endif

@@ -1,5 +1,6 @@
 /* openssl as a child of the test. */
 #include "tlsbed.h"
+#include "tmpdir.h"
 #include <cct/util/buf.h>
 #include <cct/util/fs.h>
 #include <cct/util/str.h>
@@ -67,11 +68,7 @@ bool tlsbed_open(void)
 
 void tlsbed_close(void)
 {
-    char *all = xasprintf("rm -rf '%s'", dir);
-
-    if (system(all) != 0)
-        printf("# %s is left behind\n", dir);
-    free(all);
+    tmpdir_remove(dir);
 }
 
 char *tlsbed_file(const char *name)

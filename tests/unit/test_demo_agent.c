@@ -1,6 +1,7 @@
 /* The demo agent over pipes: the lines it prints, a real command, an interrupt,
  * a bad line. The program starts itself. */
 #include "../lib/tape.h"
+#include "../lib/tmpdir.h"
 #include <cct/agent.h>
 #include <cct/local/init.h>
 #include <cct/util/buf.h>
@@ -272,10 +273,8 @@ static int up(void **state)
 
 static int down(void **state)
 {
-    char cmd[64];
     (void)state;
-    snprintf(cmd, sizeof(cmd), "rm -rf '%s'", dir);
-    return system(cmd) == 0 ? 0 : -1;
+    return tmpdir_remove(dir);
 }
 
 int main(int argc, char **argv)

@@ -1,6 +1,7 @@
 /* The demo agent in the words of every CLI that it speaks as, read by that CLI's adapter:
  * the same scenario must come out the same. The program starts itself. */
 #include "../lib/tape.h"
+#include "../lib/tmpdir.h"
 
 #include <cct/local/init.h>
 #include <cct/util/str.h>
@@ -298,11 +299,8 @@ static int up(void **state)
 
 static int down(void **state)
 {
-    char cmd[64];
-
     (void)state;
-    snprintf(cmd, sizeof(cmd), "rm -rf '%s'", dir);
-    return system(cmd) == 0 ? 0 : -1;
+    return tmpdir_remove(dir);
 }
 
 int main(int argc, char **argv)

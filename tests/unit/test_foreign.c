@@ -3,6 +3,7 @@
 #include "../../src/jobs/foreign_priv.h"
 #include "../lib/hostile.h"
 #include "../lib/storebox.h"
+#include "../lib/tmpdir.h"
 
 #include <cct/model/model.h>
 #include <cct/util/json.h>
@@ -295,7 +296,7 @@ static int tear_down(void **state)
 {
     (void)state;
     storebox_stop(&box);
-    storebox_remove(dir);
+    tmpdir_remove(dir);
     free(dir);
     return 0;
 }

@@ -5,6 +5,7 @@
 #include "../../src/jobs/session_out.h"
 #include "../../src/jobs/session_priv.h"
 #include "../lib/jobsbed.h"
+#include "../lib/tmpdir.h"
 
 #include <cct/agent.h>
 #include <cct/model/ledger.h>
@@ -256,11 +257,11 @@ static void check_all(struct jobsbed *b)
 
 static void recorded_and_killed(void **state)
 {
-    char root[] = "/tmp/cct-ledger.XXXXXX", *cmd;
+    char root[64];
     struct jobsbed *b;
 
     (void)state;
-    assert_non_null(mkdtemp(root));
+    assert_int_equal(tmpdir_make(root, sizeof(root), "ledger"), 0);
     read_cases();
     b = jobsbed_new(root, "first", NULL);
     for (size_t i = 0; i < n_cases; i++)
@@ -274,9 +275,7 @@ static void recorded_and_killed(void **state)
     play_all(b); /* looked at again */
     check_all(b);
     jobsbed_free(b);
-    cmd = xasprintf("rm -rf '%s'", root);
-    assert_int_equal(system(cmd), 0);
-    free(cmd);
+    assert_int_equal(tmpdir_remove(root), 0);
     free_cases();
 }
 

@@ -2,6 +2,7 @@
  * how often. */
 #include "../lib/sightings.h"
 #include "../lib/storebox.h"
+#include "../lib/tmpdir.h"
 
 #include <cct/model/ledger.h>
 #include <cct/util/xalloc.h>
@@ -213,7 +214,7 @@ static void test_the_step_before(void **state)
 
     (void)state;
     storebox_stop(&b);
-    storebox_remove(dir);
+    tmpdir_remove(dir);
     free(dir);
     dir = storebox_dir();
     storebox_old(dir, 3);

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "../lib/storebox.h"
+#include "../lib/tmpdir.h"
 #include <cct/model/ledger.h>
 #include <cct/util/arr.h>
 #include <cct/util/str.h>
@@ -328,7 +329,7 @@ static void test_older_tables(void **state)
 {
     (void)state;
     storebox_stop(&b);
-    storebox_remove(dir);
+    tmpdir_remove(dir);
     free(dir);
     dir = storebox_dir();
     storebox_old(dir, 4);

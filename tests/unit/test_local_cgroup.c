@@ -1,5 +1,7 @@
 /* Limits are set where they can hold and claimed only then. A folder of plain files
  * stands in for a group: what is written is what a kernel would read. */
+#include "../lib/tmpdir.h"
+
 #include <cct/local/cgroup.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -44,8 +46,7 @@ static int set_up(void **state)
 {
     (void)state;
     memset(&base, 0, sizeof(base));
-    str_copy(base.path, sizeof(base.path), "/tmp/cct-cgroup.XXXXXX");
-    assert_non_null(mkdtemp(base.path));
+    assert_int_equal(tmpdir_make(base.path, sizeof(base.path), "cgroup"), 0);
     char *dir = xasprintf("%s/" ID, base.path), *run = xasprintf("%s/run", dir);
     assert_int_equal(mkdir(dir, 0700) | mkdir(run, 0700), 0);
     free(dir);
@@ -61,10 +62,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    char *cmd = xasprintf("rm -rf '%s'", base.path);
-    int rc = system(cmd);
-    free(cmd);
-    return rc;
+    return tmpdir_remove(base.path);
 }
 
 static unsigned make(unsigned can, int cpu, int mem_mb)

@@ -1,4 +1,6 @@
 /* Ends of sandboxes hold whatever is done to the wall clock. */
+#include "../lib/tmpdir.h"
+
 #include <cct/local/boxstore.h>
 #include <cct/local/provider.h>
 #include <cct/util/clock.h>
@@ -74,8 +76,7 @@ static int set_up(void **state)
 {
     (void)state;
     wall_shift_ms = boot_shift_ms = 0;
-    str_copy(state_dir, sizeof(state_dir), "/tmp/cct-expiry.XXXXXX");
-    if (!mkdtemp(state_dir))
+    if (tmpdir_make(state_dir, sizeof(state_dir), "expiry") != 0)
         return -1;
     char *dir = xasprintf("mkdir -p '%s/boxes/iaaaaaaaaaaaaaaaaaaaa'", state_dir);
     int rc = system(dir);
@@ -95,10 +96,7 @@ static int tear_down(void **state)
     event_base_free(prov.base);
     kill(stand_in, SIGKILL);
     waitpid(stand_in, NULL, 0);
-    char *cmd = xasprintf("rm -rf '%s'", state_dir);
-    int rc = system(cmd);
-    free(cmd);
-    return rc;
+    return tmpdir_remove(state_dir);
 }
 
 static void near_to(int64_t got, int64_t want)

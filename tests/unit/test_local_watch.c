@@ -1,5 +1,7 @@
 /* Watched folders, on real ones: what is told, in which order, and what a slow
  * reader, a race or a vanished folder makes of it. */
+#include "../lib/tmpdir.h"
+
 #include <cct/local/watch.h>
 #include <cct/util/buf.h>
 #include <cct/util/clock.h>
@@ -400,11 +402,9 @@ static int up(void **state)
 
 static int down(void **state)
 {
-    char cmd[80];
     (void)state;
     event_base_free(base);
-    snprintf(cmd, sizeof(cmd), "rm -rf '%s'", dir);
-    return system(cmd) == 0 ? 0 : -1;
+    return tmpdir_remove(dir);
 }
 
 int main(void)

@@ -6,6 +6,7 @@
 #include "../../src/jobs/session_relay.h"
 #include "../lib/jobsbed.h"
 #include "../lib/storebox.h"
+#include "../lib/tmpdir.h"
 
 #include <cct/model/process.h>
 #include <cct/util/str.h>
@@ -244,7 +245,7 @@ static void a_lease_that_is_not_renewed(void **state)
     assert_true(jobsbed_wait(q.b, jobsbed_came, NULL, WAIT_MS));
     assert_true(q.done);
     free_adopted(&q);
-    storebox_remove(dir);
+    tmpdir_remove(dir);
     free(path);
     free(dir);
 }

@@ -4,6 +4,7 @@
 #include "../../src/jobs/session_out.h"
 #include "../../src/jobs/session_priv.h"
 #include "../lib/jobsbed.h"
+#include "../lib/tmpdir.h"
 
 #include <cct/config/models.h>
 #include <cct/util/str.h>
@@ -25,18 +26,13 @@ static char root[64];
 static int setup(void **state)
 {
     (void)state;
-    str_copy(root, sizeof(root), "/tmp/cct-quiet.XXXXXX");
-    return mkdtemp(root) ? 0 : -1;
+    return tmpdir_make(root, sizeof(root), "quiet");
 }
 
 static int teardown(void **state)
 {
-    char *cmd = xasprintf("rm -rf '%s'", root);
-    int rc = system(cmd);
-
     (void)state;
-    free(cmd);
-    return rc;
+    return tmpdir_remove(root);
 }
 
 struct work {

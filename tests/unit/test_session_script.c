@@ -2,6 +2,7 @@
  * folder with a real folder, the rest by examples. */
 #include "../../src/jobs/session_script.h"
 #include "../../src/jobs/session_start.h"
+#include "../lib/tmpdir.h"
 
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -63,17 +64,13 @@ static void put(const char *name, const char *text)
 static int setup(void **state)
 {
     (void)state;
-    snprintf(home, sizeof(home), "/tmp/cct-script.XXXXXX");
-    return mkdtemp(home) ? 0 : -1;
+    return tmpdir_make(home, sizeof(home), "script");
 }
 
 static int teardown(void **state)
 {
-    char cmd[128];
-
     (void)state;
-    snprintf(cmd, sizeof(cmd), "rm -rf '%s'", home);
-    return system(cmd);
+    return tmpdir_remove(home);
 }
 
 static void quoting_survives_a_shell(void **state)

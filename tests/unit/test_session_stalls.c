@@ -8,6 +8,7 @@
 #include "../lib/jobsbed.h"
 #include "../lib/miniserver.h"
 #include "../lib/storebox.h"
+#include "../lib/tmpdir.h"
 
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -156,7 +157,7 @@ static void a_queue_that_cannot_be_read(void **state)
     assert_true(jobsbed_wait(q.b, sees_timer, &q, WAIT_MS));
     assert_non_null(jobsbed_answer(q.b, 5, WAIT_MS));
     jobsbed_free(q.b);
-    storebox_remove(dir);
+    tmpdir_remove(dir);
     free(path);
     free(dir);
 }
@@ -469,11 +470,11 @@ static int64_t time_of_end(const char *path)
 /* Each look at an agent that ended finds it ended: when that was does not change. */
 static void an_end_is_stored_once(void **state)
 {
-    char dir[] = "/tmp/cct-stalls.XXXXXX", *path, *cmd;
+    char dir[64], *path;
     struct stall q;
     (void)state;
 
-    assert_non_null(mkdtemp(dir));
+    assert_int_equal(tmpdir_make(dir, sizeof(dir), "stalls"), 0);
     path = xasprintf("%s/cc-tui.db", dir);
     q = stall_bed(dir);
     for (int i = 0; i < 2; i++) {
@@ -486,9 +487,7 @@ static void an_end_is_stored_once(void **state)
             storebox_sql(path, "UPDATE runs SET endedAt=5");
     }
     jobsbed_free(q.b);
-    cmd = xasprintf("rm -rf '%s'", dir);
-    assert_int_equal(system(cmd), 0);
-    free(cmd);
+    assert_int_equal(tmpdir_remove(dir), 0);
     free(path);
 }
 

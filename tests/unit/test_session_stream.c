@@ -4,6 +4,7 @@
 #include "../../src/jobs/session_priv.h"
 #include "../../src/jobs/session_relay.h"
 #include "../lib/jobsbed.h"
+#include "../lib/tmpdir.h"
 
 #include <cct/agent/decode.h>
 #include <cct/util/fs.h>
@@ -50,8 +51,7 @@ static int setup(void **state)
     struct err e = {0};
 
     (void)state;
-    str_copy(root, sizeof(root), "/tmp/cct-stream.XXXXXX");
-    if (!mkdtemp(root) || fd < 0 || !out)
+    if (tmpdir_make(root, sizeof(root), "stream") != 0 || fd < 0 || !out)
         return -1;
     if (agent_decode_fd(a, fd, AGENT_NO_EXIT, 0, NULL, out, &e) != 0)
         return -1;
@@ -67,14 +67,10 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    char *cmd = xasprintf("rm -rf '%s'", root);
-    int rc = system(cmd);
-
     (void)state;
-    free(cmd);
     free(raw);
     free(want);
-    return rc;
+    return tmpdir_remove(root);
 }
 
 /* --- on the net thread ----------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include "../../src/jobs/session_priv.h"
 #include "../../src/jobs/session_relay.h"
 #include "../lib/jobsbed.h"
+#include "../lib/tmpdir.h"
 
 #include <cct/config/models.h>
 #include <cct/model/ledger.h>
@@ -30,18 +31,13 @@ static int n_db;
 static int setup(void **state)
 {
     (void)state;
-    str_copy(root, sizeof(root), "/tmp/cct-usage.XXXXXX");
-    return mkdtemp(root) ? 0 : -1;
+    return tmpdir_make(root, sizeof(root), "usage");
 }
 
 static int teardown(void **state)
 {
-    char *cmd = xasprintf("rm -rf '%s'", root);
-    int rc = system(cmd);
-
     (void)state;
-    free(cmd);
-    return rc;
+    return tmpdir_remove(root);
 }
 
 /* --- on the net thread ------------------------------------------------------------- */

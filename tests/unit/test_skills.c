@@ -1,4 +1,6 @@
 /* Skills packed for a sandbox: unpacked again by the tar of this machine. */
+#include "../lib/tmpdir.h"
+
 #include <cct/jobs/skills.h>
 
 #include <cct/util/str.h>
@@ -43,17 +45,13 @@ static void make(const char *name)
 static int begin(void **state)
 {
     (void)state;
-    snprintf(dir, sizeof(dir), "/tmp/cct-skills.XXXXXX");
-    return mkdtemp(dir) ? 0 : -1;
+    return tmpdir_make(dir, sizeof(dir), "skills");
 }
 
 static int end(void **state)
 {
-    char cmd[128];
-
     (void)state;
-    snprintf(cmd, sizeof(cmd), "rm -rf '%s'", dir);
-    return system(cmd);
+    return tmpdir_remove(dir);
 }
 
 /* 0 or the code; the text of the error in *e. */

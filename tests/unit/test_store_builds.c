@@ -1,5 +1,6 @@
 /* store: builds of templates come back as they went in; what was called off stays so. */
 #include "../lib/storebox.h"
+#include "../lib/tmpdir.h"
 
 #include <cct/model/tbuild.h>
 #include <cct/util/clock.h>
@@ -250,7 +251,7 @@ static void test_values_of_before(void **state)
 
     (void)state;
     storebox_stop(&b);
-    storebox_remove(dir);
+    tmpdir_remove(dir);
     free(dir);
     dir = storebox_dir();
     storebox_old(dir, 4);

@@ -1,6 +1,7 @@
 /* store: it always opens. Damaged files, newer and older schemas, planted files, rights,
  * full disks, no shared memory. */
 #include "../lib/storebox.h"
+#include "../lib/tmpdir.h"
 
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -36,7 +37,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    storebox_remove(dir);
+    tmpdir_remove(dir);
     free(dir);
     return 0;
 }
@@ -149,7 +150,7 @@ static void test_damaged_files(void **state)
         char *p = xmalloc(len);
         memcpy(p, good, len);
         damage(p, &n, k);
-        storebox_remove(dir);
+        tmpdir_remove(dir);
         assert_int_equal(mkdir(dir, 0700), 0);
         spit(at("cc-tui.db"), p, n);
         storebox_start(&b, dir);
@@ -367,7 +368,7 @@ static void test_planted(void **state)
         assert_int_equal(len, 8);
         free(p);
     }
-    storebox_remove(elsewhere);
+    tmpdir_remove(elsewhere);
     free(elsewhere);
     free(target);
 }

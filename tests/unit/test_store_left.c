@@ -1,6 +1,7 @@
 /* store: how the files are left. A life that only looked leaves its few pages in the log, one
  * that deleted nothing in it; a file that nobody touched is not checked again, any other is. */
 #include "../lib/storebox.h"
+#include "../lib/tmpdir.h"
 
 #include <cct/util/xalloc.h>
 #include <fcntl.h>
@@ -42,7 +43,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    storebox_remove(dir);
+    tmpdir_remove(dir);
     free(dir);
     return 0;
 }

@@ -1,6 +1,7 @@
 /* The write-ahead log: it goes into the database when nobody waits, it does not stay large, and
  * what it holds is there after a program that was killed. Where it cannot, that is said. */
 #include "../lib/storebox.h"
+#include "../lib/tmpdir.h"
 
 #include <cct/util/clock.h>
 #include <cct/util/xalloc.h>
@@ -34,7 +35,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    storebox_remove(dir);
+    tmpdir_remove(dir);
     free(dir);
     return 0;
 }

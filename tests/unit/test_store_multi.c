@@ -1,5 +1,6 @@
 /* store: several processes on one database, and processes that are killed at work. */
 #include "../lib/storebox.h"
+#include "../lib/tmpdir.h"
 
 #include <cct/util/clock.h>
 #include <cct/util/str.h>
@@ -36,7 +37,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    storebox_remove(dir);
+    tmpdir_remove(dir);
     free(dir);
     return 0;
 }

@@ -1,6 +1,7 @@
 /* Steps of pairs in the store: with their message or not at all, on top of the revision they
  * were decided from, by whichever of two instances comes first. */
 #include "../lib/storebox.h"
+#include "../lib/tmpdir.h"
 
 #include <cct/model/pair.h>
 #include <cct/util/str.h>
@@ -30,7 +31,7 @@ static int teardown(void **state)
     (void)state;
     storebox_stop(&a);
     storebox_stop(&b);
-    storebox_remove(dir);
+    tmpdir_remove(dir);
     free(dir);
     return 0;
 }

@@ -1,6 +1,7 @@
 /* Marks, the input's files and queue, messages to several: what belongs to whom, and what is
  * sent. */
 #include "../lib/screenscript.h"
+#include "../lib/tmpdir.h"
 
 #include <cct/util/fs.h>
 #include <cct/util/limits.h>
@@ -22,8 +23,7 @@ static char dir[64];
 static int setup(void **state)
 {
     (void)state;
-    snprintf(dir, sizeof(dir), "/tmp/cct-chat.XXXXXX");
-    if (!mkdtemp(dir) || chdir(dir) != 0)
+    if (tmpdir_make(dir, sizeof(dir), "chat") != 0 || chdir(dir) != 0)
         return -1;
     script_init(&s);
     script_run(&s, "loaded\nlink ok cloud");
@@ -32,12 +32,9 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    char *cmd = xasprintf("rm -rf '%s'", dir);
     (void)state;
     script_release(&s);
-    int rc = chdir("/") || system(cmd);
-    free(cmd);
-    return rc;
+    return chdir("/") || tmpdir_remove(dir);
 }
 
 static void forget_calls(void)
