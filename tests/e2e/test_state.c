@@ -246,6 +246,25 @@ static void test_patience(void **state)
     appbed_close(b);
 }
 
+/* Who asks for a list gets one that was asked for after it, and one that fails is not the last. */
+static void test_refresh(void **state)
+{
+    struct appbed *b = *state;
+    size_t before;
+
+    statebed_serve("2", "0");
+    statebed_open_at(b, 1000);
+    statebed_await_rows(b, 2);
+    statebed_lists_answer("\"delay_ms\":600");
+    statebed_await_lists(b, 1); /* one is under way */
+    before = faultd_asked(statebed_fake, "GET", "/v2/sandboxes*").n;
+    appbed_must(b, app_refresh(b->app));
+    assert_true(faultd_asked(statebed_fake, "GET", "/v2/sandboxes*").n > before);
+    statebed_lists_answer("\"status\":503,\"times\":1");
+    appbed_must(b, app_refresh(b->app));
+    appbed_close(b);
+}
+
 /* --- how much is asked ---------------------------------------------------------------- */
 
 #define LIST "/v2/sandboxes?state=running,paused&limit=100"
@@ -412,6 +431,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_no_list, appbed_setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_route, appbed_setup, teardown),
         cmocka_unit_test_setup_teardown(test_patience, appbed_setup, teardown),
+        cmocka_unit_test_setup_teardown(test_refresh, appbed_setup, teardown),
         cmocka_unit_test_setup_teardown(test_many_rows, appbed_setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_news, appbed_setup, teardown),
         cmocka_unit_test_setup_teardown(test_only_looks, appbed_setup, teardown),

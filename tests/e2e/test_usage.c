@@ -303,6 +303,27 @@ static void test_used_up(void **state)
     assert_int_equal(faultd_asked(statebed_fake, "POST", "/sandboxes/*/pause").n, 3);
 }
 
+/* Of several programs one pauses: where another holds the lease, this one leaves it to that. */
+static void test_another_pauses(void **state)
+{
+    struct appbed *b = *state;
+    struct usage_limits limits = {{{0, 0, 2}}, 80, USAGE_PAUSE_IDLE};
+    char *lease = xasprintf("INSERT INTO leases(name, owner, until, ttl) VALUES('budget',"
+                            " 'another', %lld, 600000)", (long long)clock_wall_ms() + 600000);
+
+    serve("7");
+    make_ours(b);
+    sql(b, lease);
+    open_with(b, limits);
+    await_rows(b, 7);
+    assert_true(appbed_wait(b, is_said, "the budget for this month is used up: $3.0"));
+    for (int i = 0; i < 2; i++)
+        appbed_must(b, app_usage(b->app, "month", 0));
+    assert_int_equal(said(b, "has been idle for"), 0);
+    assert_int_equal(faultd_asked(statebed_fake, "POST", "/sandboxes/*/pause").n, 0);
+    free(lease);
+}
+
 /* Whether another program has told it cannot be asked: it is told as soon as it can. */
 static void test_the_database_fails(void **state)
 {
@@ -381,7 +402,7 @@ int main(void)
         T(test_ended_while_we_were_off), T(test_a_service_that_does_not_tell),
         T(test_clock_jumps),             T(test_used_up),
         T(test_a_warning_stops_nothing), T(test_csv_file),
-        T(test_the_database_fails),
+        T(test_the_database_fails),        T(test_another_pauses),
     };
 
     appbed_main();

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MSG_CALL = 0x9000 };
 
@@ -231,10 +232,11 @@ static void add_tools(struct jobsbed *b, const char *dir)
 
     if (!dir)
         return;
-    path = xasprintf("%s-tools.conf", dir);
+    path = xasprintf("%s-tools-%d.conf", dir, (int)getpid());
     if (fs_write_private(path, conf, sizeof(conf) - 1, &e) != 0 ||
         tools_load(b->priv->tools, path, NULL, NULL, &e) != 0)
         die("jobsbed: %s", e.text);
+    unlink(path);
     free(path);
 }
 

@@ -203,6 +203,89 @@ static void all_are_told_of_the_end(void **state)
     jobsbed_free(q.b);
 }
 
+static void on_next_claim(void *ctx, struct st_reply *r)
+{
+    ((struct stall *)ctx)->done = r->got;
+    jobsbed_come();
+}
+
+/* Half way through handing it over the connection goes; q->text: the Move was on its way. */
+static void on_own_claim(void *ctx, struct st_reply *r)
+{
+    struct stall *q = ctx;
+    struct session *s = session(q);
+
+    assert_true(r->got);
+    message_copy(&s->re.msg, &r->msg);
+    s->re.step = RE_PUBLISH;
+    s->re.moving = q->text != NULL;
+    session_relay_stop(s, false, NULL);
+    store_message_claim(q->b->j.o.store, q->row, "another", 60000,
+                        jobs_store(&q->b->j, on_next_claim, q, q));
+}
+
+static void do_claim(void *ctx)
+{
+    struct stall *q = ctx;
+
+    jobsbed_expect();
+    store_message_add(q->b->j.o.store, q->row, "first", (struct st_to){NULL, 0});
+    store_message_claim(q->b->j.o.store, q->row, q->b->j.o.owner, 60000,
+                        jobs_store(&q->b->j, on_own_claim, q, q));
+}
+
+/* What is surely not in the inbox need not wait for our claim's end; what may be there must. */
+static void a_claim_is_let_go(void **state)
+{
+    (void)state;
+    for (int moving = 0; moving < 2; moving++) {
+        struct stall q = stall_bed(NULL);
+
+        run(&q, do_claim, moving ? "moving" : NULL);
+        assert_true(jobsbed_wait(q.b, jobsbed_came, NULL, WAIT_MS));
+        assert_int_equal(q.done, !moving);
+        jobsbed_free(q.b);
+    }
+}
+
+static void on_state(void *ctx, struct st_reply *r)
+{
+    ((struct stall *)ctx)->done = r->n_messages == 1 && r->messages[0].state == MSG_DELIVERED;
+    jobsbed_come();
+}
+
+static void on_added(void *ctx, struct st_reply *r)
+{
+    struct stall *q = ctx;
+    struct store *st = q->b->j.o.store;
+
+    store_message_state(st, r->msg.id, MSG_QUEUED, MSG_SENT, NULL, (struct st_to){NULL, 0});
+    store_message_state(st, r->msg.id, MSG_SENT, MSG_UNCONFIRMED, "nobody saw it",
+                        (struct st_to){NULL, 0});
+    session_relay_delivered(session(q), r->msg.id);
+    store_messages(st, q->row, 10, jobs_store(&q->b->j, on_state, q, q));
+}
+
+static void do_late_echo(void *ctx)
+{
+    struct stall *q = ctx;
+
+    jobsbed_expect();
+    store_message_add(q->b->j.o.store, q->row, "first", jobs_store(&q->b->j, on_added, q, q));
+}
+
+/* Called unconfirmed, and the agent shows it all the same. */
+static void an_echo_after_all(void **state)
+{
+    struct stall q = stall_bed(NULL);
+    (void)state;
+
+    run(&q, do_late_echo, NULL);
+    assert_true(jobsbed_wait(q.b, jobsbed_came, NULL, WAIT_MS));
+    assert_true(q.done);
+    jobsbed_free(q.b);
+}
+
 /* --- who waits for an answer --------------------------------------------------------- */
 
 static void do_wait_due(void *ctx)
@@ -497,6 +580,8 @@ int main(void)
         cmocka_unit_test(a_sent_one_before_many),
         cmocka_unit_test(a_queue_that_cannot_be_read),
         cmocka_unit_test(all_are_told_of_the_end),
+        cmocka_unit_test(a_claim_is_let_go),
+        cmocka_unit_test(an_echo_after_all),
         cmocka_unit_test(an_end_before_the_turn),
         cmocka_unit_test(a_turn_that_went_by),
         cmocka_unit_test(a_start_without_its_connection),
