@@ -1,10 +1,8 @@
 /* The session of an adopted process: one stream into one record, and messages to its input. */
 #include "../../src/jobs/foreign_priv.h"
-#include "../../src/jobs/session_follow.h"
-#include "../../src/jobs/session_priv.h"
 #include "../../src/jobs/session_raw.h"
 #include "../../src/jobs/session_relay.h"
-#include "../lib/jobsbed.h"
+#include "../lib/alonebed.h"
 #include "../lib/storebox.h"
 #include "../lib/tmpdir.h"
 
@@ -18,62 +16,12 @@
 
 #include <cmocka.h>
 
-#define WAIT_MS 20000
-
-struct bed {
-    struct jobsbed *b;
-    uint64_t row;
-    int epoch;
-    bool done;
-    const char *text;
-};
-
-static struct session *session(const struct bed *q)
-{
-    return session_of(&q->b->j, q->row);
-}
-
-static void run(struct bed *q, void (*fn)(void *ctx), const char *text)
-{
-    q->text = text;
-    jobsbed_run(q->b, fn, q);
-}
-
-static void do_open(void *ctx)
-{
-    struct bed *q = ctx;
-
-    jobsbed_expect();
-    session_open(session(q), q->epoch, jobsbed_opened);
-}
-
-/* As if it were followed, and the agent waited for a message. */
-static void do_at_live_end(void *ctx)
-{
-    struct session *s = session(ctx);
-
-    s->fo.state = FO_TAIL;
-    s->out.caught_up = true;
-    s->out.agent = AG_IDLE;
-}
-
-static struct bed agent_bed(void)
-{
-    struct bed q = {.b = jobsbed_new(NULL, "a", NULL), .epoch = 1};
-
-    q.row = jobsbed_row(q.b, "claude", "vm1");
-    run(&q, do_open, NULL);
-    assert_true(jobsbed_wait(q.b, jobsbed_came, NULL, WAIT_MS));
-    run(&q, do_at_live_end, NULL);
-    return q;
-}
-
 /* --- its input --------------------------------------------------------------------- */
 
 static void on_given(void *ctx, struct st_reply *r)
 {
-    struct bed *q = ctx;
-    struct session *s = session(q);
+    struct alone *q = ctx;
+    struct session *s = alone_session(q);
 
     message_copy(&s->re.msg, &r->msg);
     s->re.step = RE_PUBLISH;
@@ -84,7 +32,7 @@ static void on_given(void *ctx, struct st_reply *r)
 
 static void do_input(void *ctx)
 {
-    struct bed *q = ctx;
+    struct alone *q = ctx;
 
     jobsbed_expect();
     store_message_add(q->b->j.o.store, q->row, "one", (struct st_to){NULL, 0});
@@ -96,11 +44,11 @@ static void do_input(void *ctx)
 /* Nobody knows what became of an input: the next one goes all the same. */
 static void behind_an_input_of_unknown_end(void **state)
 {
-    struct bed q = agent_bed();
+    struct alone q = alone_bed(NULL);
     (void)state;
 
-    run(&q, do_input, NULL);
-    assert_true(jobsbed_wait(q.b, jobsbed_came, NULL, WAIT_MS));
+    alone_run(&q, do_input, NULL);
+    alone_wait(&q);
     assert_true(q.done);
     jobsbed_free(q.b);
 }
@@ -109,7 +57,7 @@ static void behind_an_input_of_unknown_end(void **state)
 
 static void do_adopted(void *ctx)
 {
-    struct bed *q = ctx;
+    struct alone *q = ctx;
     struct sandbox *r = jobs_row(&q->b->j, q->row);
     char name[PROC_SESSION_SIZE];
 
@@ -120,35 +68,35 @@ static void do_adopted(void *ctx)
 
 static void do_raw_go(void *ctx)
 {
-    session_raw_go(session(ctx));
+    session_raw_go(alone_session(ctx));
 }
 
 static void see_watch(void *ctx)
 {
-    struct session *s = session(ctx);
+    struct session *s = alone_session(ctx);
 
-    ((struct bed *)ctx)->done = s->raw->w != NULL;
+    ((struct alone *)ctx)->done = s->raw->w != NULL;
 }
 
 static bool is_watched(void *ctx)
 {
-    jobsbed_run(((struct bed *)ctx)->b, see_watch, ctx);
-    return ((struct bed *)ctx)->done;
+    jobsbed_run(((struct alone *)ctx)->b, see_watch, ctx);
+    return ((struct alone *)ctx)->done;
 }
 
-static struct bed adopted_bed(const char *dir)
+static struct alone adopted_bed(const char *dir)
 {
-    struct bed q = {.b = jobsbed_new(dir, "a", NULL), .epoch = 1};
+    struct alone q = {.b = jobsbed_new(dir, "a", NULL), .epoch = 1};
 
     q.b->j.priv = xcalloc(1, sizeof(*q.b->j.priv));
     q.row = jobsbed_row(q.b, "shell", "vm1");
-    run(&q, do_adopted, NULL);
-    run(&q, do_raw_go, NULL);
-    assert_true(jobsbed_wait(q.b, is_watched, &q, WAIT_MS));
+    alone_run(&q, do_adopted, NULL);
+    alone_run(&q, do_raw_go, NULL);
+    assert_true(jobsbed_wait(q.b, is_watched, &q, ALONE_MS));
     return q;
 }
 
-static void free_adopted(struct bed *q)
+static void free_adopted(struct alone *q)
 {
     struct jobs_priv *priv = q->b->j.priv;
 
@@ -159,20 +107,20 @@ static void free_adopted(struct bed *q)
 
 static void do_reset(void *ctx)
 {
-    struct session *s = session(ctx);
+    struct session *s = alone_session(ctx);
 
     s->fo.state = FO_WAIT; /* the process is being looked for again */
     session_follow_reset(s);
-    ((struct bed *)ctx)->done = !s->raw->w;
+    ((struct alone *)ctx)->done = !s->raw->w;
 }
 
 /* Its record could not be kept and is closed: the stream must not come back to it. */
 static void its_closed_record(void **state)
 {
-    struct bed q = adopted_bed(NULL);
+    struct alone q = adopted_bed(NULL);
     (void)state;
 
-    run(&q, do_reset, NULL);
+    alone_run(&q, do_reset, NULL);
     assert_true(q.done);
     free_adopted(&q);
 }
@@ -187,7 +135,7 @@ static void then_opened(struct session *s)
 
 static void do_stop_while_opening(void *ctx)
 {
-    struct session *s = session(ctx);
+    struct session *s = alone_session(ctx);
 
     was_opened = s->out.open_done;
     jobsbed_expect();
@@ -197,39 +145,39 @@ static void do_stop_while_opening(void *ctx)
 
 static void see_stopped(void *ctx)
 {
-    struct session *s = session(ctx);
+    struct session *s = alone_session(ctx);
 
-    ((struct bed *)ctx)->done = s->fo.state == FO_STOPPED && !s->raw->w;
+    ((struct alone *)ctx)->done = s->fo.state == FO_STOPPED && !s->raw->w;
 }
 
 /* Its record is there only after it was let go: two streams would write into it. */
 static void let_go_while_it_opens(void **state)
 {
-    struct bed q = adopted_bed(NULL);
+    struct alone q = adopted_bed(NULL);
     (void)state;
 
-    run(&q, do_stop_while_opening, NULL);
-    assert_true(jobsbed_wait(q.b, jobsbed_came, NULL, WAIT_MS));
-    run(&q, see_stopped, NULL);
+    alone_run(&q, do_stop_while_opening, NULL);
+    alone_wait(&q);
+    alone_run(&q, see_stopped, NULL);
     assert_true(q.done);
     free_adopted(&q);
 }
 
 static void on_answer(void *ctx, struct st_reply *r)
 {
-    struct session *s = session(ctx);
+    struct session *s = alone_session(ctx);
 
     (void)r;
-    ((struct bed *)ctx)->done = s->raw->w && s->raw->timer;
+    ((struct alone *)ctx)->done = s->raw->w && s->raw->timer;
     jobsbed_opened(s);
 }
 
 static void do_renew(void *ctx)
 {
-    struct bed *q = ctx;
+    struct alone *q = ctx;
 
     jobsbed_expect();
-    session_raw_go(session(q)); /* asks for the lease that it has */
+    session_raw_go(alone_session(q)); /* asks for the lease that it has */
     store_sandboxes(q->b->j.o.store, jobs_store(&q->b->j, on_answer, q, q));
 }
 
@@ -237,12 +185,12 @@ static void do_renew(void *ctx)
 static void a_lease_that_is_not_renewed(void **state)
 {
     char *dir = storebox_dir(), *path = xasprintf("%s/cc-tui.db", dir);
-    struct bed q = adopted_bed(dir);
+    struct alone q = adopted_bed(dir);
     (void)state;
 
     storebox_sql(path, "ALTER TABLE leases RENAME TO elsewhere");
-    run(&q, do_renew, NULL);
-    assert_true(jobsbed_wait(q.b, jobsbed_came, NULL, WAIT_MS));
+    alone_run(&q, do_renew, NULL);
+    alone_wait(&q);
     assert_true(q.done);
     free_adopted(&q);
     tmpdir_remove(dir);
