@@ -6,6 +6,7 @@
 #include "../../src/jobs/session_relay.h"
 #include "../lib/jobsbed.h"
 #include "../lib/storebox.h"
+#include "../lib/tmpdir.h"
 
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -274,7 +275,7 @@ static void an_end_that_others_stored(void **state)
     answer(&q, "mine\nand more\n");
     jobsbed_free(other.b);
     jobsbed_free(q.b);
-    storebox_remove(dir);
+    tmpdir_remove(dir);
     free(dir);
 }
 
