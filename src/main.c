@@ -303,6 +303,9 @@ static struct ui_opts begin_screen(const struct cli *c, const char *config_dir, 
     bool by_terminal = str_eq(o->theme, "auto");
     const char *name = !by_terminal ? o->theme : around.background == 1 ? "light" : "dark";
     theme_load(theme, name, config_dir, e);
+    static struct theme light; /* read before the terminal is asked: nobody waits for a file then */
+    if (by_terminal)
+        theme_load(&light, "light", config_dir, NULL);
     text_ambiguous_wide(o->ambiguous_wide);
     block_signals();
     struct ui_opts uo = {
@@ -312,7 +315,7 @@ static struct ui_opts begin_screen(const struct cli *c, const char *config_dir, 
                   .truecolor = around.truecolor,
                   .no_color = getenv("NO_COLOR")},
         .theme = theme,
-        .theme_auto = by_terminal,
+        .theme_light = by_terminal ? &light : NULL,
         .config_dir = config_dir,
         .max_fps = o->fps,
         .copy_command = o->copy_command,

@@ -227,8 +227,8 @@ static void take_background(struct loop *l, int64_t now)
     if (!l->asked_background || (bg < 0 && now - l->asked_background <= ANSWER_MS))
         return;
     if (bg == 1 && now - l->asked_background <= (slow ? 10 : 1) * ANSWER_MS) {
-        ui_set_theme(l->ui, "light");
-        l->ui->status[0] = 0;
+        l->ui->theme = *l->ui->opts.theme_light;
+        l->ui->theme_changed = true;
     }
     l->asked_background = 0;
 }
@@ -362,7 +362,7 @@ int ui_run(struct app *app, const struct ui_opts *o)
     resize(&l);
     await_rows(&ui);
     paint(&l, clock_mono_ms());
-    if (o->theme_auto && around.background < 0 && !around.plain) {
+    if (o->theme_light && around.background < 0 && !around.plain) {
         term_ask_background();
         l.asked_background = clock_mono_ms();
     }

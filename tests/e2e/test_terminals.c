@@ -72,7 +72,7 @@ static void feed(struct script *s)
 static int run_screen(void)
 {
     struct script s;
-    struct theme theme;
+    struct theme theme, light;
     struct around around;
     sigset_t set;
     sigfillset(&set);
@@ -85,7 +85,8 @@ static int run_screen(void)
     if (theme_load(&theme, getenv("RIG_THEME") ? getenv("RIG_THEME") : "dark", NULL, NULL))
         return 1;
     s.opts.theme = &theme;
-    s.opts.theme_auto = !getenv("RIG_THEME");
+    if (!getenv("RIG_THEME") && theme_load(&light, "light", NULL, NULL) == 0)
+        s.opts.theme_light = &light;
     s.opts.title = true;
     s.opts.color.word = getenv("RIG_COLOR");
     s.opts.color.truecolor = around.truecolor;

@@ -16,7 +16,7 @@ struct ui_opts {
     bool ascii, readonly;
     struct theme_wish color;
     const struct theme *theme;
-    bool theme_auto;      /* light or dark by the terminal's background */
+    const struct theme *theme_light; /* in its place should the terminal's background be light; or NULL */
     const char *config_dir; /* with the folder "themes"; or NULL */
     int max_fps;          /* 0 = 30, or 10 over SSH */
     int64_t warn_left_ms; /* time left that is marked; 0 = 5 min */
