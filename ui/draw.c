@@ -1,4 +1,6 @@
-/* The whole picture: header, panes with their rules, overlays, hints, status. */
+/* The whole picture: header, panes with their rules, overlays, hints. */
+#include "draw_priv.h"
+
 #include <cct/ui/ui.h>
 
 #include <cct/text/width.h>
@@ -8,8 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { EVENT_SHOWN_MS = 120000, SAID_MIN = 24, MASK_CELLS = 8,
-       HELP_CELLS = 16 /* " : cmd  ? help " */ };
+enum { HELP_CELLS = 16 /* " : cmd  ? help " */ };
 
 static const char *link_words(const struct model *m)
 {
@@ -42,7 +43,7 @@ static void add_age(const struct ui *ui, char *words, size_t size)
     snprintf(words + n, size - n, " for %s", span);
 }
 
-static enum theme_role link_role(const struct model *m)
+enum theme_role ui_link_role(const struct model *m)
 {
     if (m->link == LINK_OK)
         return ROLE_STATUS;
@@ -120,7 +121,7 @@ static void draw_header(struct ui *ui)
     service_words(m, words, sizeof(words));
     add_age(ui, words, sizeof(words));
     int right = c->w - (int)strlen(words) - 1, x = 1, need = 0;
-    canvas_text(c, 0, right, -1, link_role(m), words);
+    canvas_text(c, 0, right, -1, ui_link_role(m), words);
     x = word(c, x, right, ROLE_HEADER, "cc-tui");
     if (m->project && *m->project && c->w >= UI_LIST_ONLY_W) {
         char project[160], more[40] = "";
@@ -311,136 +312,6 @@ static void draw_hints(struct ui *ui, int y)
     buf_release(&b);
 }
 
-static const char *default_status(struct ui *ui, char *dst, size_t size)
-{
-    const struct model *m = ui->model;
-    if (m->link != LINK_OK && m->link_text)
-        return m->link_text;
-    size_t st[SB_STATE_COUNT], asks, working, idle;
-    if (ui->opts.replay)
-        return "a recorded run: nothing runs, nothing is billed";
-    if (ui->marks.n) {
-        int n = snprintf(dst, size, "%zu marked: ", ui->marks.n);
-        marks_names(ui, ui->marks.v, ui->marks.n, dst + n, size - (size_t)n);
-        return dst;
-    }
-    model_counts(m, st, &asks, &working, &idle);
-    if (asks) {
-        return ui_keys(ui, ui->mode == UI_INPUT ? "%zu ask%s you: press {input-next-asking} to jump"
-                                                : "%zu ask%s you: press {next-asking} to jump",
-                       asks, asks == 1 ? "s" : "");
-    }
-    const struct model_event *e = m->n_events ? &m->events[m->n_events - 1] : NULL;
-    if (!e || ui->now - e->time_ms > EVENT_SHOWN_MS || e->time_ms - ui->now > EVENT_SHOWN_MS)
-        return "";
-    const struct sandbox *s = e->sandbox ? model_sandbox(m, e->sandbox) : NULL;
-    bool named = !s || str_starts(e->text, s->name);
-    snprintf(dst, size, "%s%s%s", named ? "" : s->name, named ? "" : ": ", e->text);
-    return dst;
-}
-
-/* What the keys mean now. */
-static const char *mode_word(struct ui *ui)
-{
-    if (ui->frozen)
-        return "FROZEN";
-    const struct overlay *top = ui->n_overlays ? &ui->overlays[ui->n_overlays - 1] : NULL;
-    const struct pane *p = &ui->panes[ui->focus];
-    if (top && top->ops->scope == SCOPE_FORM)
-        return "FORM";
-    if (top)
-        return top->ops->mode ? top->ops->mode : "ASK";
-    if (p->ops->typing && p->ops->typing(ui, p->state))
-        return "FIND";
-    if (ui->opts.replay)
-        return "REPLAY";
-    return ui->mode == UI_INPUT ? "INPUT" : ui->opts.readonly ? "NAV ro" : ui->opts.second ? "NAV 2nd" : "NAV";
-}
-
-/* "****4f2a env, hides 9f21 user" of "E2B key ****4f2a (environment) at URL, hides ****9f21
- * (user key)". */
-static void short_account(const char *account, char *dst, size_t size)
-{
-    static const struct {
-        const char *word, *brief;
-    } t[] = {{"E2B key ", ""},          {"(environment)", "env"}, {"(project key)", "project"},
-             {"(user key)", "user"},    {"(E2B CLI config)", "CLI"}};
-    bool hides = false;
-    size_t n = 0;
-
-    for (const char *p = account; *p && n + 16 < size;) {
-        size_t k = 0, skip = 0;
-        while (k < sizeof(t) / sizeof(t[0]) && !str_starts(p, t[k].word))
-            k++;
-        if (str_starts(p, " at http"))
-            skip = 4 + strcspn(p + 4, " ,");
-        else if (hides && str_starts(p, "****") && p[4] != ' ')
-            skip = 4;
-        hides = hides || str_starts(p, "hides ");
-        if (k < sizeof(t) / sizeof(t[0])) {
-            n += (size_t)snprintf(dst + n, size - n, "%s", t[k].brief);
-            p += strlen(t[k].word);
-        } else if (skip) {
-            p += skip;
-        } else {
-            dst[n++] = *p++;
-        }
-    }
-    dst[n] = '\0';
-}
-
-static void draw_account(struct ui *ui, int y, int w, const char *text)
-{
-    canvas_right(&ui->canvas, y, ui->canvas.w - w - 9, w, ROLE_HINT, text);
-}
-
-/* Whose account it is stays in view, with what it hides: in full beside what is said, else
- * in short, and what is said gives way. A refused key's sentence names it itself. */
-static int place_account(struct ui *ui, int y, const char *say)
-{
-    const char *account = ui->model->account ? ui->model->account : "";
-    int said = (int)text_width(say, strlen(say)), w = (int)text_width(account, strlen(account));
-    int room = ui->canvas.w - 12;
-    char brief[160];
-
-    if (said + w <= room) {
-        draw_account(ui, y, w, account);
-        return room - w;
-    }
-    if (say == ui->model->link_text && ui->model->link == LINK_AUTH)
-        return room + 3;
-    short_account(account, brief, sizeof(brief));
-    w = (int)text_width(brief, strlen(brief));
-    if (w > room - SAID_MIN && said > room - w)
-        w = room - SAID_MIN < MASK_CELLS ? MASK_CELLS : room - SAID_MIN;
-    if (w == 0 || room < 2 * MASK_CELLS)
-        return room + 3;
-    draw_account(ui, y, w, brief);
-    return room - w;
-}
-
-static void draw_status(struct ui *ui, int y)
-{
-    struct canvas *c = &ui->canvas;
-    const char *mode = mode_word(ui);
-    char text[256];
-    enum theme_role role = ROLE_STATUS;
-    const char *say = ui->status;
-    if (!ui->status_since)
-        ui->status_since = ui->now;
-    if (*say) {
-        role = ui->status_level == 2   ? ROLE_STATUS_BAD
-               : ui->status_level == 1 ? ROLE_STATUS_WARN
-                                       : ROLE_STATUS;
-    } else {
-        say = default_status(ui, text, sizeof(text));
-        if (ui->model->link != LINK_OK && ui->model->link != LINK_CONNECTING)
-            role = link_role(ui->model);
-    }
-    canvas_text(c, y, 1, place_account(ui, y, say), role, say);
-    canvas_right(c, y, c->w - 8, 7, ROLE_TITLE, mode);
-}
-
 static void draw_bare(struct ui *ui)
 {
     struct pane *p = &ui->panes[PANE_OUTPUT];
@@ -472,7 +343,7 @@ void ui_draw(struct ui *ui, int64_t now)
     draw_header(ui);
     draw_panes(ui);
     draw_hints(ui, c->h - 2);
-    draw_status(ui, c->h - 1);
+    ui_draw_status(ui, c->h - 1);
     for (int i = 0, top = ui_header_rows(ui); i < ui->n_overlays; i++) {
         c->cursor_y = c->cursor_x = -1;
         ui->overlays[i].ops->draw(ui, ui->overlays[i].state, c,

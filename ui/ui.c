@@ -2,6 +2,7 @@
 #include <cct/ui/ownfiles.h>
 #include <cct/ui/ui.h>
 
+#include <cct/text/width.h>
 #include <cct/util/buf.h>
 #include <cct/util/clock.h>
 #include <cct/util/limits.h>
@@ -152,14 +153,19 @@ const char *ui_keys(struct ui *ui, const char *fmt, ...)
     return dst;
 }
 
+/* What is wrong and is longer than the rows of the status is read where events are. */
 void ui_status(struct ui *ui, int level, const char *fmt, ...)
 {
+    char text[1024];
     va_list ap;
     va_start(ap, fmt);
-    format_keys(ui, ui->status, sizeof(ui->status), fmt, ap);
+    format_keys(ui, text, sizeof(text), fmt, ap);
     va_end(ap);
+    str_copy(ui->status, sizeof(ui->status), text);
     ui->status_level = level;
     ui->status_since = 0;
+    if (level && ui->canvas.w && text_width(text, strlen(text)) > (size_t)ui->canvas.w + UI_SAID_MIN)
+        app_event_add(ui->app, level, 0, text);
 }
 
 void ui_set_theme(struct ui *ui, const char *name)

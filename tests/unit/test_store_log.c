@@ -1,5 +1,6 @@
 /* The write-ahead log: it goes into the database when nobody waits, it does not stay large, and
  * what it holds is there after a program that was killed. Where it cannot, that is said. */
+#include "../lib/fullvfs.h"
 #include "../lib/storebox.h"
 #include "../lib/tmpdir.h"
 
@@ -8,8 +9,6 @@
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <sqlite3.h>
-#include <stdatomic.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,58 +143,14 @@ static void test_killed(void **state)
 
 /* --- a disk that takes no more ------------------------------------------------------ */
 
-/* SQLite's own way to the disk, but that the database file, or its log, can be written to no more. */
-static sqlite3_vfs full_vfs, *real_vfs;
-static sqlite3_io_methods full_file, full_wal;
-static const sqlite3_io_methods *real_file, *real_wal;
-static atomic_bool full, wal_full;
-static atomic_int refused;
-
-static int write_or_not(sqlite3_file *f, const void *p, int n, sqlite3_int64 at)
-{
-    if (!full)
-        return real_file->xWrite(f, p, n, at);
-    refused++;
-    return SQLITE_FULL;
-}
-
-static int write_wal_or_not(sqlite3_file *f, const void *p, int n, sqlite3_int64 at)
-{
-    return wal_full ? SQLITE_FULL : real_wal->xWrite(f, p, n, at);
-}
-
-static int open_watched(sqlite3_vfs *v, const char *name, sqlite3_file *f, int flags, int *out)
-{
-    int rc = real_vfs->xOpen(v, name, f, flags, out);
-
-    if (rc == SQLITE_OK && (flags & SQLITE_OPEN_MAIN_DB)) {
-        real_file = f->pMethods;
-        full_file = *real_file;
-        full_file.xWrite = write_or_not;
-        f->pMethods = &full_file;
-    } else if (rc == SQLITE_OK && (flags & SQLITE_OPEN_WAL)) {
-        real_wal = f->pMethods;
-        full_wal = *real_wal;
-        full_wal.xWrite = write_wal_or_not;
-        f->pMethods = &full_wal;
-    }
-    return rc;
-}
-
 static int set_up_full(void **state)
 {
-    real_vfs = sqlite3_vfs_find(NULL);
-    full_vfs = *real_vfs;
-    full_vfs.zName = "full";
-    full_vfs.xOpen = open_watched;
-    refused = 0;
-    return sqlite3_vfs_register(&full_vfs, 1) == SQLITE_OK ? set_up(state) : 1;
+    return fullvfs_begin() ? set_up(state) : 1;
 }
 
 static int tear_down_full(void **state)
 {
-    full = wal_full = false;
-    sqlite3_vfs_unregister(&full_vfs);
+    fullvfs_end();
     return tear_down(state);
 }
 
@@ -235,19 +190,19 @@ static void it_cannot(bool many)
 
     storebox_start(&b, dir);
     uint64_t run = storebox_run(&b, storebox_sandbox(&b, "i1"), "s");
-    full = true;
+    fullvfs_file = true;
     for (int i = 0; i < first; i++)
         put(run, i);
     if (troubles_until_answer() == 0)
         trouble_is_told("log stays beside it and grows");
-    assert_int_equal(refused, 1);
+    assert_int_equal(fullvfs_refused, 1);
     for (int i = first; i < first + 2 * PIECES; i++) {
         put(run, i);
         assert_int_equal(troubles_until_answer(), 0);
     }
-    assert_int_equal(refused, 1);
+    assert_int_equal(fullvfs_refused, 1);
     check_bytes(run);
-    full = false;
+    fullvfs_file = false;
     storebox_again(&b, dir);
     check_bytes(run);
     storebox_stop(&b);
@@ -274,14 +229,14 @@ static void test_old_rows_stay(void **state)
     storebox_start(&b, dir);
     store_put_sandbox(b.s, &old, storebox_to(&b));
     msg_free(&storebox_ok(&b)->m);
-    wal_full = true;
+    fullvfs_log = true;
     store_prune(b.s, (struct st_to){NULL, 0});
     trouble_is_told("what is old enough to go stays");
     store_prune(b.s, storebox_to(&b)); /* who asks gets the answer, and no more */
     storebox_says(&b, ERR_FULL);
     store_sandboxes(b.s, storebox_to(&b));
     assert_int_equal(troubles_until_answer(), 0);
-    wal_full = false;
+    fullvfs_log = false;
     store_prune(b.s, storebox_to(&b));
     storebox_says(&b, 0);
     storebox_stop(&b);

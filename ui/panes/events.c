@@ -28,6 +28,18 @@ static void events_close(void *state)
 
 enum { TEXT_AT = 7 }; /* behind the time */
 
+/* What is wrong with the link now stands behind all that happened: the status line may cut it. */
+static size_t count(const struct model *m)
+{
+    return m->n_events + (m->link != LINK_OK && m->link != LINK_CONNECTING && m->link_text);
+}
+
+static struct model_event event_at(const struct model *m, size_t i)
+{
+    return i < m->n_events ? m->events[i]
+                           : (struct model_event){.level = 2, .text = m->link_text};
+}
+
 /* What an event says: most name their sandbox themselves. */
 static void event_text(const struct model *m, const struct model_event *ev, char *dst, size_t size)
 {
@@ -40,20 +52,21 @@ static void event_text(const struct model *m, const struct model_event *ev, char
 static int event_rows(const struct model *m, size_t i, int w)
 {
     char text[1024];
-    event_text(m, &m->events[i], text, sizeof(text));
+    const struct model_event ev = event_at(m, i);
+    event_text(m, &ev, text, sizeof(text));
     return box_text_rows(text, w);
 }
 
 static void draw_event(const struct model *m, size_t i, struct canvas *c, struct rect r)
 {
-    const struct model_event *ev = &m->events[i];
+    const struct model_event ev = event_at(m, i);
     char text[1024], hm[16];
-    event_text(m, ev, text, sizeof(text));
-    clock_format_hm(hm, sizeof(hm), ev->time_ms);
-    canvas_text(c, r.y, r.x + 1, 5, ROLE_HINT, hm);
+    event_text(m, &ev, text, sizeof(text));
+    clock_format_hm(hm, sizeof(hm), ev.time_ms);
+    canvas_text(c, r.y, r.x + 1, 5, ROLE_HINT, ev.time_ms ? hm : "now");
     box_text(c, (struct rect){r.y, r.x + TEXT_AT, r.h, r.w - TEXT_AT - 1},
-             ev->level == 2   ? ROLE_ERROR
-             : ev->level == 1 ? ROLE_NOTICE
+             ev.level == 2   ? ROLE_ERROR
+             : ev.level == 1 ? ROLE_NOTICE
                               : ROLE_TEXT,
              text);
 }
@@ -64,10 +77,10 @@ static void hold_back(const struct ui *ui, struct events *e, struct rect r)
     const struct model *m = ui->model;
     size_t oldest = 0;
     int rows = 0;
-    while (oldest < m->n_events && (rows += event_rows(m, oldest, r.w - TEXT_AT - 1)) <= r.h)
+    while (oldest < count(m) && (rows += event_rows(m, oldest, r.w - TEXT_AT - 1)) <= r.h)
         oldest++;
-    if (e->back > m->n_events - oldest)
-        e->back = m->n_events - oldest;
+    if (e->back > count(m) - oldest)
+        e->back = count(m) - oldest;
 }
 
 static void events_draw(struct ui *ui, void *state, struct canvas *c, struct rect r,
@@ -81,23 +94,23 @@ static void events_draw(struct ui *ui, void *state, struct canvas *c, struct rec
     (void)now;
     e->page = r.h;
     hold_back(ui, e, r);
-    first = m->n_events - e->back;
+    first = count(m) - e->back;
     for (rows = 0; first > 0 && (rows += event_rows(m, first - 1, w)) <= r.h;)
         first--;
-    if (first == m->n_events - e->back && first > 0)
+    if (first == count(m) - e->back && first > 0)
         first--; /* longer than the pane: its begin */
-    for (int y = 0; y < r.h && first < m->n_events; first++) {
+    for (int y = 0; y < r.h && first < count(m); first++) {
         draw_event(m, first, c, (struct rect){r.y + y, r.x, r.h - y, r.w});
         y += event_rows(m, first, w);
     }
-    if (!m->n_events)
+    if (!count(m))
         canvas_text(c, r.y, r.x + 1, r.w - 2, ROLE_HINT, "nothing happened yet");
 }
 
 static bool events_update(struct ui *ui, void *state)
 {
     struct events *e = state;
-    bool changed = e->seen != ui->model->events_rev;
+    bool changed = e->seen != ui->model->events_rev || ui->model->link != LINK_OK;
     e->seen = ui->model->events_rev;
     return changed;
 }
@@ -112,7 +125,7 @@ static int events_action(struct ui *ui, void *state, enum action a)
                   : a == ACT_PAGE_DOWN ? page
                                        : 0;
     if (a == ACT_TOP)
-        e->back = ui->model->n_events;
+        e->back = count(ui->model);
     else if (a == ACT_BOTTOM)
         e->back = 0;
     else if (up)

@@ -161,6 +161,7 @@ struct ui {
 };
 
 enum { UI_WARN_LEFT_MS = 300000 }; /* where nothing else is said */
+enum { UI_SAID_MIN = 24 }; /* cells that what is said has beside the account, at least */
 enum { UI_SAID_MS = 10000 }; /* an info in the status line is shown so long */
 enum { UI_TWICE_MS = 1000 }; /* from a key that leaves to the same again */
 enum { UI_MIN_H = 10, UI_MIN_W = 40, UI_LIST_ONLY_W = 60, UI_COLUMNS_W = 100, UI_WIDE_W = 160,
