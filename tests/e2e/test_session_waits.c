@@ -306,7 +306,7 @@ static void test_the_turn_is_stored(void **state)
     jobsbed_load(late.b);
     late.m.id = 1;
     jobsbed_run(late.b, do_wait, &late);
-    answered(&late, "exit status 1", AGENT_FAILED);
+    answered(&late, "mine\nexit status 1", AGENT_FAILED);
     jobsbed_free(late.b);
     other_free(&o);
 }
