@@ -517,7 +517,7 @@ int session_runner_pid(const char *list_json, size_t len, const char *dir)
 
 enum session_taken session_taken_parse(const char *text, bool *ended, uint64_t *from)
 {
-    const char *nl = strchr(text, '\n'), *line = nl ? nl : "";
+    const char *nl = strchr(text, '\n'), *line = nl ? nl : text + strlen(text);
 
     *ended = strstr(text, " exit") != NULL;
     *from = str_starts(line, "\nat ")    ? number(line + 4) + 1

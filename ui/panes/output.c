@@ -450,6 +450,8 @@ static int output_action(struct ui *ui, void *state, enum action a)
 {
     struct view *v = output_view(ui, state);
     const struct transcript *t = ui->selected ? model_transcript(ui->model, ui->selected) : NULL;
+    if (v)
+        v->seek = 0; /* who does something else does not wait for a match */
     int r = act(ui, state, a);
     if (v && t && t->n && !v->follow) /* it may be loaded anew before it is drawn */
         view_keep_place(v, t);
@@ -481,6 +483,7 @@ static bool output_update(struct ui *ui, void *state)
     if (changed) {
         output_replaced(output_view(ui, o), t);
         output_going(ui, output_view(ui, o), t);
+        output_seeking(ui, o, output_view(ui, o), t);
         forget_views(ui, o);
     }
     return changed;

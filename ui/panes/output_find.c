@@ -74,7 +74,37 @@ static bool find_in_item(struct output *o, struct view *v, const struct transcri
     return any;
 }
 
-/* Next match from the cursor on in direction `step`, around the ends. */
+/* Pages of items that are not held here; how often they are asked for when nothing comes. */
+enum { GO_TRIES = 300, SEEK_IDLE = 1000 };
+
+static void found(struct view *v, const struct transcript *t, size_t i, size_t row)
+{
+    view_end_follow(v, t);
+    v->cur = (struct pos){t->base + i, row};
+}
+
+static void ask_for_more(struct ui *ui, struct view *v, const struct transcript *t)
+{
+    if (v->seek < 0) {
+        transcript_first_key(t, &v->seek_offset, &v->seek_index);
+        app_load_older(ui->app, ui->selected);
+    } else {
+        transcript_last_key(t, &v->seek_offset, &v->seek_index);
+        app_load_newer(ui->app, ui->selected);
+    }
+}
+
+static int seek(struct ui *ui, struct output *o, struct view *v, const struct transcript *t,
+                int step)
+{
+    v->seek = step;
+    v->seek_tries = v->seek_idle = 0;
+    ask_for_more(ui, v, t);
+    ui_status(ui, 0, "looking for '%.60s' in %s output ...", o->pattern,
+              step < 0 ? "older" : "newer");
+    return UI_HANDLED | UI_REDRAW;
+}
+
 int output_find_next(struct ui *ui, struct output *o, struct view *v,
                      const struct transcript *t, int step)
 {
@@ -82,21 +112,71 @@ int output_find_next(struct ui *ui, struct output *o, struct view *v,
         return UI_HANDLED;
     struct pos from = view_clamp(v, t, v->cur);
     size_t n = t->n, start = (size_t)(from.item - t->base), row = 0;
-    for (size_t k = 0; k <= n; k++) {
+    bool more = step > 0 ? t->more_after : t->more_before;
+    size_t most = !more ? n : step > 0 ? n - 1 - start : start; /* not around what is no end */
+    for (size_t k = 0; k <= most; k++) {
         size_t i = step > 0 ? (start + k) % n : (start + n * 2 - k) % n;
         if (!find_in_item(o, v, t, i, step, k == 0 ? &from.row : NULL, &row))
             continue;
-        view_end_follow(v, t);
-        v->cur = (struct pos){t->base + i, row};
+        found(v, t, i, row);
         return UI_HANDLED | UI_REDRAW;
     }
+    if (more)
+        return seek(ui, o, v, t, step);
+    if (t->more_before || t->more_after)
+        return seek(ui, o, v, t, t->more_before ? -1 : 1);
     ui_status(ui, 0, "no match for '%.60s'", o->pattern);
     return UI_HANDLED | UI_REDRAW;
 }
 
+/* Items that came since they were asked for: the next one of them in that direction, SIZE_MAX when
+ * there is none. */
+static size_t next_new(const struct view *v, const struct transcript *t, size_t i)
+{
+    for (i += (size_t)v->seek; i < t->n; i += (size_t)v->seek) {
+        const struct item *it = &t->v[i];
+        bool beyond = it->offset != v->seek_offset
+                          ? (it->offset > v->seek_offset) == (v->seek > 0)
+                          : it->index != v->seek_index &&
+                                (it->index > v->seek_index) == (v->seek > 0);
+        if (beyond && (it->offset || it->index))
+            return i;
+    }
+    return SIZE_MAX;
+}
+
+void output_seeking(struct ui *ui, struct output *o, struct view *v, const struct transcript *t)
+{
+    size_t row = 0;
+    bool came = false;
+
+    if (!v || !v->seek || !t || !t->n || !o->pattern)
+        return;
+    for (size_t i = v->seek < 0 ? t->n : SIZE_MAX; (i = next_new(v, t, i)) != SIZE_MAX;) {
+        came = true;
+        if (!find_in_item(o, v, t, i, v->seek, NULL, &row))
+            continue;
+        found(v, t, i, row);
+        v->seek = 0;
+        ui_status(ui, 0, "%s", "");
+        return;
+    }
+    bool more = v->seek < 0 ? t->more_before : t->more_after;
+    v->seek_tries += came;
+    v->seek_idle = came ? 0 : v->seek_idle + 1;
+    if (more && v->seek_tries < GO_TRIES && v->seek_idle < SEEK_IDLE) {
+        ask_for_more(ui, v, t); /* another load may have been under way */
+        return;
+    }
+    v->seek = 0;
+    ui_status(ui, 0, "no match for '%.60s'%s", o->pattern,
+              more ? " in what was looked at, there is more" : "");
+    if (v->follow && t->more_after)
+        app_follow(ui->app, ui->selected);
+}
+
 /* --- a place that a search has found ---------------------------------------------------- */
 
-enum { GO_TRIES = 300 }; /* pages of older items */
 
 static bool is_before(const struct item *it, uint64_t offset, uint32_t index)
 {
@@ -126,6 +206,12 @@ void output_replaced(struct view *v, const struct transcript *t)
         return;
     size_t top = v->to_begin ? 0 : item_of(t, v->top_offset, v->top_index);
     size_t cur = v->to_begin ? 0 : item_of(t, v->cur_offset, v->cur_index);
+    if (top == SIZE_MAX && t->more_before && !v->going) { /* it is read further up: back there */
+        v->going = true;
+        v->go_offset = v->top_offset;
+        v->go_index = v->top_index;
+        v->go_tries = 0;
+    }
     v->to_begin = v->selecting = false;
     v->top = (struct pos){t->base + (top == SIZE_MAX ? 0 : top), top == SIZE_MAX ? 0 : v->top.row};
     v->cur = cur == SIZE_MAX ? v->top : (struct pos){t->base + cur, v->cur.row};

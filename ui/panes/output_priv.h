@@ -61,6 +61,10 @@ struct view {
     uint32_t go_index;
     int go_tries;
     bool to_begin;            /* as soon as it is loaded */
+    int seek;                 /* a search goes on in older (-1) or newer (1) items, asked for */
+    uint64_t seek_offset;     /* those beyond this key have not been looked at */
+    uint32_t seek_index;
+    int seek_tries, seek_idle;
     uint32_t resets;          /* the transcript's, for which positions hold */
     uint64_t top_offset, cur_offset; /* keys of the items there, to find them again after that */
     uint32_t top_index, cur_index;
@@ -151,8 +155,10 @@ void output_mark_matches(struct output *o, struct canvas *c, int y, int x,
 void output_going(struct ui *ui, struct view *v, const struct transcript *t);
 /* All was replaced, perhaps by another part: the view stays at its place in the stream. */
 void output_replaced(struct view *v, const struct transcript *t);
-/* Next match from the cursor on in direction `step`, around the ends. */
+/* Next match from the cursor on in direction `step`, around the ends; where more is stored than is
+ * held here it comes in pages, and output_seeking() goes on in them. */
 int output_find_next(struct ui *ui, struct output *o, struct view *v,
                      const struct transcript *t, int step);
+void output_seeking(struct ui *ui, struct output *o, struct view *v, const struct transcript *t);
 
 #endif
