@@ -151,6 +151,20 @@ static void set_aside(struct tpl_store *s, const char *id, const char *why)
     free(to);
 }
 
+/* What is left where the provider was killed before the first record was written. */
+static bool remove_unsaved(const char *folder)
+{
+    DIR *d = opendir(folder);
+    struct dirent *de;
+    if (!d)
+        return false;
+    while ((de = readdir(d)) != NULL)
+        if (str_starts(de->d_name, ".tmp-"))
+            unlinkat(dirfd(d), de->d_name, 0);
+    closedir(d);
+    return rmdir(folder) == 0; /* anything else keeps it */
+}
+
 static void insert(struct tpl_store *s, struct tpl *t)
 {
     map_put(s->by_id, t->id, t);
@@ -169,8 +183,11 @@ static void load_one(struct tpl_store *s, const char *id)
     else if (t && map_get(s->by_name, t->name))
         err_set(&e, ERR_CORRUPT, "its name '%s' is taken", t->name);
     if (e.code != 0 || !t) {
+        char *folder = xstrndup(path, (size_t)(strrchr(path, '/') - path));
         tpl_free(t);
-        set_aside(s, id, e.text);
+        if (e.code != ERR_NOTFOUND || !remove_unsaved(folder))
+            set_aside(s, id, e.text);
+        free(folder);
     } else {
         insert(s, t);
         if (end_unfinished(t))
@@ -224,7 +241,10 @@ static void load_all(struct tpl_store *s)
             provider_remove_tree(gone);
             free(gone);
         } else if (str_starts(de->d_name, DAMAGED)) {
-            s->is_partial = true;
+            char *aside = fs_join(path, de->d_name);
+            if (!remove_unsaved(aside))
+                s->is_partial = true;
+            free(aside);
         }
     }
     if (d)

@@ -444,6 +444,38 @@ static void test_layers_of_damaged(void **state)
     free(aside);
 }
 
+/* The provider was killed before a template's first record was there: nothing is lost with
+ * its folder, and layers that nobody names are removed as ever. */
+static void test_never_saved(void **state)
+{
+    (void)state;
+    static const char *const folders[] = {"templates/neversaved0000000000",
+                                          "templates/damaged-neversaved1111111111"};
+    for (size_t i = 0; i < 2; i++) {
+        char *folder = fs_join(dir, folders[i]), *half = fs_join(folder, ".tmp-17-abcdefghijkl");
+        assert_int_equal(fs_mkdir_private(folder, NULL), 0);
+        assert_int_equal(fs_write_private(half, "{", 1, NULL), 0);
+        struct tpl_store *s = tpl_store_new(&prov);
+        assert_false(s->is_partial);
+        tpl_store_free(s);
+        assert_false(exists(folders[i]));
+        free(half);
+        free(folder);
+    }
+    /* where there is a build's log, there was a record */
+    char *folder = fs_join(dir, folders[0]), *log = fs_join(folder, "x.log");
+    assert_int_equal(fs_mkdir_private(folder, NULL), 0);
+    assert_int_equal(fs_write_private(log, "{", 1, NULL), 0);
+    struct tpl_store *s = tpl_store_new(&prov);
+    assert_true(s->is_partial);
+    tpl_store_free(s);
+    free(folder);
+    free(log);
+    folder = fs_join(dir, "templates/damaged-neversaved0000000000");
+    assert_int_equal(boxstore_remove_tree(folder, NULL), 0);
+    free(folder);
+}
+
 static void test_uploads(void **state)
 {
     (void)state;
@@ -500,7 +532,8 @@ int main(void)
         cmocka_unit_test(test_store_round_trip),
         cmocka_unit_test(test_look_up),           cmocka_unit_test(test_damaged_records),
         cmocka_unit_test(test_old_builds_go),     cmocka_unit_test(test_layers),
-        cmocka_unit_test(test_layers_of_damaged), cmocka_unit_test(test_uploads),
+        cmocka_unit_test(test_layers_of_damaged), cmocka_unit_test(test_never_saved),
+        cmocka_unit_test(test_uploads),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
