@@ -331,6 +331,7 @@ static void open_groups(struct provider *p)
 static int prepare(struct serve *s, struct err *e)
 {
     struct provider *p = &s->p;
+    umask(umask(077) & 077); /* what is ours can be used by us */
     if (digest_init() != 0)
         return err_set(e, ERR_BUG, "libsodium does not start");
     p->exe = ns_own_path();

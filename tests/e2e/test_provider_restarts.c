@@ -133,8 +133,9 @@ static void test_stop(void **state)
     free(id);
 }
 
-/* Whoever starts it may hold signals back, and never wait for processes. */
-static void test_stop_held_back(void **state)
+/* Whoever starts it may hold signals back, never wait for processes, and make files that
+ * their owner may not use. */
+static void test_odd_starter(void **state)
 {
     (void)state;
     sigset_t set, old;
@@ -142,8 +143,11 @@ static void test_stop_held_back(void **state)
     sigaddset(&set, SIGUSR1);
     sigaddset(&set, SIGCHLD);
     sigprocmask(SIG_BLOCK, &set, &old);
+    mode_t mask = umask(0177);
     prov_serve(NULL);
+    umask(mask);
     sigprocmask(SIG_SETMASK, &old, NULL);
+    free(prov_create("{\"templateID\":\"base\",\"timeout\":60}"));
     int64_t start = clock_mono_ms();
     assert_int_equal(prov_run(false, NULL, "stop", NULL), 0);
     assert_true(clock_mono_ms() - start < 15000); /* after 30 s it is killed */
@@ -193,7 +197,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_only), cmocka_unit_test(test_taken_over),
         cmocka_unit_test(test_wedged), cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_stop_leftovers), cmocka_unit_test(test_stop_held_back),
+        cmocka_unit_test(test_stop_leftovers), cmocka_unit_test(test_odd_starter),
         cmocka_unit_test(test_idle_exit),
         cmocka_unit_test(test_usage), cmocka_unit_test(test_refused_namespaces),
     };
