@@ -3,6 +3,7 @@
 #include "e2b_priv.h"
 #include <cct/util/clock.h>
 #include <cct/util/json.h>
+#include <cct/util/limits.h>
 #include <cct/util/log.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -263,7 +264,7 @@ static bool next_page(struct e2b_call *k, struct err *e)
         return false;
     if (k->warm) /* while the other pages come */
         e2b_warm(k->e2b, k->got.sandboxes.n + (k->total_running > 0 ? (size_t)k->total_running : 0));
-    if (k->pages >= PAGES_MAX || str_eq(token, k->token)) {
+    if (k->pages >= PAGES_MAX || k->bytes >= LIM_HTTP_BODY || str_eq(token, k->token)) {
         err_set(e, ERR_PROTO, "cannot %s: the list of the service does not end (page %d)",
                 rows[k->kind].task, k->pages);
         return false;
@@ -293,6 +294,7 @@ static bool take_good(struct e2b_call *k, const struct net_result *n, struct e2b
     remember_route(k);
     if (!row->take)
         return false;
+    k->bytes += n->len;
     j = json_parse(n->body, n->len, NULL);
     rc = row->take(k, j);
     json_free(j);

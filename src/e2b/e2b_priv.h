@@ -83,6 +83,7 @@ struct e2b_call {
     struct map *ids;   /* rows had already */
     char *token;       /* cursor of the page under way */
     int pages;
+    size_t bytes; /* of them, so far */
     int64_t total_running;
     /* the list's conditions that the old route does not know */
     char *want_template;

@@ -3,8 +3,10 @@
 
 #include <cct/model/project.h>
 #include <cct/util/arr.h>
+#include <cct/util/map.h>
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,17 +46,39 @@ static void set_meta(struct sandbox *s, const struct kv *meta)
     sandbox_release(&copy);
 }
 
-static struct sandbox *find_row(struct sandbox_table *t, const struct listed *l)
+/* Rows by what a listed sandbox is known by: places in the table, from 1. */
+struct index {
+    struct map *ids;
+    struct map *marks; /* of those without an id */
+};
+
+static void index_row(struct index *x, const struct sandbox_table *t, size_t i)
 {
+    const struct sandbox *s = &t->v[i];
+    struct map *m = s->sandbox_id ? x->ids : x->marks;
+    const char *key = s->sandbox_id ? s->sandbox_id : s->mark;
+    if (key && !map_get(m, key))
+        map_put(m, key, (void *)(uintptr_t)(i + 1));
+}
+
+static struct index index_new(const struct sandbox_table *t)
+{
+    struct index x = {map_new(), map_new()};
     for (size_t i = 0; i < t->n; i++)
-        if (str_eq(t->v[i].sandbox_id, l->sandbox_id))
-            return &t->v[i];
+        index_row(&x, t, i);
+    return x;
+}
+
+static struct sandbox *find_row(const struct index *x, struct sandbox_table *t,
+                                const struct listed *l)
+{
+    uintptr_t place = (uintptr_t)map_get(x->ids, l->sandbox_id);
+    if (place)
+        return &t->v[place - 1];
     /* the answer of this create has not come yet, or was lost: our mark proves it */
     const char *mark = kv_get(l->meta, "cc-tui-mark");
-    for (size_t i = 0; mark && i < t->n; i++)
-        if (!t->v[i].sandbox_id && str_eq(t->v[i].mark, mark))
-            return &t->v[i];
-    return NULL;
+    place = mark ? (uintptr_t)map_get(x->marks, mark) : 0;
+    return place && !t->v[place - 1].sandbox_id ? &t->v[place - 1] : NULL;
 }
 
 static void fill_new(struct sandbox *s, const struct listed *l)
@@ -202,14 +226,16 @@ void reconcile(struct sandbox_table *t, const struct listed *l, size_t n,
 {
     size_t known = t->n;
     bool *seen = xcalloc(known + 1, sizeof(*seen));
+    struct index x = index_new(t);
     for (size_t i = 0; i < n; i++) {
         if (!l[i].sandbox_id || !*l[i].sandbox_id)
             continue;
-        struct sandbox *s = find_row(t, &l[i]);
+        struct sandbox *s = find_row(&x, t, &l[i]);
         bool is_new = !s;
         if (is_new) {
             s = ARR_PUSH(t);
             fill_new(s, &l[i]);
+            index_row(&x, t, t->n - 1);
         } else if (s < t->v + known) {
             seen[s - t->v] = true;
         }
@@ -220,5 +246,7 @@ void reconcile(struct sandbox_table *t, const struct listed *l, size_t n,
     for (size_t i = 0; i < known; i++)
         if (!seen[i] && apply_absent(&t->v[i], o))
             fn(ctx, &t->v[i], false);
+    map_free(x.ids, NULL);
+    map_free(x.marks, NULL);
     free(seen);
 }

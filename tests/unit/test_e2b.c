@@ -228,6 +228,39 @@ static void test_endless_pages(void **state)
     assert_true(script_at < 5);
 }
 
+/* Always another page, each of 16 MiB. */
+static void large_pages(struct mini_conn *c, const struct mini_req *r)
+{
+    static int n;
+    struct buf body = BUF_INIT;
+    char *pad = xmalloc(16 << 20), *head = xasprintf("X-Next-Token: t%d\r\n", ++n);
+
+    (void)r;
+    memset(pad, ' ', 16 << 20);
+    buf_addf(&body, "[{\"sandboxID\":\"i%d\"}", n);
+    buf_add(&body, pad, 16 << 20);
+    buf_addc(&body, ']');
+    script_at = n;
+    mini_reply(c, 200, head, buf_str(&body));
+    buf_release(&body);
+    free(head);
+    free(pad);
+}
+
+/* Nor may they hold more than memory can. */
+static void test_endless_bytes(void **state)
+{
+    struct call c = {.what = LIST};
+
+    (void)state;
+    special = large_pages;
+    run(&c);
+    special = NULL;
+    assert_int_equal(got.r.err.code, ERR_PROTO);
+    assert_int_equal(got.n, 0);
+    assert_true(script_at < 6);
+}
+
 static void test_repeated_rows(void **state)
 {
     struct call c = {.what = LIST};
@@ -594,7 +627,7 @@ static void test_warm(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_pages), CASE(test_endless_pages), CASE(test_repeated_rows),
+        CASE(test_pages), CASE(test_endless_pages), CASE(test_endless_bytes), CASE(test_repeated_rows),
         CASE(test_failing_page), CASE(test_old_list), CASE(test_no_list), CASE(test_odd_rows),
         CASE(test_a_page_for_an_error),
         CASE(test_get), CASE(test_many_tokens), CASE(test_errors), CASE(test_create), CASE(test_lost_create),

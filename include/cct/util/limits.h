@@ -7,7 +7,7 @@
 #define LIM_FRAME_BYTES (64u << 20)     /* one Connect envelope */
 #define LIM_JSON_BYTES (64u << 20)      /* one JSON document */
 #define LIM_JSON_DEPTH 200u             /* nesting of a JSON document */
-#define LIM_HTTP_BODY (64u << 20)       /* body of one control-plane answer */
+#define LIM_HTTP_BODY (64u << 20)       /* body of one control-plane answer, all pages of a list */
 #define LIM_MESSAGE_BYTES (64u << 10)   /* one chat message */
 #define LIM_RECEIVERS 1000u             /* of one message */
 #define LIM_ASKS 4096u                  /* questions of one agent that are open at once */
