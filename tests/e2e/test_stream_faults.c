@@ -184,6 +184,39 @@ static void test_cut_in_mid_line(void **state)
     }
 }
 
+static void breaks_often(struct boxplay *b, struct mini_conn *c, uint64_t from, int nth)
+{
+    size_t to = (size_t)from + 3;
+
+    (void)nth;
+    boxplay_begin(c);
+    boxplay_log(b, c, (size_t)from, to < b->log.len ? to : b->log.len);
+    mini_close(c);
+}
+
+static bool seven_tails(void *ctx)
+{
+    (void)ctx;
+    return v.box->tails >= 7;
+}
+
+/* Each stream brings a few bytes: that is no reason to take it up at once each time. */
+static void test_a_line_that_breaks_often(void **state)
+{
+    int64_t t;
+    (void)state;
+
+    v.box = boxplay_start(breaks_often);
+    boxplay_lines(v.box, 20, 20);
+    v.box->there = 0;
+    t = clock_mono_ms();
+    boxview_open(&v, 1);
+    assert_true(jobsbed_wait(v.bed, seven_tails, NULL, BOXVIEW_MS));
+    assert_true(clock_mono_ms() - t >= 2500); /* 0.2, 0.4 and four times 0.8 s, give or take a quarter */
+    boxview_wait(&v, "<1> ");
+    assert_int_equal(boxview_times(&v, "<1> "), 1);
+}
+
 /* After the cut the server sends the last 50 lines once more. */
 static void replay(struct boxplay *b, struct mini_conn *c, uint64_t from, int nth)
 {
@@ -358,6 +391,12 @@ static bool has_asked(void *ctx)
     return v.box->gets >= 2;
 }
 
+static void follow(void *ctx)
+{
+    (void)ctx;
+    session_follow(session_of(&v.bed->j, v.row));
+}
+
 static void test_a_killed_sandbox_starts_no_storm(void **state)
 {
     const struct sandbox *r;
@@ -375,6 +414,12 @@ static void test_a_killed_sandbox_starts_no_storm(void **state)
     assert_true(v.box->gets <= 4);
     r = model_sandbox(v.bed->model, v.row);
     assert_int_not_equal(r->state, SB_ERROR);
+    for (int i = 0; i < 5; i++) { /* whoever asks for its output brings no other answer */
+        jobsbed_run(v.bed, follow, NULL);
+        pass_time(50);
+    }
+    assert_int_equal(v.box->tails, 1);
+    assert_true(v.box->gets <= 4);
     each_once(5); /* what it said last is kept */
 }
 
@@ -418,6 +463,7 @@ static int run_group(int i)
     };
     const struct CMUnitTest runner[] = {
         cmocka_unit_test_teardown(test_a_runner_out_of_reach_starts_no_storm, close_all),
+        cmocka_unit_test_teardown(test_a_line_that_breaks_often, close_all),
     };
 
     switch (i) {

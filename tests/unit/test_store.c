@@ -440,6 +440,34 @@ static void test_leases(void **state)
     msg_free(&r->m);
 }
 
+/* A lease and a claim that end further ahead than they were given for are of before the clock was
+ * set back: they hold nobody up. */
+static void test_clock_set_back(void **state)
+{
+    (void)state;
+    char *path = xasprintf("%s/cc-tui.db", dir);
+    uint64_t sb = storebox_sandbox(&b, "i1");
+    struct st_reply *r;
+
+    store_lease(b.s, "poll", "a", 60000, storebox_to(&b));
+    storebox_says(&b, 0);
+    store_message_add(b.s, sb, "m", storebox_to(&b));
+    storebox_says(&b, 0);
+    store_message_claim(b.s, sb, "a", 60000, storebox_to(&b));
+    storebox_says(&b, 0);
+    storebox_sql(path, "UPDATE leases SET until=until+3600000;"
+                       " UPDATE sandboxMessages SET claimUntil=claimUntil+3600000");
+    store_lease(b.s, "poll", "b", 60000, storebox_to(&b));
+    r = storebox_ok(&b);
+    assert_true(r->got);
+    msg_free(&r->m);
+    store_message_claim(b.s, sb, "b", 60000, storebox_to(&b));
+    r = storebox_ok(&b);
+    assert_true(r->got);
+    msg_free(&r->m);
+    free(path);
+}
+
 static void test_intents_and_log(void **state)
 {
     (void)state;
@@ -579,6 +607,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_big_bytes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_events, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_leases, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_clock_set_back, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_intents_and_log, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_stop_commits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_retention, set_up, tear_down),
