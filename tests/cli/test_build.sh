@@ -54,7 +54,7 @@ check "a refused file: exit status" is 1
 check "a refused file: where, and what to do" err 'refused:3: ONBUILD is not possible: write'
 
 run build rebuild bad --wait -q
-check "rebuild: from the same recipe" is 1
+check "rebuild: from the recipe that was tried last" both is 1 err 'refused:3: ONBUILD is not possible'
 run build rebuild first --wait
 check "rebuild with arguments: exit status" is 1
 check "rebuild with arguments: they are asked for" err 'not kept: .*rebuild first --build-arg WHO='
@@ -112,9 +112,9 @@ check "delete: exit status" is 0
 run builds --json
 check "delete: it is gone" no_out '"local/slow"'
 run build delete slow --yes
-check "delete: twice is not found" is 5
+check "delete: twice is not found" both is 5 err 'no template "slow"'
 run build delete first
-check "delete: not without a yes" is 2
+check "delete: not without a yes" both is 2 err 'wants --yes'
 
 # killed in the midst of it: the service goes on, and it can be followed
 printf 'FROM e2bdev/base\nRUN echo begun; sleep 1; echo ended\n' > midst
@@ -145,9 +145,9 @@ fi
 run build . --name Bad --wait
 check "a bad name is refused" err 'lower-case letters'
 run build
-check "nothing to build: usage" is 2
+check "nothing to build: usage" both is 2 err 'wants a folder'
 run build . --name x --cpu 99
-check "a bad number: usage" is 2
+check "a bad number: usage" both is 2 err 'from 1 to 32'
 run build --tool pi --dry-run
 check "the recipe of a tool" out 'npm install -g @earendil-works/pi-coding-agent@'
 run --readonly build . --name x --wait

@@ -34,7 +34,7 @@ check "a project's name has an alphabet" both is 2 err "--project"
 run "$c" kill box
 check "kill without terminal and --yes: 2" both is 2 err "--yes"
 run "$c" kill --all box --yes
-check "kill: sandboxes or --all" is 2
+check "kill: sandboxes or --all" both is 2 err "one of the two"
 run "$c" kill --all --scope world --yes
 check "kill: unknown scope" both is 2 err "project or account"
 for sh in bash zsh fish; do
@@ -65,7 +65,7 @@ END
     check "commands are completed" grep -qx kill "$T/out"
 fi
 run "$c" completion tcsh
-check "completion for an unknown shell: 2" is 2
+check "completion for an unknown shell: 2" both is 2 err "bash, zsh and fish"
 
 # --- the screen without a terminal ----------------------------------------------------
 run "$c"
@@ -110,7 +110,7 @@ decode $F/claude-sigint.jsonl --tool claude --signal INT
 check "decode: the end by a signal" sh -c "tail -n 1 '$T/out' | grep -q '\"signal\":2'"
 decode $F/claude-badmodel.jsonl --tool claude --exit-code 1 \
     --stderr-file $F/claude-badmodel.stderr.txt
-check "decode: stderr of the agent" is 0
+check "decode: stderr of the agent" both is 0 out '"stderr_tail":"[claude-code:unrecognized_model]'
 same() { # tool, case: the pieces in which the bytes come change nothing
     "$c" decode --tool "$1" --exit-code 0 < "$F/$2.jsonl" > "$T/want" 2> "$T/err" || return 1
     for bs in 1 7 4096; do
@@ -128,11 +128,11 @@ check "decode: failed, although it ended with 0" both is 0 out '"outcome":"faile
 decode /dev/null --tool claud
 check "decode: unknown tool, near word" both is 2 err "did you mean 'claude'?"
 decode /dev/null
-check "decode: no tool" is 2
+check "decode: no tool" both is 2 err "--tool TOOL"
 decode /dev/null --tool claude --signal NOPE
-check "decode: unknown signal" is 2
+check "decode: unknown signal" both is 2 err "not 'NOPE'"
 decode /dev/null --tool claude --stderr-file "$T/none"
-check "decode: no such file" is 5
+check "decode: no such file" both is 5 err "$T/none"
 
 # --- configuration --------------------------------------------------------------------
 run "$c" config show
@@ -300,7 +300,7 @@ check "no service: 6" both is 6 err "127.0.0.1:1"
 run "$c" ls --json
 check "ls of nothing" both is 0 out "[]"
 run "$c" new --tool nosuch
-check "new: unknown tool" is 2
+check "new: unknown tool" both is 2 err 'no tool "nosuch"'
 run "$c" new --tool demo --env 1X=2
 check "new: a bad variable" both is 2 err "NAME=VALUE"
 run "$c" new --tool demo --timeout never
@@ -311,7 +311,7 @@ run "$c" new --tool demo --name box
 check "new: prints the id alone" one_line
 id=$(cat "$T/out")
 run "$c" new --tool demo --name box
-check "new: a name that is taken" is 2
+check "new: a name that is taken" both is 2 err '"box" is taken'
 run sh -c "eval \"\$('$c' local env)\" && '$c' new --tool demo --name sdk-shell && '$c' kill sdk-shell --yes"
 check "new: local where the SDK's variables are set" is 0
 run "$c" ls -q
@@ -355,7 +355,7 @@ run "$c" logs sh
 check "its end stands before what was sent next" last_lines 4 'the reason|! exit status 4|> echo after it|after it'
 run "$c" kill sh --yes
 run "$c" send box ""
-check "send: empty: 2" is 2
+check "send: empty: 2" both is 2 err "the message is empty"
 run "$c" new --tool demo --name box2
 run "$c" send box box2 -- 'run echo to-{name} {{name}}'
 check "send: several, one message" both is 0 err "sent to $id"
@@ -377,7 +377,7 @@ check "send: a text without quotes is not many sandboxes: 2" both is 2 err "stan
 run "$c" send --all --dry-run hi
 check "send --all --dry-run" both is 0 err "would send it: $id box"
 run "$c" send --all box hi
-check "send --all with a name: 2" is 2
+check "send --all with a name: 2" both is 2 err "do not go together"
 run "$c" send box "run sleep 60"
 run "$c" send box "run echo at-once" --now --wait
 check "send --now does not wait for the turn" both is 0 out "exit status 0"
@@ -413,23 +413,30 @@ run "$c" send box hello --file "$T/none"
 check "send --file: one that is not there" both is 5 err "@$T/none cannot go along"
 run "$c" send box hello --file "$c"
 check "send --file: one that is no text" err "$c"
+time_left() { # of the box: its seconds are between two numbers
+    "$c" ls --json > "$T/ls"
+    ends=$(sed 's/"sandboxID"/\n&/g' "$T/ls" | grep '"name":"box"' | sed 's/.*"endAt":"\([^"]*\)".*/\1/')
+    left=$(($(date -d "$ends" +%s) - $(date +%s)))
+    [ "$left" -ge "$1" ] && [ "$left" -le "$2" ]
+}
 run "$c" timeout box 20m
-check "timeout" is 0
+check "timeout" both is 0 err "$id set"
+check "timeout: its end is moved" time_left 1080 1201
 run "$c" timeout box never
-check "timeout: no time" is 2
+check "timeout: no time" both is 2 err "not 'never'"
 run "$c" pause box
-check "pause" is 0
+check "pause" both is 0 err "$id paused"
 run "$c" ls
 check "paused is shown" out " paused "
 run "$c" send box hello
-check "send to a paused one is refused" sh -c "[ $rc -ne 0 ]"
+check "send to a paused one is refused" both is 1 err "paused"
 run "$c" send box box2 --json -- hello
 check "send: some of several cannot: 3" both is 3 out '"name":"box","state":"failed"'
 run "$c" kill box2 --yes
 run "$c" resume box
-check "resume" is 0
+check "resume" both is 0 err "$id resumed"
 run "$c" --readonly kill box --yes
-check "kill with --readonly: 2" is 2
+check "kill with --readonly: 2" both is 2 err "does nothing with --readonly"
 run "$c" new --tool shell --name sh2 --env "WORD=kept-7"
 check "new: a shell" is 0
 run "$c" send sh2 "exit 3" --wait --json
@@ -441,7 +448,7 @@ check "restart" is 0
 run "$c" send sh2 'echo "word: $WORD"' --wait
 check "restart: the variables are there" both is 0 out "word: kept-7"
 run "$c" send sh2 'cat /proc/[0-9]*/comm | grep -cx tail' --wait
-check "no follower of an earlier command is left" both is 0 out "1"
+check "no follower of an earlier command is left" grep -qx 1 "$T/out"
 run "$c" new --name fleeting -- sh -c 'echo "two  words"; cat /dev/null'
 check "new: a command" is 0
 "$c" new --tool shell --name slow > /dev/null 2>&1
@@ -507,13 +514,13 @@ run "$c" kill box --yes --json
 check "kill: proven" both is 0 out '{"listed":1,"killed":1,"alreadyGone":0,"failed":[],"stillAlive":[]'
 check "kill: verified" out '"verified":true'
 run "$c" kill box nobody --yes
-check "kill: unknown: 5" is 5
+check "kill: unknown: 5" both is 5 err "no sandbox 'nobody'"
 run "$c" local stop
 check "local stop with sandboxes wants --yes: 2" both is 2 err "--yes"
 run "$c" --readonly local stop --yes
-check "local stop with --readonly: 2" is 2
+check "local stop with --readonly: 2" both is 2 err "does nothing with --readonly"
 run "$c" logs slow --dry-run
-check "what knows no --dry-run refuses it: 2" is 2
+check "what knows no --dry-run refuses it: 2" both is 2 err "no option '--dry-run'"
 run "$c" kill --all --dry-run --json
 check "kill --all --dry-run" both is 0 out '"dryRun":true'
 run "$c" kill --all --yes --json

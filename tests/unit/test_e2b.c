@@ -282,6 +282,12 @@ static void test_failing_page(void **state)
     run(&c);
     assert_int_equal(got.r.err.code, ERR_SERVER);
     assert_int_equal(got.n, 0); /* half a list is none */
+    play((const struct script[]){{200, "X-Next-Token: t\r\n", "[{\"sandboxID\":\"i1\"}]", false},
+                                 {404, "", "{\"code\":404,\"message\":\"no page\"}", false},
+                                 {200, "", "[]", false}}, 3);
+    run(&c);
+    assert_int_equal(got.r.err.code, ERR_PROTO);
+    assert_int_equal(script_at, 2); /* the old route has no such page either */
 }
 
 static void test_old_list(void **state)

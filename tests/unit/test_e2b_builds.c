@@ -406,6 +406,7 @@ static void test_upload_refuses_odd_places(void **state)
                                       "https://user:pw@s.example/", "http://127.0.0.1:1/x",
                                       "http://[::1]:1/x", "https://localhost/x"};
     static struct kv host[] = {{(char *)"Host", (char *)"a"}, {NULL, NULL}};
+    static struct kv many[14];
     static struct kv split[] = {{(char *)"a: b\r\nc", (char *)"a"}, {NULL, NULL}};
 
     (void)state;
@@ -421,6 +422,12 @@ static void test_upload_refuses_odd_places(void **state)
     place.headers = split;
     e2bbed_run(&bed, start_upload);
     assert_int_equal(bed.r.err.code, ERR_PERM);
+    for (int i = 0; i < 13; i++)
+        many[i] = (struct kv){(char *)"x-a", (char *)"b"};
+    place.headers = many;
+    e2bbed_run(&bed, start_upload);
+    assert_int_equal(bed.r.err.code, ERR_PERM);
+    assert_non_null(strstr(bed.r.err.text, "asks for 13 headers"));
     place = (struct e2b_file){.url = NULL};
     e2bbed_run(&bed, start_upload);
     assert_int_equal(bed.r.err.code, ERR_PERM);

@@ -108,6 +108,22 @@ static void test_while_nobody_looked(void **state)
     assert_int_equal(d.n, 3);
 }
 
+/* A list that is older than what is known, and an end that was seen only after its planned one. */
+static void test_odd_times(void **state)
+{
+    struct book a = {0}, b = {0};
+
+    (void)state;
+    see(&a, sighting_up(T0, T0 + MIN));
+    see(&a, sighting_up(T0 - HOUR, T0 + 2 * MIN)); /* of an earlier run: this one began when it did */
+    expect(&a, 0, 0, 2 * MIN, SPAN_OPEN, false);
+    see(&a, sighting_up(T0 - 900, T0 + 3 * MIN)); /* the same, told more exactly */
+    expect(&a, 0, -900, 3 * MIN, SPAN_OPEN, false);
+    see(&b, sighting_up(T0, T0 + MIN));
+    see(&b, sighting_gone(GONE_ELSEWHERE, T0, T0 + 30 * MIN, T0 + HOUR, T0 + HOUR));
+    expect(&b, 0, 0, 30 * MIN, SPAN_GONE, true); /* it cannot have run longer */
+}
+
 static void test_first_seen(void **state)
 {
     struct book a = {0}, b = {0};
@@ -235,7 +251,7 @@ static void test_hours_and_most(void **state)
         ledger_report_span(r, &s[i]);
     ledger_report_turn(r, &t);
     ledger_report_end(r);
-    assert_int_equal(r->most, 2); /* who ends when another begins is not beside it */
+    assert_int_equal(r->most, 2);
     assert_int_equal(r->n_hours, 4); /* nothing was in the fourth */
     assert_int_equal(r->hours[0].at, T0);
     assert_int_equal(r->hours[0].sums.run_ms, 40 * MIN);
@@ -248,6 +264,9 @@ static void test_hours_and_most(void **state)
     assert_true(fabs(r->hour[LEDGER_HOURS - 5] - 3.6) < 1e-9);
     assert_int_equal(r->n_spend, 1);
     assert_true(fabs(r->spend[0].usd[PERIOD_DAY] - 8.65) < 1e-9);
+    ledger_report_free(r);
+    r = report_of(&q, s, 2); /* who ends when another begins is not beside it */
+    assert_int_equal(r->most, 1);
     ledger_report_free(r);
 }
 
@@ -275,6 +294,9 @@ static void test_budget_percent(void **state)
     assert_int_equal(ledger_budget_pct(8, 10), 80);
     assert_int_equal(ledger_budget_pct(10, 10), 100);
     assert_int_equal(ledger_budget_pct(9.999999, 10), 99);
+    assert_int_equal(ledger_budget_pct(0.29, 1), 29); /* as numbers are kept, a bit less than that */
+    assert_int_equal(ledger_budget_pct(0.57, 1), 57);
+    assert_int_equal(ledger_budget_pct(1e9, 1), 99999);
     assert_int_equal(ledger_budget_pct(0, 10), 0);
     assert_int_equal(ledger_budget_pct(5, 0), -1);
 }
@@ -336,6 +358,7 @@ int main(void)
         cmocka_unit_test(test_ranges),
         cmocka_unit_test(test_a_life_is_told),
         cmocka_unit_test(test_half_a_life_is_told),
+        cmocka_unit_test(test_odd_times),
         cmocka_unit_test(test_hours_and_most),
         cmocka_unit_test(test_forecast),
         cmocka_unit_test(test_budget_percent),

@@ -187,7 +187,9 @@ static void test_failures(void **state)
     assert_true(wish(p, PAIR_RESUME, 0).send);
     has(p, "broken off");
     lost.turn = p->turn;
+    int turns = p->side[PAIR_DESIGNER].turns;
     assert_int_equal(pair_apply(p, &lost, &act, NULL), 0);
+    assert_int_equal(p->side[PAIR_DESIGNER].turns, turns - 1); /* it never had that one */
     assert_int_equal(p->state, PAIR_STOPPED);
     assert_int_equal(act.end_turn, p->turn); /* not to be sent later */
     assert_string_equal(p->reason, "why");

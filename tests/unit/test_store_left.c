@@ -3,6 +3,7 @@
 #include "../lib/storebox.h"
 #include "../lib/tmpdir.h"
 
+#include <cct/util/hash.h>
 #include <cct/util/xalloc.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -55,6 +56,7 @@ static long size_of(const char *name)
 }
 
 #define LOG "cc-tui.db-wal"
+enum { RECORD = 96 }; /* bytes of how it was left, with their sum at the end */
 
 static char *slurp(const char *name, size_t *len)
 {
@@ -361,11 +363,9 @@ static long first_page(const char *table)
     return page;
 }
 
-/* Damage that left no trace in the file's time, as a disk makes it: no opening looks for it,
- * and the background does. The proof that a file that nobody touched is not read again. */
-static void test_untouched_is_not_read_again(void **state)
+/* Damage that leaves no trace in the file's time, as a disk makes it. */
+static void damage_silently(void)
 {
-    (void)state;
     struct stat st;
     long page = first_page("budgetNotes"); /* nobody reads it at the begin or the end */
 
@@ -376,7 +376,19 @@ static void test_untouched_is_not_read_again(void **state)
     struct timespec t[2] = {{.tv_nsec = UTIME_OMIT}, st.st_mtim};
     assert_int_equal(futimens(fd, t), 0);
     close(fd);
+}
+
+/* No opening looks for it, and the background does. The proof that a file that nobody touched is
+ * not read again. */
+static void test_untouched_is_not_read_again(void **state)
+{
+    (void)state;
+    struct stat st;
+
+    damage_silently();
     assert_false(is_found());
+    assert_int_equal(stat(at("cc-tui.db"), &st), 0);
+    struct timespec t[2] = {{.tv_nsec = UTIME_OMIT}, st.st_mtim};
     t[1].tv_nsec = t[1].tv_nsec ? t[1].tv_nsec - 1 : 1;
     assert_int_equal(utimensat(AT_FDCWD, at("cc-tui.db"), t, 0), 0);
     assert_true(is_found());
@@ -406,6 +418,45 @@ static void test_bad_record(void **state)
     free(p);
 }
 
+/* Whatever in it was turned around: the file that it is of is read again. */
+static void test_record_that_does_not_fit(void **state)
+{
+    size_t len;
+
+    for (size_t i = 4; i < RECORD; i += 16) {
+        damage_silently();
+        char *p = slurp("cc-tui.lock", &len);
+        assert_int_equal(len, RECORD);
+        p[i] ^= 1;
+        spit("cc-tui.lock", p, len);
+        free(p);
+        if (!is_found())
+            fail_msg("byte %d of the record says nothing", (int)i);
+        tear_down(state);
+        set_up(state);
+    }
+}
+
+/* A right record of a program with other tables: this one looks itself. */
+static void test_record_of_another_program(void **state)
+{
+    (void)state;
+    size_t len;
+    uint64_t sum;
+
+    damage_silently();
+    char *p = slurp("cc-tui.lock", &len);
+    assert_int_equal(len, RECORD);
+    sum = hash_add(HASH_BEGIN, p, RECORD - sizeof(sum));
+    assert_memory_equal(p + RECORD - sizeof(sum), &sum, sizeof(sum));
+    p[8] ^= 1; /* of the hash of its tables */
+    sum = hash_add(HASH_BEGIN, p, RECORD - sizeof(sum));
+    memcpy(p + RECORD - sizeof(sum), &sum, sizeof(sum));
+    spit("cc-tui.lock", p, len);
+    free(p);
+    assert_true(is_found());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -422,6 +473,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_damage_while_it_is_open, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_untouched_is_not_read_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_bad_record, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_record_that_does_not_fit, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_record_of_another_program, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
