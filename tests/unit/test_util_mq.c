@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 /* keep last */
 #include <cmocka.h>
 
@@ -63,6 +64,9 @@ static void test_lanes_and_wake(void **state)
     assert_true(mq_post(q, MQ_URGENT, item(0, 2, 10)));
     assert_true(mq_post(q, MQ_NORMAL, item(0, 3, 10)));
     assert_true(mq_post(q, MQ_URGENT, item(0, 4, 10)));
+    eventfd_t wakes = 0;
+    assert_int_equal(eventfd_read(mq_fd(q), &wakes), 0);
+    assert_int_equal(wakes, 1); /* one is enough for all that wait */
     struct msg *list = mq_take(q);
     assert_false(readable(q));
     assert_int_equal(next_number(&list), 2);
