@@ -289,8 +289,8 @@ static void on_newer(void *ctx, struct st_reply *r)
         return;
     if (r->err.code) {
         session_say(s, AGENT_ERROR, "newer output cannot be read: %s", r->err.text);
-    } else if (r->n_events < OLDER_EVENTS) { /* and what comes live goes on from there */
-        session_show(s, true);
+    } else if (r->n_events <= LOAD_EVENTS / 2) { /* all of them are among those that are loaded */
+        session_show(s, true);                   /* then, and what comes live goes on from there */
         return;
     }
     ev = items_of(s, r);

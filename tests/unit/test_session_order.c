@@ -306,6 +306,49 @@ static void the_begin_while_others_load(void **state)
     jobsbed_free(q.b);
 }
 
+/* Fewer lines than a page of them, and more than are shown at first. */
+enum { SOME = 800 };
+
+static void do_some_words(void *ctx)
+{
+    struct words *q = ctx;
+    char line[40];
+
+    for (int i = 1; i <= SOME; i++) {
+        snprintf(line, sizeof(line), "line %d\n", i);
+        session_out_feed(session_of(&q->b->j, q->row), line, strlen(line));
+    }
+    do_show(ctx);
+}
+
+static void do_begin(void *ctx)
+{
+    struct words *q = ctx;
+
+    session_load_newer(session_of(&q->b->j, q->row), 0, 0, true);
+}
+
+/* Down from there, too, no line is left out. */
+static void the_begin_of_less_than_a_page(void **state)
+{
+    struct words q = words_bed();
+    const struct transcript *t;
+    char text[40];
+    (void)state;
+
+    act(&q, do_some_words, NULL);
+    shows(&q, "line 800");
+    act(&q, do_begin, "line 1");
+    assert_true(jobsbed_wait(q.b, begins_with, &q, WAIT_MS));
+    t = model_transcript(q.b->model, q.row);
+    assert_int_equal(t->n, SOME);
+    for (size_t i = 0; i < t->n; i++) {
+        snprintf(text, sizeof(text), "line %d", (int)i + 1);
+        assert_string_equal(t->v[i].text, text);
+    }
+    jobsbed_free(q.b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +359,7 @@ int main(void)
         cmocka_unit_test(a_message_between_two_logs),
         cmocka_unit_test(notices_come_back),
         cmocka_unit_test(the_begin_while_others_load),
+        cmocka_unit_test(the_begin_of_less_than_a_page),
     };
     struct err e = {0};
 
