@@ -147,6 +147,8 @@ const char session_taken_script[] =
     "for f in " SESSION_UNSURE "/*-\"$2\"*; do [ -e \"$f\" ] && r=unsure; done\n"
     "for f in " SESSION_SENT "/*-\"$2\"*; do [ -e \"$f\" ] && r=yes; done\n"
     "at=$(sed -n \"s/^$2[^ ]* [0-9]* /at /p\" " SESSION_TAKEN " 2>/dev/null | tail -n 1)\n"
+    "size=$(stat -c %s " SESSION_OUT_LOG " 2>/dev/null)\n"
+    "case $at in at*) [ \"${at#at }\" -le \"${size:-0}\" ] || at= ;; esac\n"
     "if [ $r = yes ] && grep -q '^" SESSION_MODE_ONE_RUN "' " SESSION_MODE
     " 2>/dev/null; then\n"
     "  at=$(sed -n \"s/^\\(run [0-9]*\\) start .* message $2.*/\\1/p\" " SESSION_RUNS

@@ -160,12 +160,11 @@ uint64_t session_wait_place(const struct session *s)
     return s->out.dec ? agent_dec_offset(s->out.dec) : 0;
 }
 
-/* Everything since that place went by our decoder: a turn whose end it has not seen has none. */
+/* Everything since that place went by our decoder, or is still to come: a turn whose end it has not
+ * seen has none yet. */
 static bool saw_all(const struct session *s, uint64_t from)
 {
-    if (s->ad->mode == AGENT_ONE_RUN)
-        return from > s->fo.runs_done;
-    return from > s->out.began && from <= s->out.pos + 1; /* not of a log that was emptied */
+    return from > (s->ad->mode == AGENT_ONE_RUN ? s->fo.runs_done : s->out.began);
 }
 
 /* --- a turn ended -------------------------------------------------------------------- */

@@ -348,13 +348,17 @@ static void what_became_of_a_message(void **state)
     put("sent/0000000000001-k1", "x");
     put("sent/0000000000002-k3_99", "x");
     put("unsure/0000000000003-k2", "x");
-    put("taken", "k1 17\nk3_98 18 40\nk3_99 19 41\nk2 20 50\n");
+    put("sent/0000000000004-k5", "x");
+    put("out.log", "41 bytes, and then the message was taken.");
+    put("taken", "k1 17\nk3_98 18 40\nk3_99 19 41\nk2 20 50\nk5 21 60\n");
     assert_int_equal(taken("k1", &ended, &from), TAKEN_YES);
     assert_true(ended);
     assert_int_equal(from, 0); /* an older runner did not say it */
     assert_int_equal(taken("k2", &ended, &from), TAKEN_UNSURE);
     assert_int_equal(taken("k3", &ended, &from), TAKEN_YES);
     assert_int_equal(from, 42);
+    assert_int_equal(taken("k5", &ended, &from), TAKEN_YES);
+    assert_int_equal(from, 0); /* of a log that was longer than this one */
     assert_int_equal(taken("k4", &ended, &from), TAKEN_NO);
     put("mode", "one-run\n");
     assert_int_equal(taken("k1", &ended, &from), TAKEN_NO);

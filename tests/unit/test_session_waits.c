@@ -301,6 +301,33 @@ static void an_earlier_run_is_not_known(void **state)
     jobsbed_free(q.b);
 }
 
+static const char end_of_one[] = "\033]133;D;0\007";
+
+static void do_place_ahead(void *ctx)
+{
+    struct wait *q = ctx;
+    struct session *s = session(q);
+
+    do_wait(ctx);
+    do_feed(ctx);
+    session_wait_placed(s, q->message, s->out.pos + strlen(end_of_one) + 1);
+}
+
+/* It was taken in behind the end of another turn, which has not come to us yet. */
+static void a_place_that_is_not_read_yet(void **state)
+{
+    struct wait q = wait_bed(NULL, "shell");
+    (void)state;
+
+    q.message = 77;
+    run(&q, do_place_ahead, "\033]133;C\007one\n");
+    run(&q, do_feed, end_of_one);
+    assert_null(jobsbed_answer(q.b, REQ, NOT_MS));
+    run(&q, do_feed, "\033]133;C\007mine\n\033]133;D;0\007");
+    answer(&q, "mine\n");
+    jobsbed_free(q.b);
+}
+
 /* --- a session is left ------------------------------------------------------------------ */
 
 static void do_leave(void *ctx)
@@ -341,6 +368,7 @@ int main(void)
         cmocka_unit_test(the_words_of_another),
         cmocka_unit_test(an_end_that_others_stored),
         cmocka_unit_test(an_earlier_run_is_not_known),
+        cmocka_unit_test(a_place_that_is_not_read_yet),
         cmocka_unit_test(who_waits_is_told_of_the_end),
     };
     struct err e = {0};
