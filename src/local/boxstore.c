@@ -253,7 +253,7 @@ static int remove_at(struct removal *r, int parent, const char *name, int depth)
         return unless_gone();
     if (!S_ISDIR(st.st_mode))
         return -1;
-    if ((st.st_mode & 0700) != 0700 && fchmodat(parent, name, 0700, 0) != 0)
+    if ((st.st_mode & 0700) != 0700 && fchmodat(parent, name, 0700, AT_SYMLINK_NOFOLLOW) != 0)
         return unless_gone();
     if (depth > REMOVE_DEPTH)
         return move_up(r, parent, name);

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -205,6 +206,49 @@ static void test_remove_together(void **state)
     }
 }
 
+#ifdef SYS_newfstatat
+static const char *swapped; /* becomes a link to a folder outside when it was looked at */
+
+int fstatat(int at, const char *restrict name, struct stat *restrict st, int flags)
+{
+    char moved[160];
+    int rc = (int)syscall(SYS_newfstatat, at, name, st, flags);
+    if (rc == 0 && swapped && strcmp(name, "swapped") == 0) {
+        snprintf(moved, sizeof(moved), "%s.moved", swapped);
+        assert_int_equal(rename(swapped, moved), 0);
+        assert_int_equal(symlink("../keep", swapped), 0);
+        swapped = NULL;
+    }
+    return rc;
+}
+
+/* Who is in the tree still puts a link where a folder was. */
+static void test_remove_swapped(void **state)
+{
+    (void)state;
+    char tree[96], keep[96], path[128];
+    struct stat st;
+    snprintf(tree, sizeof(tree), "%s/tree", dir);
+    snprintf(keep, sizeof(keep), "%s/keep", dir);
+    snprintf(path, sizeof(path), "%s/swapped", tree);
+    assert_int_equal(mkdir(tree, 0700), 0);
+    assert_int_equal(mkdir(path, 0000), 0);
+    assert_int_equal(chmod(keep, 0755), 0);
+    swapped = path;
+    boxstore_remove_tree(tree, NULL);
+    assert_null(swapped);
+    assert_int_equal(stat(keep, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0755);
+    assert_int_equal(boxstore_remove_tree(tree, NULL), 0);
+}
+#else
+static void test_remove_swapped(void **state)
+{
+    (void)state;
+    skip();
+}
+#endif
+
 static void test_remove_deep(void **state)
 {
     (void)state;
@@ -269,7 +313,7 @@ int main(void)
         cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_damage),
         cmocka_unit_test(test_each),        cmocka_unit_test(test_remove_tree),
         cmocka_unit_test(test_remove_deep), cmocka_unit_test(test_remove_together),
-        cmocka_unit_test(test_identity),
+        cmocka_unit_test(test_remove_swapped), cmocka_unit_test(test_identity),
         cmocka_unit_test(test_ids),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
