@@ -30,8 +30,22 @@ int st_filters(struct store *s, struct st_projects *p, struct err *e)
     return rc;
 }
 
+/* One that could not be shown could not be dropped, either. */
+static int check_room(struct store *s, const char *name, struct err *e)
+{
+    int64_t n;
+    int rc = st_number(s, e, 0, &n, "SELECT COUNT(*) FROM filters WHERE name<>?", "t", name);
+
+    if (rc == 0 && n >= FILTERS_MOST)
+        rc = err_set(e, ERR_LIMIT, "cannot keep '%.64s': %d filters are kept, which is all that can "
+                     "be; drop one first", name, FILTERS_MOST);
+    return rc;
+}
+
 int st_op_filter(struct store *s, const struct st_req *q, struct st_reply *r)
 {
+    if (q->s2 && check_room(s, q->s1, &r->err) != 0)
+        return r->err.code;
     int rc = q->s2 ? st_run(s, &r->err,
                             "INSERT OR REPLACE INTO filters(name, words, createdAt) VALUES(?,?,?)",
                             "tti", q->s1, q->s2, clock_wall_ms())

@@ -294,6 +294,31 @@ static void test_filters(void **state)
     st_projects_free(p);
 }
 
+/* More than can be shown are not kept, for nobody could drop them. */
+static void test_many_filters(void **state)
+{
+    enum { MOST = 1000 };
+    char *path = fs_join(dir, "cc-tui.db");
+
+    (void)state;
+    storebox_sql(path, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<999)"
+                       " INSERT INTO filters SELECT 'f'||i, 'is:foreign', i FROM n");
+    store_filter(b.s, "last", "is:foreign", storebox_to(&b));
+    storebox_says(&b, 0);
+    store_filter(b.s, "more", "is:foreign", storebox_to(&b));
+    storebox_says(&b, ERR_LIMIT);
+    store_filter(b.s, "last", "is:owned", storebox_to(&b)); /* it is there already */
+    storebox_says(&b, 0);
+    store_filter(b.s, "f7", NULL, storebox_to(&b));
+    storebox_says(&b, 0);
+    store_filter(b.s, "more", "is:foreign", storebox_to(&b));
+    storebox_says(&b, 0);
+    struct st_projects *p = projects(NULL, -1);
+    assert_int_equal(p->n_filters, MOST);
+    st_projects_free(p);
+    free(path);
+}
+
 /* Rows follow the name, whatever an instance writes that has not heard of it. */
 static void test_rename(void **state)
 {
@@ -382,7 +407,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {TEST(test_names),     TEST(test_settings),
                                        TEST(test_variables), TEST(test_presets),
-                                       TEST(test_filters),
+                                       TEST(test_filters),   TEST(test_many_filters),
                                        TEST(test_rename),    TEST(test_remove),
                                        TEST(test_migration), TEST(test_strange_settings)};
     return cmocka_run_group_tests(tests, NULL, NULL);
