@@ -9,12 +9,13 @@
 #include <cct/util/log.h>
 #include <cct/util/map.h>
 #include <cct/util/str.h>
+#include <cct/util/thread.h>
 #include <cct/util/xalloc.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define KEEP_MS (INT64_C(30) * 24 * 3600 * 1000)
-enum { MAX_BYTES = 8 << 20, MAX_DRAFTS = 200 };
+enum { MAX_BYTES = 8 << 20, MAX_DRAFTS = 200, END_MS = 2000 };
 #define BROADCAST "*" /* no session is called so */
 
 struct draft {
@@ -131,23 +132,55 @@ static int write_file(const char *path, struct map *m, struct err *e)
     return rc;
 }
 
-void drafts_save(struct ui *ui)
+/* What is to be put into the file, by a thread: a disk may not answer. */
+struct saving {
+    char *path;
+    struct map *mine;
+};
+
+static void save_main(void *arg)
 {
-    bool touched = false;
+    struct saving *w = arg;
+    struct map *m = read_file(w->path);
+    struct err e = {0};
     size_t it = 0;
     const char *key;
     const struct draft *d;
+    while ((d = map_next(w->mine, &it, &key, NULL)))
+        put(m, key, d->text, d->at, true);
+    if (write_file(w->path, m, &e) != 0)
+        log_error("drafts are lost: %s", e.text);
+    map_free(m, draft_free);
+}
+
+static struct map *touched(const struct map *drafts)
+{
+    struct map *mine = map_new();
+    size_t it = 0;
+    const char *key;
+    const struct draft *d;
+    while ((d = map_next(drafts, &it, &key, NULL)))
+        if (d->touched)
+            put(mine, key, d->text, d->at, true);
+    return mine;
+}
+
+void drafts_save(struct ui *ui)
+{
+    pthread_t t;
     if (!ui->opts.drafts)
         return;
     pane_input_drafts(ui);
-    struct map *m = read_file(ui->opts.drafts);
-    while ((d = map_next(ui->drafts, &it, &key, NULL)))
-        if (d->touched) {
-            put(m, key, d->text, d->at, true);
-            touched = true;
-        }
-    struct err e = {0};
-    if (touched && write_file(ui->opts.drafts, m, &e) != 0)
-        log_error("drafts are lost: %s", e.text);
-    map_free(m, draft_free);
+    struct saving *w = xcalloc(1, sizeof(*w));
+    *w = (struct saving){xstrdup(ui->opts.drafts), touched(ui->drafts)};
+    bool some = map_count(w->mine) > 0;
+    if (some && thread_start(&t, THREAD_WORK, "drafts", save_main, w) != 0) {
+        log_error("drafts are lost: no thread can be started to write them");
+    } else if (some && !thread_join_ms(t, END_MS)) {
+        log_error("drafts are lost: the disk did not answer in %d ms", END_MS);
+        return; /* it uses them */
+    }
+    map_free(w->mine, draft_free);
+    free(w->path);
+    free(w);
 }

@@ -325,6 +325,8 @@ void ui_draw(struct ui *ui, int64_t now)
         return; /* the canvas holds the picture */
     ui->still = ui->frozen;
     ui->now = now;
+    if (!ui->shown_at)
+        ui->shown_at = now;
     ui->drawn_figures = ui->model->figures_rev;
     ui->moved = false;
     ui->hidden = ui->tiny;

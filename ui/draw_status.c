@@ -22,6 +22,10 @@ static const char *default_status(struct ui *ui, char *dst, size_t size, enum th
     const struct model *m = ui->model;
     if (m->link != LINK_OK && m->link != LINK_CONNECTING)
         *role = ui_link_role(m);
+    if (!m->loaded && ui->slow) {
+        *role = ROLE_STATUS_BAD;
+        return ui_keys(ui, "the database does not answer: does its disk? {quit} quits");
+    }
     if (m->link != LINK_OK && m->link_text)
         return m->link_text;
     size_t st[SB_STATE_COUNT], asks, working, idle;

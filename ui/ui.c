@@ -469,6 +469,8 @@ int64_t ui_server_now(const struct ui *ui, int64_t now)
 
 bool ui_status_ages(struct ui *ui, int64_t now)
 {
+    if (!ui->model->loaded && !ui->slow && now >= ui->shown_at + UI_SLOW_MS)
+        return ui->slow = true;
     if (!ui->status[0] || ui->status_level || !ui->status_since ||
         (now >= ui->status_since && now - ui->status_since < UI_SAID_MS))
         return false; /* a clock that was set back ends it, too */
@@ -482,6 +484,9 @@ int64_t ui_next_change(struct ui *ui, int64_t now)
      * not worth a picture of their own */
     bool ages = ui->model->n_sandboxes || ui->drawn_figures != ui->model->figures_rev;
     int64_t next = ages ? (now / MINUTE_MS + 1) * MINUTE_MS : 0;
+    int64_t slow = ui->model->loaded ? 0 : ui->shown_at + UI_SLOW_MS;
+    if (slow > now && (!next || slow < next))
+        next = slow;
     if (!ui->status[0] || ui->status_level || !ui->status_since)
         return next;
     int64_t old = ui->status_since + UI_SAID_MS;

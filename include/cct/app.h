@@ -36,6 +36,7 @@ struct app_opts {
     int retention_days;
     int64_t max_store_bytes;
     bool vacuum;
+    void (*slow_end)(void); /* as store_opts has it */
     int vault_idle_s;      /* the vault is locked when so long no key was pressed; 0 = never */
     int kill_all_grace_s;
     struct usage_limits usage_limits;

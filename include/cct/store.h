@@ -25,6 +25,7 @@ struct store_opts {
     int64_t max_bytes;      /* raw bytes kept in all; the oldest ended runs go first;
                                0 = no limit */
     bool vacuum;            /* give free pages back in the background */
+    void (*slow_end)(void); /* store_stop() waits for the disk for long: said once; or NULL */
 };
 
 enum st_type {

@@ -134,7 +134,8 @@ int app_start(struct app *a, struct err *e)
     struct store_opts s = {.dir = a->data_dir,
                            .retention_days = a->o.retention_days,
                            .max_bytes = a->o.max_store_bytes,
-                           .vacuum = a->o.vacuum};
+                           .vacuum = a->o.vacuum,
+                           .slow_end = a->o.slow_end};
     struct jobs_opts o;
 
     THREAD_ASSERT(THREAD_MAIN);

@@ -106,6 +106,8 @@ int cli_system_logs(struct cli *c);
  * had) and interrupt what waits to be written to stdout; a reader that goes is no signal. On the
  * main thread, before any other starts, so that only we get them. */
 int cli_signals_open(void);
+/* For app_opts.slow_end: says that the disk is waited for, and signals end the program again. */
+void cli_slow_end(void);
 /* For app_drain(): what comes faster than it is printed must not keep signals out. */
 enum { CLI_DRAIN_MS = 50 };
 /* A signal came: what does not go out at once is dropped from here on, until the program goes

@@ -71,6 +71,20 @@ int cli_signals_open(void)
     return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
+void cli_slow_end(void)
+{
+    static const int sigs[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    sigset_t set;
+
+    cli_tell("the disk does not answer: what is to be written waits for it; ^C ends without that");
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof(sigs) / sizeof(sigs[0]); i++) {
+        signal(sigs[i], SIG_DFL);
+        sigaddset(&set, sigs[i]);
+    }
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
 void cli_out_stop(void)
 {
     out.stopped = true;

@@ -46,6 +46,7 @@ void cli_app_opts(const struct cli *c, struct app_opts *o)
         .retention_days = s->retention,
         .max_store_bytes = s->max_store,
         .vacuum = s->vacuum,
+        .slow_end = cli_slow_end,
         .vault_idle_s = s->vault_idle_lock,
         .kill_all_grace_s = s->kill_all_grace,
         .usage_limits = {.budget = {{s->budget_day, s->budget_week, s->budget_month}},

@@ -15,6 +15,7 @@
 #include <string.h>
 
 enum {
+    SLOW_END_MS = 2000, /* of an end, then it is said that the disk is waited for */
     GATHER_MS = 50, /* bulk writes wait at most this long after a commit */
     GATHER_ROWS = 500,
     GATHER_BYTES = 4 << 20,
@@ -488,6 +489,7 @@ struct store *store_start(const struct store_opts *o, struct mq *reply, struct e
     s->retention_days = o->retention_days;
     s->max_bytes = o->max_bytes;
     s->vacuum = o->vacuum;
+    s->slow_end = o->slow_end;
     s->full_sync = true;
     s->log_fd = -1;
     s->last_commit = clock_mono_ms() - GATHER_MS;
@@ -507,7 +509,11 @@ void store_stop(struct store *s)
     if (!s)
         return;
     mq_close(s->in);
-    pthread_join(s->thread, NULL);
+    while (!thread_join_ms(s->thread, SLOW_END_MS)) {
+        if (s->slow_end)
+            s->slow_end();
+        s->slow_end = NULL;
+    }
     mq_free(s->in);
     buf_release(&s->open_run.raw);
     free(s->batch);

@@ -135,6 +135,7 @@ struct store {
     int retention_days;
     int64_t max_bytes;
     bool vacuum;
+    void (*slow_end)(void); /* see store_opts; main's */
     /* db thread */
     sqlite3 *db;
     bool readonly, memory, no_wal, full_sync;

@@ -12,6 +12,7 @@ struct heldread {
     uint32_t from; /* ... at this offset or behind it */
     int error;     /* what it fails with; 0 = it does not return */
     uint32_t opens; /* not 0: openat() with any of these flags instead */
+    bool syncs;     /* fsync() and fdatasync() instead */
 };
 /* False: this system has no such filters. Those that do not return are held by a descriptor that
  * stays open in this process: they fail once it has ended. */

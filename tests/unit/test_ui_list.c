@@ -360,6 +360,23 @@ static void test_long_names(void **state)
     assert_true(script_shows(&s, "noble-raven-84-2 "));
 }
 
+/* Rows that do not come are told of after a while, once, until they are there. */
+static void test_no_rows_come(void **state)
+{
+    (void)state;
+    script_release(&s);
+    script_init(&s);
+    script_draw(&s);
+    assert_int_equal(ui_next_change(&s.ui, s.now), s.now + UI_SLOW_MS);
+    assert_false(ui_status_ages(&s.ui, s.now + UI_SLOW_MS - 1));
+    assert_false(script_shows(&s, "does not answer"));
+    assert_true(ui_status_ages(&s.ui, s.now + UI_SLOW_MS));
+    assert_true(script_shows(&s, "the database does not answer: does its disk? q quits"));
+    assert_false(ui_status_ages(&s.ui, s.now + UI_SLOW_MS + 1));
+    script_run(&s, "loaded");
+    assert_false(script_shows(&s, "does not answer"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -368,6 +385,7 @@ int main(void)
         T(test_message), T(test_filter), T(test_search), T(test_forms), T(test_number),
         T(test_number_scrolls),
         T(test_sort), T(test_tags), T(test_filter_words), T(test_long_names),
+        T(test_no_rows_come),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

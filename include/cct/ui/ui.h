@@ -122,6 +122,8 @@ struct ui {
     } money;
     uint64_t seen_events; /* of the model: a newer event ends an older info */
     int64_t now;          /* wall ms of this frame, set by the loop or a test */
+    int64_t shown_at;     /* wall ms of the first frame */
+    bool slow;            /* long ago, and the stored rows are not there */
     int64_t boot;         /* CLOCK_BOOTTIME ms of it, by which the service's clock goes */
     enum pane_id before_input; /* focus to go back to */
     int64_t last_ctrl_c;
@@ -162,6 +164,7 @@ struct ui {
 
 enum { UI_WARN_LEFT_MS = 300000 }; /* where nothing else is said */
 enum { UI_SAID_MIN = 24 }; /* cells that what is said has beside the account, at least */
+enum { UI_SLOW_MS = 5000 }; /* without the stored rows, then it is said */
 enum { UI_SAID_MS = 10000 }; /* an info in the status line is shown so long */
 enum { UI_TWICE_MS = 1000 }; /* from a key that leaves to the same again */
 enum { UI_MIN_H = 10, UI_MIN_W = 40, UI_LIST_ONLY_W = 60, UI_COLUMNS_W = 100, UI_WIDE_W = 160,
@@ -181,7 +184,8 @@ void ui_observe(void *ui, const struct msg *ev);
 void ui_draw(struct ui *ui, int64_t now);
 /* The service's time of this frame: what rows' times are held against. */
 int64_t ui_server_now(const struct ui *ui, int64_t now);
-/* Takes an info off the status line when its time is over; true if it did. */
+/* Takes an info off the status line when its time is over, puts one there when the stored rows do
+ * not come; true if it did. */
 bool ui_status_ages(struct ui *ui, int64_t now);
 /* Newest message to the selected sandbox that is still queued, or NULL. */
 const struct message *ui_queued(const struct ui *ui);

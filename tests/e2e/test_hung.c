@@ -1,5 +1,6 @@
-/* The screen with a recording whose file does not answer, as on a server that is gone: keys count,
- * the size changes, q ends it at once. The program runs under a filter that holds its reads. */
+/* The screen on a disk that does not answer, as a server that is gone: with a recording, with the
+ * database. Keys count, the size changes, and it ends. The program runs under a filter that holds
+ * its calls. */
 #include "../lib/heldread.h"
 #include "../lib/ptyrig.h"
 #include "../lib/runcmd.h"
@@ -16,15 +17,17 @@
 #include <cmocka.h>
 
 enum { SOON = 20000, PIECE = 16384, /* what is read of a recording at once */ NO_FILTER = 77 };
-static char hold[] = "--hold", tool[] = "pi";
+static char hold[] = "--hold", syncs[] = "syncs", tool[] = "pi";
 static const char recording[] = "tests/fixtures/recordings/pi-bigout.jsonl";
 static char *self, *program;
 static struct runcmd home;
 
-/* In the place of the program: holds its reads of that length, from an offset on, and becomes it. */
+/* In the place of the program: holds its reads of that length, from an offset on, or all that makes
+ * certain that something is written, and becomes it. */
 static int become(char **argv)
 {
-    struct heldread h = {.fd = -1, .len = PIECE, .from = (uint32_t)atoi(argv[0])};
+    struct heldread h = {.fd = -1, .len = PIECE, .from = (uint32_t)atoi(argv[0]),
+                         .syncs = str_eq(argv[0], syncs)};
 
     if (!heldread_install(&h, 1))
         return NO_FILTER;
@@ -32,16 +35,22 @@ static int become(char **argv)
     return 1;
 }
 
-static void start(struct ptyrig *r, const char *from)
+static void start_held(struct ptyrig *r, char *const argv[])
 {
-    char *argv[] = {self, hold, (char *)from, program, (char *)"replay", (char *)"--tool", tool,
-                    (char *)recording, NULL};
     char *dir = xasprintf("HOME=%s", home.home);
     const char *env[] = {"TERM=xterm-256color", "LC_ALL=C.UTF-8", "E2B_API_KEY", "XDG_CONFIG_HOME",
                          "XDG_DATA_HOME", "XDG_STATE_HOME", dir, NULL};
 
     rig_start(r, 24, 80, argv, env);
     free(dir);
+}
+
+static void start(struct ptyrig *r, const char *from)
+{
+    char *argv[] = {self, hold, (char *)from, program, (char *)"replay", (char *)"--tool", tool,
+                    (char *)recording, NULL};
+
+    start_held(r, argv);
 }
 
 static void quit(struct ptyrig *r)
@@ -54,9 +63,9 @@ static void quit(struct ptyrig *r)
     rig_stop(r);
 }
 
-static bool no_filter(struct ptyrig *r)
+static bool no_filter(struct ptyrig *r, const char *shown)
 {
-    if (!rig_wait(r, "REPLAY of pi-bigout.jsonl", SOON) && r->exited &&
+    if (!rig_wait(r, shown, SOON) && r->exited &&
         WEXITSTATUS(r->status) == NO_FILTER) {
         rig_stop(r);
         return true;
@@ -71,7 +80,7 @@ static void test_hung_at_once(void **state)
 
     (void)state;
     start(&r, "0");
-    if (no_filter(&r))
+    if (no_filter(&r, "REPLAY of pi-bigout.jsonl"))
         skip();
     rig_must_show(&r, "reading 0%", SOON);
     rig_type(&r, " ");
@@ -93,7 +102,7 @@ static void test_hung_later(void **state)
 
     (void)state;
     start(&r, "16384");
-    if (no_filter(&r))
+    if (no_filter(&r, "REPLAY of pi-bigout.jsonl"))
         skip();
     rig_must_show(&r, "reading 5%", SOON);
     rig_type(&r, "+");
@@ -104,11 +113,36 @@ static void test_hung_later(void **state)
     rig_stop(&r);
 }
 
+/* The database's disk: the screen is there without its rows, and what waits for it can be given up
+ * once it is closed. */
+static void test_database(void **state)
+{
+    char *argv[] = {self, hold, syncs, program, NULL};
+    struct ptyrig r;
+
+    (void)state;
+    start_held(&r, argv);
+    if (no_filter(&r, "loading"))
+        skip();
+    rig_type(&r, "?");
+    rig_must_show(&r, "new sandbox", SOON);
+    rig_type(&r, "\033");
+    assert_true(rig_wait_gone(&r, "find  Esc close", SOON));
+    rig_type(&r, "q");
+    rig_must_show(&r, "the disk does not answer", SOON);
+    assert_null(rig_not_restored(&r));
+    rig_type(&r, "\003");
+    assert_true(rig_wait_exit(&r, SOON));
+    assert_true(WIFSIGNALED(r.status) && WTERMSIG(r.status) == SIGINT);
+    rig_stop(&r);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hung_at_once),
         cmocka_unit_test(test_hung_later),
+        cmocka_unit_test(test_database),
     };
     const char *b = getenv("B");
 
