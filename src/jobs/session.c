@@ -92,6 +92,7 @@ void session_free(struct session *s)
     session_logs_release(s);
     session_turn_release(s);
     session_wait_release(s);
+    session_others_release(s);
     session_ask_release(s);
     session_pair_release(s);
     jobs_store_forget(s->j, s);

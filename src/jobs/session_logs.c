@@ -10,8 +10,10 @@
 #define RAW_PIECE (256u << 10)
 #define EVENT_PAGE 500
 #define FULL_MS 50
+#define EARLY_MS 20
 
 static void go(struct reader *r);
+static void on_timer(void *ctx);
 
 static void reader_free(struct reader *r)
 {
@@ -95,11 +97,23 @@ static void add_event(struct buf *b, const struct st_event *e)
     buf_addc(b, '\n');
 }
 
+/* What the reader handed out last, in front of the i-th event of a page. */
+static struct session_key key_before(const struct reader *r, const struct st_event *v, size_t i)
+{
+    if (i)
+        return (struct session_key){v[i - 1].offset, v[i - 1].index, true};
+    if (v[i].offset || !r->before)
+        return (struct session_key){r->off, r->idx - 1, r->idx > 0};
+    return (struct session_key){0, r->before - 1, true};
+}
+
 static void on_page(void *ctx, struct st_reply *a)
 {
     struct reader *r = ctx;
     struct st_event last = {0};
     struct buf b = BUF_INIT;
+    struct session_key before;
+    bool early = false;
     size_t len;
 
     r->busy = false;
@@ -113,6 +127,10 @@ static void on_page(void *ctx, struct st_reply *a)
     for (size_t i = 0; i < a->n_events; i++) {
         const struct st_event *e = &a->events[i];
 
+        before = key_before(r, a->events, i);
+        early = session_others_early(r->s, e, &before);
+        if (early)
+            break;
         if (!session_before_output(e->offset, e->index)) {
             r->off = e->offset;
             r->idx = e->index + 1;
@@ -123,7 +141,7 @@ static void on_page(void *ctx, struct st_reply *a)
         }
         add_event(&b, e);
     }
-    if (a->n_events == EVENT_PAGE) { /* so many that output can only be behind them */
+    if (a->n_events == EVENT_PAGE && !early) { /* so many that output can only be behind them */
         r->off = last.offset;
         r->idx = last.index + 1;
     }
@@ -131,11 +149,15 @@ static void on_page(void *ctx, struct st_reply *a)
         buf_add(&b, a->raw, a->raw_len);
         r->off += a->raw_len;
     }
+    if (early)
+        r->timer = net_timer(r->s->j->o.net, EARLY_MS, on_timer, r);
     if (b.len) {
         char *text = buf_detach(&b, &len);
 
         jobs_chunk(r->s->j, r->req_id, 0, text, len);
         go(r);
+    } else if (early) {
+        buf_release(&b);
     } else if (r->again) {
         go(r);
     } else if (r->run != r->s->out.run.id) {

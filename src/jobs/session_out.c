@@ -212,6 +212,12 @@ static uint32_t run_index(uint64_t run)
     return SESSION_ECHO_INDEX + (run ? (uint32_t)((run - 1) % MAX_RUNS) * RUN_PLACES : 0);
 }
 
+bool session_out_is_message(uint32_t index)
+{
+    return index >= SESSION_ECHO_INDEX && index < SESSION_SAY_INDEX &&
+           (index - SESSION_ECHO_INDEX) % RUN_PLACES < RUN_ENDS;
+}
+
 /* How a run of a one-run tool ended is no news when its turn's end was told. */
 static bool is_noise(struct session *s, const struct agent_event *ev)
 {

@@ -24,6 +24,8 @@ void session_out_session(struct session *s, const struct agent_event *ev);
 void session_out_opened(struct session *s);
 /* An event of our own between two bytes of the log, stored with it. */
 void session_out_echo(struct session *s, uint64_t at, const char *text, const char *key);
+/* The index is the one of a message, and not of the end of a run. */
+bool session_out_is_message(uint32_t index);
 /* An event of our own with its place given. */
 void session_out_note(struct session *s, const struct agent_event *ev);
 /* Show the line that has not ended yet; its end will take its place. */

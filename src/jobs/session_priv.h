@@ -27,6 +27,7 @@
  *   session_wait.c       who waits for an answer, and which turn's it is
  *   session_show.c       the transcript for the screen
  *   session_logs.c       raw bytes and events for `logs`
+ *   session_others.c     what other instances say, as we hear of it
  *   session_pair.c       designer and checker take turns; session_pair_run.c: how one is run
  *   session_raw.c        an adopted process in the place of all that; session_input.c: its
  *                        input
@@ -171,6 +172,7 @@ struct relay {
     uint64_t timer, call;
     bool interrupting;
     uint64_t int_req, int_timer, int_call; /* of it; int_req 0: nobody waits for its end */
+    uint64_t echo_id, echo_at; /* another one's message, echoed when it is us who deliver it */
     uint64_t hurry;  /* message that a turn is to be interrupted for */
     bool hurry_asked;
     char int_id[24];
@@ -196,6 +198,14 @@ struct waiter { /* send --wait */
     bool in_turn;  /* the next turn that ends is its own */
     uint64_t from; /* ... at that place or behind */
     bool missed;   /* ... or it has gone by */
+};
+enum { OTHERS_TURNS = 16 };
+struct others_turn { /* one that began live, with a message of another instance */
+    uint64_t at;     /* its place */
+    uint64_t offset; /* of the event of its begin */
+    uint32_t index;
+    int64_t ms; /* mono: when */
+    bool seen;  /* its message is on the screen */
 };
 struct turn_end {
     uint64_t at; /* its place */
@@ -245,6 +255,11 @@ struct session {
     ARR(struct echo) echoes; /* whose messages are being looked up */
     char echo_key[80];
     bool turn_echoed; /* the turn at hand took a message in */
+    struct {
+        struct others_turn v[OTHERS_TURNS]; /* the last ones, in any order */
+        unsigned n;
+        uint64_t timer;
+    } others;
     uint64_t due, due_from; /* taken in without an echo, its turn's begin is still to be
                                read, behind that byte; 0 = none */
     struct buf answer; /* text of the current turn */

@@ -38,6 +38,10 @@ static void on_changed(void *ctx, struct st_reply *r)
     if (r->err.code || !r->msg.id || (!r->got && r->msg.state != MSG_DELIVERED))
         return;
     session_show_message(s, &r->msg);
+    if (r->got && r->msg.state == MSG_DELIVERED && r->msg.id == s->re.echo_id) {
+        session_out_echo(s, s->re.echo_at, r->msg.text, r->msg.key);
+        s->re.echo_id = 0;
+    }
     if (r->msg.state == MSG_DELIVERED)
         session_wait_state(s, &r->msg);
     if (r->msg.state != MSG_FAILED && r->msg.state != MSG_UNCONFIRMED)
@@ -448,13 +452,30 @@ static bool is_to_come(const struct session *s)
            re->opened == s->out.n_opened;
 }
 
+/* Who delivers another one's message echoes it, where that one would have: should it still do so,
+ * the message is there once. */
+static void echo_later(struct session *s, uint64_t from)
+{
+    const struct session_run_line *last = &s->fo.p.last;
+    struct relay *re = &s->re;
+
+    re->echo_id = re->msg.id;
+    re->echo_at = s->out.pos;
+    if (s->ad->mode == AGENT_ONE_RUN && from == last->run && last->offset < s->out.pos)
+        re->echo_at = last->offset;
+    else if (s->ad->mode == AGENT_PERSISTENT && from)
+        session_others_place(s, from, &re->echo_at);
+}
+
 void session_relay_taken(struct session *s, bool ended, uint64_t from)
 {
     const struct relay *re = &s->re;
     bool echoes = s->ad->echoes, ours = re->moving && s->ad->mode == AGENT_PERSISTENT;
 
-    if (!echoes)
+    if (!echoes && re->moving)
         session_out_echo(s, s->out.pos, re->msg.text, re->msg.key);
+    else if (!echoes)
+        echo_later(s, from);
     if (!echoes && ours && !ended && !re->lost)
         session_turn_due(s, re->msg.id);
     if (is_to_come(s) && !ended) {

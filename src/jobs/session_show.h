@@ -29,4 +29,15 @@ void session_logs_release(struct session *s);
 void session_logs_fail(struct session *s, const struct err *e); /* no more of any */
 void session_logs_go(struct session *s); /* the store has more, or the end was reached */
 
+/* --- session_others.c ------------------------------------------------------------ */
+/* A turn began, live, with a message of another instance; of an agent without echoes. */
+void session_others_began(struct session *s, const struct agent_event *begin);
+/* It begins such a turn, whose message is not there yet; before: what stands in front of it. */
+bool session_others_early(const struct session *s, const struct st_event *ev,
+                          const struct session_key *before);
+/* Where the first of them behind that place began; false: not known. */
+bool session_others_place(const struct session *s, uint64_t from, uint64_t *offset);
+void session_others_forget(struct session *s); /* another log begins */
+void session_others_release(struct session *s);
+
 #endif

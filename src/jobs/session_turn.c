@@ -2,6 +2,7 @@
 #include "session_out.h"
 #include "session_priv.h"
 #include "session_relay.h"
+#include "session_show.h"
 
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
@@ -210,9 +211,13 @@ const char *session_turn_event(struct session *s, const struct agent_event *ev)
     case AGENT_TURN_BEGIN:
         buf_clear(&s->answer);
         s->turn_echoed = false;
-        if (!s->ad->echoes && !take_due(s) && in_flight(s)) {
+        if (s->ad->echoes || take_due(s))
+            break;
+        if (in_flight(s) && s->re.moving) { /* another one's is looked for by its place */
             session_out_echo(s, ev->offset, s->re.msg.text, s->re.msg.key);
             take_in(s);
+        } else {
+            session_others_began(s, ev);
         }
         break;
     case AGENT_TEXT:
@@ -242,6 +247,7 @@ void session_turn_again(struct session *s, const struct agent_event *ev)
         break;
     case AGENT_TURN_BEGIN:
         buf_clear(&s->answer);
+        take_due(s); /* another one was faster to read it */
         break;
     case AGENT_TEXT:
     case AGENT_RAW:

@@ -5,6 +5,7 @@
 #include "session_out.h"
 #include "session_priv.h"
 #include "session_relay.h"
+#include "session_show.h"
 
 #include <cct/util/clock.h>
 #include <cct/util/str.h>
@@ -121,6 +122,7 @@ void session_wait_lost(struct session *s)
     s->due = 0;
     s->ended.at = 0;
     forget_turns(s);
+    session_others_forget(s);
 }
 
 void session_wait_missing(struct session *s)

@@ -311,6 +311,73 @@ static void test_the_turn_is_stored(void **state)
     other_free(&o);
 }
 
+/* --- what is seen of them ------------------------------------------------------------ */
+
+#define SENT 8
+
+static void do_events(void *ctx)
+{
+    struct act *a = ctx;
+
+    session_events(session_of(&a->b->j, a->row), a->req, a->follow);
+}
+
+static int count(struct buf *b, const char *text)
+{
+    int n = 0;
+
+    for (const char *p = buf_str(b); (p = strstr(p, text)); p++)
+        n++;
+    return n;
+}
+
+static bool has_last(void *ctx)
+{
+    return count(&((struct jobsbed *)ctx)->chunks, "\"kind\":\"raw\"") >= SENT;
+}
+
+static bool shows_all(void *ctx)
+{
+    return look_count(ctx, ITEM_USER, "echo out-") == SENT;
+}
+
+/* What another instance sends to an agent without echoes is there once for who follows, before
+ * what comes of it. */
+static void test_messages_of_another(void **state)
+{
+    struct other o = shell_bed(NULL);
+    struct act a = {.b = o.b, .row = o.row, .req = 50, .follow = true};
+    struct jobsbed *sender = open_bed("sender");
+    struct look l = {.b = o.b, .row = o.row};
+    char text[64];
+    const char *p;
+    (void)state;
+
+    jobsbed_load(sender);
+    jobsbed_run(o.b, do_events, &a);
+    for (int i = 1; i <= SENT; i++) {
+        snprintf(text, sizeof(text), "echo out-%d", i);
+        jobsbed_send(sender, o.row, text, (uint64_t)i);
+        assert_non_null(jobsbed_answer(sender, (uint64_t)i, LONG_MS));
+        jobsbed_wait(o.b, NULL, NULL, 1);
+    }
+    assert_true(wait_text(o.b, o.row, "out-8"));
+    assert_true(jobsbed_wait(o.b, has_last, o.b, LONG_MS));
+    p = buf_str(&o.b->chunks);
+    assert_int_equal(count(&o.b->chunks, "user_echo"), SENT);
+    for (int i = 1; i <= SENT; i++) {
+        snprintf(text, sizeof(text), "\"text\":\"echo out-%d\"", i);
+        p = strstr(p, text);
+        assert_non_null(p);
+        snprintf(text, sizeof(text), "\"text\":\"out-%d\"", i);
+        p = strstr(p, text);
+        assert_non_null(p);
+    }
+    assert_true(jobsbed_wait(o.b, shows_all, &l, LONG_MS));
+    jobsbed_free(sender);
+    other_free(&o);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,6 +386,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_taken_in_and_not_begun, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_sent_behind_one_not_begun, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_the_turn_is_stored, new_db, drop_db),
+        cmocka_unit_test_setup_teardown(test_messages_of_another, new_db, drop_db),
     };
 
     if (!sessionbed_begin())

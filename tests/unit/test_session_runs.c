@@ -35,6 +35,7 @@ static void on_sent(void *ctx, struct st_reply *r)
     message_copy(&s->re.msg, &r->msg);
     str_copy(s->re.id, sizeof(s->re.id), "m2");
     s->re.step = RE_SENT;
+    s->re.moving = true; /* it was us who handed it over */
     session_wait_turn(s, r->msg.id, 5);
     jobsbed_come();
 }

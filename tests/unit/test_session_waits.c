@@ -4,6 +4,7 @@
 #include "../../src/jobs/session_out.h"
 #include "../../src/jobs/session_priv.h"
 #include "../../src/jobs/session_relay.h"
+#include "../../src/jobs/session_show.h"
 #include "../lib/jobsbed.h"
 #include "../lib/storebox.h"
 #include "../lib/tmpdir.h"
@@ -28,6 +29,7 @@ struct wait {
     uint64_t row, message;
     const char *text;
     bool done;
+    int n;
 };
 
 static struct session *session(const struct wait *q)
@@ -147,12 +149,21 @@ static void a_state_behind_many(void **state)
     jobsbed_free(q.b);
 }
 
+static void on_cancelled(void *ctx, struct st_reply *r)
+{
+    struct wait *q = ctx;
+
+    (void)r;
+    if (++q->n == MANY)
+        jobsbed_come();
+}
+
 static void on_later(void *ctx, struct st_reply *r)
 {
     struct wait *q = ctx;
 
     store_message_state(q->b->j.o.store, r->msg.id, MSG_QUEUED, MSG_CANCELLED, NULL,
-                        jobs_store(&q->b->j, on_done, q, q));
+                        jobs_store(&q->b->j, on_cancelled, q, q));
 }
 
 static void do_claim(void *ctx)
@@ -167,7 +178,8 @@ static void do_later(void *ctx)
 {
     struct wait *q = ctx;
 
-    store_message_add(q->b->j.o.store, q->row, "later", jobs_store(&q->b->j, on_later, q, q));
+    for (int i = 0; i < MANY; i++)
+        store_message_add(q->b->j.o.store, q->row, "later", jobs_store(&q->b->j, on_later, q, q));
 }
 
 static void see_timer(void *ctx)
@@ -191,8 +203,7 @@ static void a_claimed_one_behind_many(void **state)
 
     run_all(&q, do_add, "first");
     run_all(&q, do_claim, NULL);
-    for (int i = 0; i < MANY; i++)
-        run_all(&q, do_later, NULL);
+    run_all(&q, do_later, NULL);
     run(&q, do_relay, NULL);
     assert_true(jobsbed_wait(q.b, sees_timer, &q, WAIT_MS));
     jobsbed_free(q.b);
@@ -279,6 +290,38 @@ static void an_end_that_others_stored(void **state)
     free(dir);
 }
 
+static void do_due(void *ctx)
+{
+    struct wait *q = ctx;
+
+    do_wait(ctx);
+    do_feed(ctx);
+    session_turn_due(session(q), q->message);
+}
+
+/* It was taken in, and another one has stored its whole turn. */
+static void a_turn_that_others_stored(void **state)
+{
+    char *dir = storebox_dir();
+    struct wait q = wait_bed(dir, "shell"), other = {.row = q.row};
+    (void)state;
+
+    q.message = 77;
+    run(&q, do_due, "before\n");
+    other.b = jobsbed_new(dir, "b", NULL);
+    jobsbed_load(other.b);
+    run_all(&q, do_claim, NULL);
+    assert_true(jobsbed_open(other.b, other.row, 1, WAIT_MS));
+    run(&other, do_feed, "\033]133;C\007mine\n\033]133;D;0\007");
+    run_all(&other, do_claim, NULL);
+    assert_true(jobsbed_open(q.b, q.row, 1, WAIT_MS));
+    answer(&q, "mine\n");
+    jobsbed_free(other.b);
+    jobsbed_free(q.b);
+    tmpdir_remove(dir);
+    free(dir);
+}
+
 static void do_earlier_run(void *ctx)
 {
     struct wait *q = ctx;
@@ -328,6 +371,36 @@ static void a_place_that_is_not_read_yet(void **state)
     jobsbed_free(q.b);
 }
 
+static void do_others(void *ctx)
+{
+    struct wait *q = ctx;
+    struct session *s = session(q);
+    struct agent_event begin = AGENT_EVENT(AGENT_TURN_BEGIN);
+    const struct session_key line = {600, 2, true}, end = {677, SESSION_ECHO_INDEX + 32, true},
+                             said = {677, SESSION_ECHO_INDEX + 64, true};
+    const struct st_event first = {.offset = 678}, next = {.offset = 678, .index = 2};
+
+    begin.offset = 678;
+    begin.index = 1;
+    session_others_began(s, &begin);
+    assert_true(session_others_early(s, &first, &line));
+    assert_true(session_others_early(s, &first, &end)); /* of the run before */
+    assert_false(session_others_early(s, &first, &said));
+    assert_false(session_others_early(s, &next, &line));
+    session_others_forget(s);
+    assert_false(session_others_early(s, &first, &line));
+}
+
+/* What the line says that begins the turn stands behind the message, too. */
+static void a_message_that_is_about_to_come(void **state)
+{
+    struct wait q = wait_bed(NULL, "codex");
+    (void)state;
+
+    run(&q, do_others, NULL);
+    jobsbed_free(q.b);
+}
+
 /* --- a session is left ------------------------------------------------------------------ */
 
 static void do_leave(void *ctx)
@@ -367,8 +440,10 @@ int main(void)
         cmocka_unit_test(a_claimed_one_behind_many),
         cmocka_unit_test(the_words_of_another),
         cmocka_unit_test(an_end_that_others_stored),
+        cmocka_unit_test(a_turn_that_others_stored),
         cmocka_unit_test(an_earlier_run_is_not_known),
         cmocka_unit_test(a_place_that_is_not_read_yet),
+        cmocka_unit_test(a_message_that_is_about_to_come),
         cmocka_unit_test(who_waits_is_told_of_the_end),
     };
     struct err e = {0};
