@@ -23,6 +23,7 @@
 #define CALL_MS 5000  /* the init's answer to a control call */
 #define KILL_MS 10000 /* a killed sandbox must be gone within */
 #define PAUSED_MS (24 * 3600 * 1000LL)
+#define SAVE_MS 2000  /* between tries to write a record */
 #define JUMP_MS 2000 /* less is the clock being steered */
 
 bool sbox_is_visible(const struct sbox *b)
@@ -59,8 +60,24 @@ size_t sbox_count_hidden(const struct provider *p)
 static void save(struct sbox *b)
 {
     struct err e = {0};
-    if (boxstore_save(b->p->state_dir, &b->rec, &e) != 0)
-        log_error("sandbox %s: %s", b->rec.id, e.text);
+    int rc = boxstore_save(b->p->state_dir, &b->rec, &e);
+    if (rc != 0 && !b->is_unsaved)
+        log_error("sandbox %s: %s; tried again until it can be", b->rec.id, e.text);
+    b->is_unsaved = rc != 0;
+}
+
+/* What a full disk refused; true while it does. */
+static bool save_again(struct provider *p)
+{
+    bool any = false;
+    size_t it = 0;
+    struct sbox *b;
+    while ((b = map_next(p->boxes, &it, NULL, NULL)) != NULL) {
+        if (b->is_unsaved && b->phase == SBOX_LIVE)
+            save(b);
+        any = any || b->is_unsaved;
+    }
+    return any;
 }
 
 /* The one place where changes of a sandbox become events. */
@@ -280,6 +297,8 @@ void sbox_free_all(struct provider *p)
     while ((b = map_next(p->boxes, &it, NULL, NULL)) != NULL) {
         struct err e = {0};
         err_set(&e, ERR_BUSY, "the local provider ends");
+        if (b->is_unsaved && b->phase != SBOX_KILLING)
+            save(b);
         b->phase = SBOX_KILLING; /* nobody is told any more */
         b->done = NULL;
         sbox_ready_stop(b, &e);
@@ -466,7 +485,7 @@ static void follow_wall(struct provider *p)
 int64_t sbox_expire(struct provider *p)
 {
     follow_wall(p);
-    int64_t now = clock_boot_ms(), next = 15000;
+    int64_t now = clock_boot_ms(), next = save_again(p) ? SAVE_MS : 15000;
     size_t it = 0;
     struct sbox *b;
     while ((b = map_next(p->boxes, &it, NULL, NULL)) != NULL) {

@@ -84,6 +84,49 @@ static void test_wedged(void **state)
     free(id);
 }
 
+/* Its record as it lies there. */
+static bool is_saved_paused(const char *id)
+{
+    char *path = xasprintf("%s/boxes/%s/box.json", prov.state_dir, id);
+    char *text = prov_read_text(path);
+    bool paused = text && strstr(text, "\"state\":\"paused\"");
+    free(text);
+    free(path);
+    return paused;
+}
+
+/* The disk is full when it is paused, and has room again later. A provider that finds it
+ * recorded as running would let it go on, and end it when its time is over. */
+static char *pause_on_full_disk(void)
+{
+    char *id = prov_create("{\"templateID\":\"base\",\"timeout\":60}");
+    char *obstacle = xasprintf("%s/boxes/%s/box.json.new", prov.state_dir, id);
+    assert_int_equal(mkdir(obstacle, 0700), 0);
+    assert_int_equal(prov_status_of("POST", prov_box_path(id, "/pause"), NULL), 204);
+    assert_false(is_saved_paused(id));
+    assert_int_equal(rmdir(obstacle), 0);
+    free(obstacle);
+    return id;
+}
+
+static void test_saved_later(void **state)
+{
+    (void)state;
+    prov_serve(NULL);
+    char *id = pause_on_full_disk();
+    assert_true(prov_await(is_saved_paused, id));
+    char *at_end = pause_on_full_disk();
+    kill(prov.pid, SIGTERM);
+    assert_true(prov_await(provider_is_dead, NULL));
+    assert_true(is_saved_paused(at_end));
+    prov_serve(NULL);
+    assert_true(prov_is_paused(id));
+    assert_true(prov_is_paused(at_end));
+    assert_int_equal(prov_run(false, NULL, "stop", NULL), 0);
+    free(id);
+    free(at_end);
+}
+
 /* `stop` also ends what a provider that died left behind. */
 static void test_stop_leftovers(void **state)
 {
@@ -197,8 +240,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_only), cmocka_unit_test(test_taken_over),
         cmocka_unit_test(test_wedged), cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_stop_leftovers), cmocka_unit_test(test_odd_starter),
-        cmocka_unit_test(test_idle_exit),
+        cmocka_unit_test(test_saved_later), cmocka_unit_test(test_stop_leftovers),
+        cmocka_unit_test(test_odd_starter), cmocka_unit_test(test_idle_exit),
         cmocka_unit_test(test_usage), cmocka_unit_test(test_refused_namespaces),
     };
     return cmocka_run_group_tests(tests, prov_setup, prov_teardown);

@@ -75,6 +75,7 @@ struct sbox {
     bool is_healthy;             /* its init has answered */
     char why[256];               /* text of a failed set-up */
     bool is_new;                 /* made by us, and clients may see it */
+    bool is_unsaved;             /* its record could not be written */
     bool is_told;                /* its making is in the provider's lifelog */
     const char *reason; /* of the pause or kill under way: "timeout", "stop"; or NULL */
 };
