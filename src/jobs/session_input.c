@@ -156,6 +156,7 @@ void session_raw_send(struct session *s, const char *text)
     struct err e = {0};
 
     r->text = xstrdup(text);
+    r->from = session_wait_place(s) + 1;
     r->as_pty = r->saw_pty;
     r->tried_other = false;
     if (r->over)

@@ -22,6 +22,7 @@ struct session_raw {
     uint64_t call;
     bool as_pty, tried_other;
     char *text;
+    uint64_t from; /* what comes of it ends at that place or behind (session_wait_place()) */
 };
 
 /* --- session_raw.c, session_input.c ---------------------------------------------- */

@@ -290,6 +290,7 @@ void session_relay_input(struct session *s, enum session_input how, const char *
     set_state(s, re->msg.id, MSG_QUEUED, MSG_SENT, NULL);
     if (how == INPUT_TAKEN) {
         session_raw_echo(s, re->msg.text, re->msg.key);
+        session_wait_placed(s, re->msg.id, s->raw->from); /* its answer may be here already */
         session_relay_delivered(s, re->msg.id);
     } else {
         unconfirmed(s, why);

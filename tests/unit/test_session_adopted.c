@@ -1,5 +1,6 @@
 /* The session of an adopted process: one stream into one record, and messages to its input. */
 #include "../../src/jobs/foreign_priv.h"
+#include "../../src/jobs/session_out.h"
 #include "../../src/jobs/session_raw.h"
 #include "../../src/jobs/session_relay.h"
 #include "../lib/alonebed.h"
@@ -15,6 +16,8 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+enum { REQ = 5, NOT_MS = 50 };
 
 /* --- its input --------------------------------------------------------------------- */
 
@@ -103,6 +106,69 @@ static void free_adopted(struct alone *q)
     jobsbed_free(q->b);
     ARR_RELEASE(&priv->watches);
     free(priv);
+}
+
+static void feed(struct session *s, const char *text)
+{
+    session_out_feed(s, text, strlen(text));
+}
+
+/* Its input is on its way, behind the end of a turn; q->text comes before that was answered. */
+static void on_input(void *ctx, struct st_reply *r)
+{
+    struct alone *q = ctx;
+    struct session *s = alone_session(q);
+
+    alone_at_live_end(q);
+    session_wait_turn(s, r->msg.id, REQ);
+    feed(s, "\033]133;C\007one\n\033]133;D;0\007");
+    session_raw_send(s, r->msg.text); /* which reaches nothing here */
+    feed(s, q->text);
+    message_copy(&s->re.msg, &r->msg);
+    s->re.step = RE_PUBLISH;
+    session_relay_input(s, INPUT_TAKEN, NULL);
+    jobsbed_opened(s);
+}
+
+static void do_wait(void *ctx)
+{
+    struct alone *q = ctx;
+
+    jobsbed_expect();
+    store_message_add(q->b->j.o.store, q->row, "echo mine", (struct st_to){NULL, 0});
+    store_message_claim(q->b->j.o.store, q->row, "a", 60000,
+                        jobs_store(&q->b->j, on_input, q, q));
+}
+
+static void do_feed(void *ctx)
+{
+    struct alone *q = ctx;
+
+    feed(alone_session(q), q->text);
+}
+
+/* Who waits for an answer gets what comes behind the input, and not what came before it. */
+static void the_answer_to_an_input(void **state)
+{
+    static const char mine[] = "\033]133;C\007mine\n\033]133;D;0\007";
+    const struct jobsbed_done *d;
+    (void)state;
+
+    for (int early = 0; early < 2; early++) {
+        struct alone q = adopted_bed(NULL);
+
+        alone_run(&q, do_wait, early ? mine : "");
+        alone_wait(&q);
+        if (!early) {
+            assert_null(jobsbed_answer(q.b, REQ, NOT_MS));
+            alone_run(&q, do_feed, mine);
+        }
+        d = jobsbed_answer(q.b, REQ, ALONE_MS);
+        assert_non_null(d);
+        assert_int_equal(d->err.code, 0);
+        assert_string_equal(d->text, "mine\n");
+        free_adopted(&q);
+    }
 }
 
 static void do_reset(void *ctx)
@@ -202,6 +268,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(behind_an_input_of_unknown_end),
+        cmocka_unit_test(the_answer_to_an_input),
         cmocka_unit_test(its_closed_record),
         cmocka_unit_test(let_go_while_it_opens),
         cmocka_unit_test(a_lease_that_is_not_renewed),
