@@ -25,7 +25,7 @@ struct raw {
     struct buf line;   /* text of the current line that is not emitted yet */
     uint64_t line_off; /* where that line begins, or what is behind its last mark */
     bool begun;        /* line_off is set */
-    bool shown;        /* a piece of this line is out already */
+    bool shown;        /* a piece of this line is out already, behind the begin of a command */
     bool marked;       /* the byte at hand ended a mark of a command */
     size_t osc_len;
     char osc[64]; /* what follows ESC ] while it may be a mark */
@@ -148,6 +148,8 @@ static void end_mark(struct raw *r, struct agent_dec *d)
         return; /* prompt marks */
     r->marked = true;
     emit_text(r, d, false);
+    if (what == 'C')
+        r->shown = false; /* as for a decoder that begins with this turn */
     if ((what == 'C') == agent_dec_busy(d))
         return;
     if (what == 'C')
