@@ -219,6 +219,7 @@ int main(int argc, char **argv)
     const char *self = argc > 0 ? strrchr(argv[0], '/') : NULL;
     self = self ? self + 1 : argc > 0 ? argv[0] : "";
     signal(SIGCHLD, SIG_DFL); /* else no process tells how it ended */
+    signal(SIGXFSZ, SIG_IGN); /* a log that may not grow ends nothing; the write says it */
     if (strcmp(self, "demo-agent") == 0)
         return cmd_agent(argc - 1, argv + 1);
     if (pkg_refusal_is(self))

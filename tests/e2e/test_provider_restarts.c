@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -196,6 +197,30 @@ static void test_odd_starter(void **state)
     assert_true(clock_mono_ms() - start < 15000); /* after 30 s it is killed */
 }
 
+/* Files may not grow: what is written of sandboxes is not complete, but they live, and end. */
+static void test_small_files(void **state)
+{
+    (void)state;
+    struct rlimit was, small;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
+    small = (struct rlimit){4096, was.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    prov_serve(NULL);
+    for (int i = 0; i < 20; i++) {
+        char *id = prov_create("{\"templateID\":\"base\",\"timeout\":60}");
+        assert_int_equal(prov_status_of("DELETE", prov_box_path(id, ""), NULL), 204);
+        free(id);
+    }
+    char *id = prov_create("{\"templateID\":\"base\",\"timeout\":60}");
+    pid_t pid = prov_init_pid(id);
+    kill(prov.pid, SIGKILL);
+    assert_true(prov_await(provider_is_dead, NULL));
+    assert_int_equal(prov_run(false, NULL, "stop", NULL), 0);
+    assert_true(prov_is_dead(pid));
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
+    free(id);
+}
+
 static void test_idle_exit(void **state)
 {
     (void)state;
@@ -241,7 +266,8 @@ int main(void)
         cmocka_unit_test(test_one_only), cmocka_unit_test(test_taken_over),
         cmocka_unit_test(test_wedged), cmocka_unit_test(test_stop),
         cmocka_unit_test(test_saved_later), cmocka_unit_test(test_stop_leftovers),
-        cmocka_unit_test(test_odd_starter), cmocka_unit_test(test_idle_exit),
+        cmocka_unit_test(test_odd_starter), cmocka_unit_test(test_small_files),
+        cmocka_unit_test(test_idle_exit),
         cmocka_unit_test(test_usage), cmocka_unit_test(test_refused_namespaces),
     };
     return cmocka_run_group_tests(tests, prov_setup, prov_teardown);
