@@ -176,6 +176,36 @@ static void the_place_is_kept(void **state)
     assert_true(script_shows(&s, "line 250 of many"));
 }
 
+static void who_goes_to_the_end_stays_there(void **state)
+{
+    (void)state;
+    keys("keys / \"line 250\" Enter");
+    older(200, 899, true);
+    keys("keys j");
+    loaded(900, 1000, true, false);
+    assert_true(script_called(&s, "load_older 1"));
+    keys("keys G");
+    older(100, 899, true);
+    assert_true(script_shows(&s, "line 1000 of many"));
+}
+
+/* The last of them come with all that is newest loaded anew: the place that was read before it is
+ * not come back to then. */
+static void stays_where_it_was_found(void **state)
+{
+    (void)state;
+    loaded(1, 100, false, true);
+    keys("keys / \"line 77\" Enter / \"line 1990\" Enter");
+    newer(101, 1100, true);
+    assert_true(script_called(&s, "load_newer 1"));
+    buf_clear(&s.app->calls);
+    loaded(1501, 2000, true, false);
+    assert_true(script_shows(&s, "line 1990 of many"));
+    older(501, 1500, true);
+    older(1, 500, false);
+    assert_true(script_shows(&s, "line 1990 of many"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +215,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(back_beyond_what_is_held, setup, teardown),
         cmocka_unit_test_setup_teardown(on_beyond_what_is_held, setup, teardown),
         cmocka_unit_test_setup_teardown(the_place_is_kept, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_goes_to_the_end_stays_there, setup, teardown),
+        cmocka_unit_test_setup_teardown(stays_where_it_was_found, setup, teardown),
     };
     return cmocka_run_group_tests_name("ui_seek", tests, NULL, NULL);
 }

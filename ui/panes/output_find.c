@@ -80,6 +80,7 @@ enum { GO_TRIES = 300, SEEK_IDLE = 1000 };
 static void found(struct view *v, const struct transcript *t, size_t i, size_t row)
 {
     view_end_follow(v, t);
+    v->going = false; /* where it is read from now on */
     v->cur = (struct pos){t->base + i, row};
 }
 
@@ -176,7 +177,6 @@ void output_seeking(struct ui *ui, struct output *o, struct view *v, const struc
 }
 
 /* --- a place that a search has found ---------------------------------------------------- */
-
 
 static bool is_before(const struct item *it, uint64_t offset, uint32_t index)
 {
