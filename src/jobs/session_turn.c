@@ -112,6 +112,7 @@ void session_turn_run(struct session *s, const struct session_run_line *run)
     if (s->ad->echoes || !in_flight(s) || !str_eq(run->message, s->re.id))
         return; /* with echoes the stream says it, too */
     session_out_echo(s, run->offset, s->re.msg.text, s->re.msg.key);
+    session_wait_placed(s, s->re.msg.id, run->run);
     take_in(s);
 }
 
@@ -213,7 +214,8 @@ const char *session_turn_event(struct session *s, const struct agent_event *ev)
         s->turn_echoed = false;
         if (s->ad->echoes || take_due(s))
             break;
-        if (in_flight(s) && s->re.moving) { /* another one's is looked for by its place */
+        /* whose run it is, the runs say; another one's message is looked for by its place */
+        if (in_flight(s) && s->re.moving && s->ad->mode != AGENT_ONE_RUN) {
             session_out_echo(s, ev->offset, s->re.msg.text, s->re.msg.key);
             take_in(s);
         } else {

@@ -181,6 +181,23 @@ static void an_end_that_comes_late(void **state)
     answers(&q, "fine");
 }
 
+/* Another one's run begins when ours was handed over already: who it is of, the runs say. */
+static void a_run_of_another(void **state)
+{
+    struct runs q = bed(BEGIN FAILS);
+    (void)state;
+
+    line(&q, "run 1 exit 0 1", "");
+    act(&q, do_feed, BEGIN ENDS("another"));
+    line(&q, "run 2 start 1", " message m1 keeper 1-1");
+    q.at += strlen(BEGIN ENDS("another"));
+    line(&q, "run 2 exit 0 1", "");
+    assert_null(jobsbed_answer(q.b, 5, 50));
+    line(&q, "run 3 start 1", " message m2 keeper 1-1");
+    act(&q, do_feed, BEGIN ENDS("fine"));
+    answers(&q, "fine");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -188,6 +205,7 @@ int main(void)
         cmocka_unit_test(stderr_cannot_be_had),
         cmocka_unit_test(the_next_waits_for_the_last_byte),
         cmocka_unit_test(an_end_that_comes_late),
+        cmocka_unit_test(a_run_of_another),
     };
     struct err e = {0};
 
