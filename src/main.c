@@ -308,6 +308,7 @@ static struct ui_opts begin_screen(const struct cli *c, const char *config_dir, 
         theme_load(&light, "light", config_dir, NULL);
     text_ambiguous_wide(o->ambiguous_wide);
     block_signals();
+    log_beside();
     struct ui_opts uo = {
         .ascii = o->ascii,
         .color = {.word = o->color,

@@ -5,7 +5,9 @@
 #include <cct/util/fs.h>
 #include <cct/util/limits.h>
 #include <cct/util/log.h>
+#include <cct/util/mq.h>
 #include <cct/util/str.h>
+#include <cct/util/thread.h>
 #include <cct/util/utf8.h>
 #include <cct/util/xalloc.h>
 #include <errno.h>
@@ -37,6 +39,22 @@ static struct {
 } file = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
 
 static atomic_int min_level = LOG_INFO;
+
+/* Lines on their way to the file. The queue outlives its thread: who logs may be about to post. */
+enum { BESIDE_BYTES = 1 << 20, END_MS = 1000 };
+static struct {
+    _Atomic(struct mq *) q; /* NULL: who logs writes */
+    struct mq *last;
+    pthread_t thread;
+    bool stuck;
+    atomic_uint left_out;
+} beside;
+
+struct late {
+    struct msg m; /* first */
+    struct log_line line;
+    char text[];
+};
 
 static const char *level_name(enum log_level level)
 {
@@ -181,8 +199,62 @@ static void add_to_ring(const struct log_line *line)
     pthread_mutex_unlock(&ring.lock);
 }
 
+static void into_the_file(const struct log_line *line, const char *text)
+{
+    struct log_line note = {.wall_ms = line->wall_ms, .level = LOG_WARN, .repeat = 1};
+
+    if (add_to_file(line, text))
+        return;
+    str_copy(note.text, sizeof(note.text), "the log file cannot be written; check its folder and the "
+                                           "free space");
+    add_to_ring(&note);
+}
+
+static void tell_left_out(void)
+{
+    struct log_line line = {.wall_ms = clock_wall_ms(), .level = LOG_WARN, .repeat = 1};
+    unsigned n = atomic_exchange(&beside.left_out, 0);
+
+    if (!n)
+        return;
+    snprintf(line.text, sizeof(line.text), "%u lines were left out here: the disk did not take them", n);
+    into_the_file(&line, line.text);
+}
+
+static void write_main(void *arg)
+{
+    struct mq *q = arg;
+
+    while (mq_wait(q, -1)) {
+        for (struct msg *m = mq_take(q), *next; m; m = next) {
+            struct late *l = (struct late *)m;
+
+            next = m->next;
+            into_the_file(&l->line, l->text);
+            msg_free(m);
+        }
+        tell_left_out();
+    }
+}
+
+static void post_line(struct mq *q, const struct log_line *line, const char *text, size_t len)
+{
+    struct late *l;
+
+    if (mq_full(q)) {
+        atomic_fetch_add(&beside.left_out, 1);
+        return;
+    }
+    l = xcalloc(1, sizeof(*l) + len + 1);
+    msg_init(&l->m, 0, sizeof(*l) + len, NULL);
+    l->line = *line;
+    memcpy(l->text, text, len);
+    mq_post(q, MQ_NORMAL, &l->m);
+}
+
 static void add_line(enum log_level level, char *text, size_t len)
 {
+    struct mq *q = atomic_load(&beside.q);
     struct log_line line = {.wall_ms = clock_wall_ms(), .level = level, .repeat = 1};
 
     log_redact(text, len); /* before anything is cut: half a key is a leak too */
@@ -190,13 +262,10 @@ static void add_line(enum log_level level, char *text, size_t len)
     size_t n = cut(text, len, sizeof(line.text));
     memcpy(line.text, text, n);
     add_to_ring(&line);
-    if (!add_to_file(&line, text)) {
-        struct log_line note = {.wall_ms = line.wall_ms, .level = LOG_WARN, .repeat = 1};
-        str_copy(note.text, sizeof(note.text),
-                 "the log file cannot be written; check its folder "
-                 "and the free space");
-        add_to_ring(&note);
-    }
+    if (q)
+        post_line(q, &line, text, len);
+    else
+        into_the_file(&line, text);
 }
 
 void log_add(enum log_level level, const char *fmt, ...)
@@ -241,8 +310,41 @@ int log_open(const char *path, enum log_level min)
     return 0;
 }
 
+void log_beside(void)
+{
+    struct mq *q = atomic_load(&beside.q) ? NULL : mq_new(BESIDE_BYTES);
+
+    if (!q)
+        return;
+    if (thread_start(&beside.thread, THREAD_WORK, "log", write_main, q) != 0) {
+        mq_free(q);
+        return;
+    }
+    mq_free(beside.last);
+    beside.last = q;
+    atomic_store(&beside.q, q);
+}
+
+/* False: it hangs, and the file is its. */
+static bool end_beside(void)
+{
+    struct mq *q = atomic_load(&beside.q);
+
+    if (!q)
+        return true;
+    mq_close(q);
+    if (beside.stuck || !thread_join_ms(beside.thread, END_MS)) {
+        beside.stuck = true;
+        return false;
+    }
+    atomic_store(&beside.q, NULL);
+    return true;
+}
+
 void log_close(void)
 {
+    if (!end_beside())
+        return;
     pthread_mutex_lock(&file.lock);
     if (file.fd >= 0) {
         write_repeats();

@@ -1,4 +1,6 @@
 /* log: redaction, folding, the ring, the file and its one rotation. */
+#include "../lib/heldread.h"
+
 #include <cct/util/fs.h>
 #include <cct/util/limits.h>
 #include <cct/util/log.h>
@@ -376,6 +378,62 @@ static void test_threads(void **state)
     free(text);
 }
 
+static size_t lines_of(const char *name)
+{
+    size_t len = 0, n = 0;
+    char *text = fs_read(name, LIM_LOG_FILE_BYTES, true, &len, NULL);
+
+    for (size_t i = 0; i < len; i++)
+        n += text[i] == '\n';
+    free(text);
+    return n;
+}
+
+/* By a thread: each line, in its order, all of them at the end; and once more. */
+static void test_beside(void **state)
+{
+    (void)state;
+    for (int round = 1; round <= 2; round++) {
+        unlink(path);
+        assert_int_equal(log_open(path, LOG_INFO), 0);
+        log_beside();
+        for (int i = 0; i < 500; i++)
+            log_info("line %d of it", i);
+        log_close();
+        assert_int_equal(lines_of(path), 500);
+        char *text = fs_read(path, LIM_LOG_FILE_BYTES, true, &(size_t){0}, NULL), *at = text;
+        for (int i = 0; i < 500; i++) {
+            char want[32];
+            snprintf(want, sizeof(want), "line %d of it\n", i);
+            at = strstr(at, want);
+            assert_non_null(at);
+        }
+        free(text);
+    }
+}
+
+/* A disk that does not answer holds neither who logs nor the end. The last one: it stays so. */
+static void test_hung(void **state)
+{
+    static const struct heldread opens = {.opens = O_NOFOLLOW};
+    struct log_line line;
+
+    (void)state;
+    unlink(path);
+    assert_int_equal(log_open(path, LOG_INFO), 0);
+    for (size_t n = 0; n <= LIM_LOG_FILE_BYTES / 300; n++) /* the next one begins a new file */
+        log_info("%0300zu", n);
+    log_beside();
+    if (!heldread_install(&opens, 1))
+        skip();
+    for (int i = 0; i < 8000; i++) /* more than is kept for it */
+        log_info("%0300d, which waits", i);
+    assert_int_equal(log_snapshot(&line, 1, NULL), 1);
+    assert_non_null(strstr(line.text, "7999, which waits"));
+    log_close();
+    log_info("nobody is held");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -385,7 +443,8 @@ int main(void)
         cmocka_unit_test(test_cut),           cmocka_unit_test(test_file),
         cmocka_unit_test(test_rotation),      cmocka_unit_test(test_rotated_by_another),
         cmocka_unit_test(test_file_traps),    cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_tokens),        cmocka_unit_test(test_beside),
+        cmocka_unit_test(test_hung),
     };
     return cmocka_run_group_tests_name("util_log", tests, set_up, tear_down);
 }

@@ -13,6 +13,10 @@ enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 
 /* Open (append, 0600, rotated once at LIM_LOG_FILE_BYTES); NULL = ring only. */
 int log_open(const char *path, enum log_level min);
+/* From now on lines reach the file by a thread, so that nobody who logs waits for the disk; what
+ * it does not take is left out, which is said. Until log_close(); main thread. */
+void log_beside(void);
+/* With a thread: one that the disk holds is left behind. */
 void log_close(void);
 void log_add(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 #define log_debug(...) log_add(LOG_DEBUG, __VA_ARGS__)
