@@ -189,6 +189,17 @@ static void who_goes_to_the_end_stays_there(void **state)
     assert_true(script_shows(&s, "line 1000 of many"));
 }
 
+/* The begin was asked for while all was on its way anew, and comes behind that. */
+static void the_begin_comes_second(void **state)
+{
+    (void)state;
+    keys("keys g g");
+    assert_true(script_called(&s, "load_begin 1"));
+    loaded(901, 1000, true, false);
+    loaded(1, 500, false, true);
+    assert_true(script_shows(&s, "line 1 of many"));
+}
+
 /* The last of them come with all that is newest loaded anew: the place that was read before it is
  * not come back to then. */
 static void stays_where_it_was_found(void **state)
@@ -216,6 +227,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(on_beyond_what_is_held, setup, teardown),
         cmocka_unit_test_setup_teardown(the_place_is_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(who_goes_to_the_end_stays_there, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_begin_comes_second, setup, teardown),
         cmocka_unit_test_setup_teardown(stays_where_it_was_found, setup, teardown),
     };
     return cmocka_run_group_tests_name("ui_seek", tests, NULL, NULL);

@@ -270,7 +270,7 @@ static int view_action(struct ui *ui, struct output *o, struct view *v,
                        const struct transcript *t, enum action a)
 {
     if (a == ACT_TOP || a == ACT_BOTTOM || a == ACT_FOLLOW)
-        v->going = false; /* elsewhere */
+        v->going = v->to_begin = false; /* elsewhere */
     switch (a) {
     case ACT_DOWN:
         return scroll(ui, o, v, t, 1);

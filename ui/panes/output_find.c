@@ -80,7 +80,7 @@ enum { GO_TRIES = 300, SEEK_IDLE = 1000 };
 static void found(struct view *v, const struct transcript *t, size_t i, size_t row)
 {
     view_end_follow(v, t);
-    v->going = false; /* where it is read from now on */
+    v->going = v->to_begin = false; /* it is read here from now on */
     v->cur = (struct pos){t->base + i, row};
 }
 
@@ -204,15 +204,18 @@ void output_replaced(struct view *v, const struct transcript *t)
     v->resets = t->resets;
     if (v->follow || first)
         return;
-    size_t top = v->to_begin ? 0 : item_of(t, v->top_offset, v->top_index);
-    size_t cur = v->to_begin ? 0 : item_of(t, v->cur_offset, v->cur_index);
-    if (top == SIZE_MAX && t->more_before && !v->going) { /* it is read further up: back there */
+    bool begin = v->to_begin && !t->more_before; /* else it comes behind this */
+    size_t top = begin ? 0 : item_of(t, v->top_offset, v->top_index);
+    size_t cur = begin ? 0 : item_of(t, v->cur_offset, v->cur_index);
+    if (top == SIZE_MAX && t->more_before && !v->going && !v->to_begin) {
+        /* it is read further up: back there */
         v->going = true;
         v->go_offset = v->top_offset;
         v->go_index = v->top_index;
         v->go_tries = 0;
     }
-    v->to_begin = v->selecting = false;
+    v->selecting = false;
+    v->to_begin = v->to_begin && !begin;
     v->top = (struct pos){t->base + (top == SIZE_MAX ? 0 : top), top == SIZE_MAX ? 0 : v->top.row};
     v->cur = cur == SIZE_MAX ? v->top : (struct pos){t->base + cur, v->cur.row};
     v->seen = view_last(v, t);
