@@ -2,6 +2,7 @@
  * own; create, talk, kill, and look that all is gone. */
 #include "../lib/ptyhome.h"
 
+#include <cct/util/fs.h>
 #include <cct/util/xalloc.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -217,12 +218,69 @@ static void test_flood(void **state)
     end(&r, 0);
 }
 
+/* --- told outside of the screen --------------------------------------------------------- */
+
+static char *told; /* what the hook wrote, a line for each of its variables */
+
+static bool is_told(struct ptyrig *r, void *path)
+{
+    (void)r;
+    free(told);
+    told = fs_read(path, 1 << 16, false, NULL, NULL);
+    return told && strstr(told, "CC_TUI_TITLE=");
+}
+
+/* An agent asks while another sandbox is looked at: the terminal's bell and its notification,
+ * and the hook's command with all of it in its environment. */
+static void test_told_outside(void **state)
+{
+    char *file = xasprintf("%s/told", ptyhome.dir);
+    char *conf = xasprintf("[notify]\nasks = bell osc hook\nosc = 777\n"
+                           "hook = env | grep ^CC_TUI_ >> '%s.new' && mv '%s.new' '%s'\n", file, file,
+                           file);
+    char *make = xasprintf("%s --local new --tool demo --name calm -q >/dev/null", ptyhome.binary);
+    char *ask = xasprintf("%s --local new --tool demo --name asker --ask yes --prompt tour -q "
+                          ">/dev/null", ptyhome.binary);
+    char *kill_both = xasprintf("%s --local kill calm asker --yes >/dev/null 2>&1", ptyhome.binary);
+    struct ptyrig r;
+    (void)state;
+
+    configure(conf);
+    assert_int_equal(ptyhome_command(make), 0);
+    ptyhome_start(&r, 24, 100);
+    r.judge.may_ring = true;
+    ptyhome_shows(&r, "local ok", SOON);
+    rig_type(&r, "/calm\r");
+    ptyhome_shows(&r, "> . calm", SOON);
+    rig_type(&r, "\033");
+    assert_int_equal(ptyhome_command(ask), 0);
+    assert_true(rig_wait_for(&r, is_told, file, SOON));
+    assert_non_null(strstr(told, "CC_TUI_EVENT=asks\n"));
+    assert_non_null(strstr(told, "CC_TUI_TITLE=asker asks you\n"));
+    assert_non_null(strstr(told, "CC_TUI_NAME=asker\n"));
+    assert_non_null(strstr(told, "CC_TUI_COUNT=1\n"));
+    assert_int_equal(r.judge.osc[1], 1);
+    assert_int_equal(r.judge.rings, 1);
+    rig_type(&r, "q");
+    end(&r, 0);
+    assert_int_equal(ptyhome_command(kill_both), 0);
+    configure("");
+    free(told);
+    told = NULL;
+    free(file);
+    free(conf);
+    free(make);
+    free(ask);
+    free(kill_both);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_by_keys_alone),
         cmocka_unit_test(test_comes_back),
         cmocka_unit_test(test_configured_anew),
+        cmocka_unit_test(test_told_outside),
         cmocka_unit_test(test_closed_terminal),
         cmocka_unit_test(test_flood),
     };

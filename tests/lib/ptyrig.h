@@ -27,6 +27,7 @@ struct wire_judge {
     bool alt, paste, focus, mouse, sync, cursor, margins;
     bool may_mouse;    /* it was asked for */
     bool may_ring;     /* the bell */
+    unsigned rings;
     char bad[160];     /* "" = all allowed */
 };
 void judge_init(struct wire_judge *j);

@@ -163,8 +163,9 @@ static void ground(struct wire_judge *j, unsigned char c)
         j->cp = c & (0x3Fu >> j->cp_left);
     } else if (c >= 0x7F) {
         finding(j, "byte");
-    } else if (c < 0x20 && !strchr("\r\n\b\t\016\017", c) && !(c == 0 && j->padding) &&
-               !(c == '\007' && j->may_ring)) {
+    } else if (c == '\007' && j->may_ring) {
+        j->rings++;
+    } else if (c < 0x20 && !strchr("\r\n\b\t\016\017", c) && !(c == 0 && j->padding)) {
         finding(j, "control");
     }
 }
