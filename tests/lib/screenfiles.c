@@ -142,6 +142,13 @@ static void add_change(char *item, struct buf *status, struct buf *counts, struc
     buf_addc(status, 0);
     if (*xy == '?')
         return;
+    if (added < 0) { /* as git has it of bytes that are no text */
+        buf_addf(counts, "-\t-\t%s", item);
+        buf_addc(counts, 0);
+        buf_addf(diff, "diff --git a/%s b/%s\nBinary files a/%s and b/%s differ\n", item, item, item,
+                 item);
+        return;
+    }
     buf_addf(counts, "%ld\t%ld\t%s", added, removed, item);
     buf_addc(counts, 0);
     buf_addf(diff, "diff --git a/%s b/%s\n--- a/%s\n+++ b/%s\n@@ -1,%ld +1,%ld @@\n", item, item,

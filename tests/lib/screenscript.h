@@ -47,7 +47,7 @@ void script_release(struct script *s);
  *       PID COMMAND | PID COMMAND ...; even pids have a folder]
  *   files PATH | d|f|l SIZE PERMS NAME | ... (answers the last request about files; "\e" in a
  *       name is an escape)    filetext TEXT with \n and \e and \0    fileend [TEXT]
- *   progress DONE TOTAL    changes BRANCH|- | XY ADDED REMOVED PATH | ...
+ *   progress DONE TOTAL    changes BRANCH|- | XY ADDED REMOVED PATH | ... (ADDED -1: binary)
  *   hits whole|part NAME WHO TEXT | ... (of the newest search; <match> in the text)
  *   asks ID [AGO_S [words] QUESTION_ID QUESTION [// DETAIL with \ for LF] [ | CHOICE]...]   all
  *       its questions; and ID ...: one more     answered ID QUESTION_ID TEXT

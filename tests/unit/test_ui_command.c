@@ -160,6 +160,12 @@ static void test_sandboxes(void **state)
     assert_int_equal(s.ui.selected, 4);
     script_do(&s, "keys : \"apit\" Enter");
     assert_int_equal(s.ui.selected, 2);
+    script_do(&s, "keys W : \"fixl\" Enter"); /* a tile of the wall stays one */
+    assert_int_equal(s.ui.selected, 1);
+    assert_int_equal(s.ui.body, BODY_WALL);
+    script_do(&s, "keys W 4 : \"docs\" Enter"); /* elsewhere it is not to be seen */
+    assert_int_equal(s.ui.selected, 3);
+    assert_int_equal(s.ui.body, BODY_WORK);
 }
 
 static void test_commands(void **state)

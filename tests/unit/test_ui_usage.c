@@ -56,6 +56,9 @@ static void test_hidden_for_an_hour(void **state)
     assert_false(script_shows(&s, "idle but running: long"));
     script_run(&s, "later 200\n");
     assert_true(script_shows(&s, "idle but running: long 3h"));
+    script_run(&s, "keys x\nlater 60\nkeys x\n"); /* one after the other: both stay away */
+    assert_false(script_shows(&s, "idle but running: long"));
+    assert_false(script_shows(&s, "idle but running: short"));
     script_release(&s);
 }
 
