@@ -10,10 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REFUSAL_MAX = 64 << 10 };
+/* A stream is over with its last envelope: its connection gets so long to say so, too, and to serve
+ * the next one. */
+enum { REFUSAL_MAX = 64 << 10, CLOSE_MS = 1000 };
 
 struct stream {
     struct op op;
+    struct net *net;
+    uint64_t closing;    /* timer, 0 = its last envelope has not come */
     const char *what;
     struct envd_proc_cb cb;
     struct wire_env wire;
@@ -28,11 +32,14 @@ static void stream_free(struct op *op)
 {
     struct stream *s = (struct stream *)op;
 
+    net_timer_cancel(s->net, s->closing);
     wire_env_release(&s->wire);
     buf_release(&s->refusal);
     free(s->status);
     free(s);
 }
+
+static void on_late(void *ctx);
 
 static void take_trailer(struct stream *s, const char *json, size_t len)
 {
@@ -41,6 +48,8 @@ static void take_trailer(struct stream *s, const char *json, size_t len)
     const char *code = json_str(error, "code", "unknown");
 
     s->trailer = true;
+    if (!s->closing)
+        s->closing = net_timer(s->net, CLOSE_MS, on_late, s);
     if (!j && len)
         err_set(&s->end.err, ERR_PROTO, "cannot %s: the end of the stream is not readable", s->what);
     else if (error)
@@ -163,6 +172,16 @@ static void on_done(void *ctx, const struct net_result *n)
     stream_free(&s->op);
 }
 
+static void on_late(void *ctx)
+{
+    struct stream *s = ctx;
+    struct net_result n = {.status = s->http};
+
+    s->closing = 0;
+    net_cancel(s->net, s->op.request);
+    on_done(s, &n);
+}
+
 static uint64_t open_stream(struct envd *c, const char *path, struct buf *json, const char *user,
                             int timeout_ms, int keepalive_s, const char *what,
                             const struct envd_proc_cb *cb)
@@ -173,6 +192,7 @@ static uint64_t open_stream(struct envd *c, const char *path, struct buf *json, 
     char num[16];
 
     s->what = what;
+    s->net = c->net;
     s->cb = *cb;
     wire_env_init(&s->wire);
     buf_init(&s->refusal, REFUSAL_MAX);

@@ -294,6 +294,18 @@ static void test_trailers(void **state)
     trailer("nonsense", ERR_PROTO, "not readable");
 }
 
+/* Over with its last envelope, whatever the connection does then. */
+static void test_left_open(void **state)
+{
+    (void)state;
+    good_stream();
+    play.stay_open = true;
+    follow(false, false, false);
+    assert_int_equal(seen.end.err.code, 0);
+    assert_true(seen.end.ended);
+    assert_int_equal(seen.end.exit_code, 3);
+}
+
 static void test_lost(void **state)
 {
     (void)state;
@@ -597,7 +609,7 @@ static void test_run(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_every_cut), CASE(test_request), CASE(test_zero_values), CASE(test_trailers),
+        CASE(test_every_cut), CASE(test_request), CASE(test_zero_values), CASE(test_trailers), CASE(test_left_open),
         CASE(test_lost), CASE(test_refused), CASE(test_odd_events), CASE(test_stop_inside),
         CASE(test_keepalive), CASE(test_unary), CASE(test_write), CASE(test_read), CASE(test_run),
     };
