@@ -453,46 +453,59 @@ static bool is_to_come(const struct session *s)
            re->opened == s->out.n_opened;
 }
 
-/* Who delivers another one's message echoes it, where that one would have: should it still do so,
- * the message is there once. */
-static void echo_later(struct session *s, uint64_t from)
+/* Where its sender would have put it: should that one still do so, the message is there once. When
+ * that place is not known, another one's is echoed by the one that delivers it. */
+static void echo_taken(struct session *s, uint64_t from)
 {
     const struct session_run_line *last = &s->fo.p.last;
     struct relay *re = &s->re;
+    uint64_t at = s->out.pos;
+    bool known = re->moving;
 
+    if (from && s->ad->mode != AGENT_ONE_RUN) {
+        at = from - 1;
+        session_others_place(s, from, &at);
+        known = true;
+    } else if (from && from == last->run && last->offset <= at) {
+        at = last->offset;
+        known = true;
+    }
+    if (known) {
+        session_out_echo(s, at, re->msg.text, re->msg.key);
+        return;
+    }
     re->echo_id = re->msg.id;
-    re->echo_at = s->out.pos;
-    if (s->ad->mode == AGENT_ONE_RUN && from == last->run && last->offset < s->out.pos)
-        re->echo_at = last->offset;
-    else if (s->ad->mode == AGENT_PERSISTENT && from)
-        session_others_place(s, from, &re->echo_at);
+    re->echo_at = at;
+}
+
+/* The sandbox does not say where its turn is. */
+static void taken_somewhere(struct session *s, bool ended)
+{
+    const struct relay *re = &s->re;
+    bool echoes = s->ad->echoes, ours = re->moving && s->ad->mode == AGENT_PERSISTENT;
+
+    if (!echoes && ours && !ended && !re->lost)
+        session_turn_due(s, re->msg.id);
+    if (is_to_come(s) && !ended)
+        session_wait_delivered(s, re->msg.id);
+    else if (echoes || re->lost || run_is_over(s)) /* perhaps its turn has gone by, too */
+        session_wait_missed(s, re->msg.id);
 }
 
 void session_relay_taken(struct session *s, bool ended, uint64_t from)
 {
     const struct relay *re = &s->re;
-    bool echoes = s->ad->echoes, ours = re->moving && s->ad->mode == AGENT_PERSISTENT;
+    bool unseen = s->ad->echoes ? ended || !is_to_come(s) : re->lost || run_is_over(s);
 
-    if (!echoes && re->moving)
-        session_out_echo(s, s->out.pos, re->msg.text, re->msg.key);
-    else if (!echoes)
-        echo_later(s, from);
-    if (!echoes && ours && !ended && !re->lost)
-        session_turn_due(s, re->msg.id);
-    if (is_to_come(s) && !ended) {
-        session_wait_delivered(s, re->msg.id);
-    } else if (echoes || re->lost || run_is_over(s)) { /* it went by unseen, perhaps the turn, too */
-        if (from && !re->lost)
-            session_wait_placed(s, re->msg.id, from);
-        else
-            session_wait_missed(s, re->msg.id);
-        if (s->sh.on)
-            session_show(s, true);
-    } else if (from && s->due != re->msg.id) { /* another one handed it over */
-        if (session_wait_placed(s, re->msg.id, from) && s->ad->mode == AGENT_PERSISTENT &&
-            !ended && !agent_dec_busy(s->out.dec))
-            session_turn_due(s, re->msg.id); /* it is still to begin */
-    }
+    if (!s->ad->echoes)
+        echo_taken(s, from);
+    if (!from || re->lost)
+        taken_somewhere(s, ended);
+    else if (session_wait_placed(s, re->msg.id, from) && !s->ad->echoes &&
+             s->ad->mode == AGENT_PERSISTENT && !ended && !agent_dec_busy(s->out.dec))
+        session_turn_due(s, re->msg.id); /* it is still to begin */
+    if (unseen && s->sh.on)
+        session_show(s, true);
     session_relay_delivered(s, re->msg.id);
 }
 

@@ -131,6 +131,15 @@ static void tell(struct other *o, enum msg_state to)
     run(o, do_state);
 }
 
+static void do_unclaim(void *ctx)
+{
+    struct other *o = ctx;
+    struct store *s = o->b->j.o.store;
+
+    store_message_unclaim(s, o->row, "another");
+    store_message(s, o->m.id, jobs_store(&o->b->j, on_claimed, o, o));
+}
+
 static void on_touched(void *ctx, const struct envd_result *r)
 {
     (void)ctx;
@@ -311,6 +320,25 @@ static void test_the_turn_is_stored(void **state)
     other_free(&o);
 }
 
+/* It handed the message over and told nobody so: we hand it over again, which changes nothing. */
+static void test_handed_over_twice(void **state)
+{
+    struct other o = shell_bed(NULL);
+    (void)state;
+
+    claim(&o, "echo mine");
+    jobsbed_run(o.b, do_wait, &o);
+    run(&o, do_publish);
+    assert_true(wait_text(o.b, o.row, "mine"));
+    assert_true(wait_agent(o.b, o.row, AG_IDLE));
+    run(&o, do_unclaim);
+    jobsbed_run(o.b, do_look, &o);
+    answered(&o, "mine\n", AGENT_OK);
+    jobsbed_send(o.b, o.row, "echo next", REQ + 1);
+    assert_non_null(jobsbed_answer(o.b, REQ + 1, LONG_MS));
+    other_free(&o);
+}
+
 /* --- what is seen of them ------------------------------------------------------------ */
 
 #define SENT 8
@@ -386,6 +414,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_taken_in_and_not_begun, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_sent_behind_one_not_begun, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_the_turn_is_stored, new_db, drop_db),
+        cmocka_unit_test_setup_teardown(test_handed_over_twice, new_db, drop_db),
         cmocka_unit_test_setup_teardown(test_messages_of_another, new_db, drop_db),
     };
 
