@@ -7,6 +7,7 @@
 #include "session_show.h"
 
 #include <cct/util/clock.h>
+#include <cct/util/str.h>
 #include <string.h>
 
 #define LOOK_MS 100
@@ -21,6 +22,8 @@ static bool is_young(const struct others_turn *t)
 
 void session_others_began(struct session *s, const struct agent_event *begin)
 {
+    if (s->ad->mode == AGENT_ONE_RUN && *s->re.id && str_eq(s->fo.p.last.message, s->re.id))
+        return; /* our own run: what it was given is in its place since it began */
     s->others.v[s->others.n++ % OTHERS_TURNS] =
         (struct others_turn){session_wait_place(s), begin->offset, begin->index, clock_mono_ms(),
                              false};

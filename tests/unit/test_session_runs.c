@@ -2,6 +2,7 @@
  * as late as it likes. What a run says is the answer to its own message. */
 #include "../../src/jobs/session_follow.h"
 #include "../../src/jobs/session_priv.h"
+#include "../../src/jobs/session_show.h"
 #include "../lib/jobsbed.h"
 
 #include <cct/util/str.h>
@@ -25,6 +26,7 @@ struct runs {
     struct jobsbed *b;
     uint64_t row, at; /* at: where the first run's output ends */
     const char *text;
+    bool early;
 };
 
 static void on_sent(void *ctx, struct st_reply *r)
@@ -198,6 +200,38 @@ static void a_run_of_another(void **state)
     answers(&q, "fine");
 }
 
+static void see_early(void *ctx)
+{
+    struct runs *q = ctx;
+    struct session *s = session_of(&q->b->j, q->row);
+    const struct st_event first = {.offset = q->at};
+    const struct session_key nothing = {0};
+
+    q->early = session_others_early(s, &first, &nothing);
+}
+
+/* What another one says is waited for, and brings all anew to the screen; what we say is there. */
+static void what_is_said_before_a_run(void **state)
+{
+    struct runs q = bed(BEGIN FAILS);
+    (void)state;
+
+    line(&q, "run 1 exit 0 1", "");
+    line(&q, "run 2 start 1", " message m1 keeper 1-1");
+    act(&q, do_feed, BEGIN);
+    act(&q, see_early, NULL);
+    assert_true(q.early);
+    act(&q, do_feed, ENDS("another"));
+    q.at += strlen(BEGIN ENDS("another"));
+    line(&q, "run 2 exit 0 1", "");
+    line(&q, "run 3 start 1", " message m2 keeper 1-1");
+    act(&q, do_feed, BEGIN);
+    act(&q, see_early, NULL);
+    assert_false(q.early);
+    act(&q, do_feed, ENDS("fine"));
+    answers(&q, "fine");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -206,6 +240,7 @@ int main(void)
         cmocka_unit_test(the_next_waits_for_the_last_byte),
         cmocka_unit_test(an_end_that_comes_late),
         cmocka_unit_test(a_run_of_another),
+        cmocka_unit_test(what_is_said_before_a_run),
     };
     struct err e = {0};
 
