@@ -259,6 +259,7 @@ static void test_told_outside(void **state)
     assert_non_null(strstr(told, "CC_TUI_TITLE=asker asks you\n"));
     assert_non_null(strstr(told, "CC_TUI_NAME=asker\n"));
     assert_non_null(strstr(told, "CC_TUI_COUNT=1\n"));
+    assert_non_null(strstr(told, "CC_TUI_NEW=asks you\n"));
     assert_int_equal(r.judge.osc[1], 1);
     assert_int_equal(r.judge.rings, 1);
     rig_type(&r, "q");

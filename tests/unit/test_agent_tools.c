@@ -207,6 +207,30 @@ static void serve_questions(void **state)
     tape_release(&t);
 }
 
+/* Several questions at once: typed, a line for each; a choice would say of which nothing. */
+static void serve_several_questions(void **state)
+{
+    struct tape t;
+    const struct agent_event *ev;
+
+    (void)state;
+    run(&t, "opencode-serve",
+        SERVE("session.created", "\"info\":{\"id\":\"ses_1\"}")
+            SERVE("session.status", MAIN ",\"status\":{\"type\":\"busy\"}")
+                SERVE("question.asked",
+                      MAIN ",\"id\":\"que_1\",\"questions\":[{\"question\":\"Which?\","
+                           "\"options\":[{\"label\":\"a\"}]},{\"question\":\"Where?\"}]"),
+        TAPE_NO_EXIT, 0);
+    ev = tape_find(&t, AGENT_ASK, 0);
+#define ANSWERS(v) "{\"method\":\"POST\",\"path\":\"/question/que_1/reply\",\"body\":{\"answers\":" v "}}\n"
+    answer(ev, "opencode-serve", -1, "this one\nover there", ANSWERS("[[\"this one\"],[\"over there\"]]"));
+    answer(ev, "opencode-serve", -1, "this one", ANSWERS("[[\"this one\"],[]]"));
+    answer(ev, "opencode-serve", -1, "\nover there", ANSWERS("[[],[\"over there\"]]"));
+    answer(ev, "opencode-serve", 0, NULL, NULL);
+#undef ANSWERS
+    tape_release(&t);
+}
+
 /* A session below the main one, and a request that the server refused. */
 static void serve_below_and_refused(void **state)
 {
@@ -541,7 +565,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages),        cmocka_unit_test(pi_questions),
-        cmocka_unit_test(serve_questions), cmocka_unit_test(serve_below_and_refused),
+        cmocka_unit_test(serve_questions), cmocka_unit_test(serve_several_questions),
+        cmocka_unit_test(serve_below_and_refused),
         cmocka_unit_test(serve_aborts),
         cmocka_unit_test(pi_older),        cmocka_unit_test(pi_refusals),
         cmocka_unit_test(words_of_errors), cmocka_unit_test(pi_output_is_bounded),

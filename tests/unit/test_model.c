@@ -228,6 +228,12 @@ static void test_price(void **state)
     assert_int_equal(unpriced, 0);
     s.usd_per_s = (double)NAN;
     assert_true(sandbox_usd_per_hour(&s) == 0 && sandbox_is_unpriced(&s));
+    s.vm_up = false; /* what costs nothing needs no price */
+    assert_false(sandbox_is_unpriced(&s));
+    s.state = SB_PAUSED;
+    assert_false(sandbox_is_unpriced(&s));
+    s.state = SB_RUNNING;
+    assert_true(sandbox_is_unpriced(&s));
 }
 
 /* A build that ended here before the service began it waits there for ever. */

@@ -150,6 +150,9 @@ static void test_rebind(void **state)
     assert_int_equal(press(k, SCOPE_LIST, "F8"), ACT_KILL);
     assert_int_equal(press(k, SCOPE_LIST, "D"), ACT_NONE);
     assert_string_equal(keymap_keys(k, ACT_KILL), "F8 F9");
+    assert_int_equal(keymap_which(k, ACT_KILL, key_parse("F8")), 0);
+    assert_int_equal(keymap_which(k, ACT_KILL, key_parse("F9")), 1);
+    assert_int_equal(keymap_which(k, ACT_KILL, 'D'), -1);
     /* a clash names the key and both actions, and changes nothing */
     assert_true(keymap_bind(k, "quit", "j", &e) != 0);
     assert_non_null(strstr(e.text, "'j'"));
