@@ -207,6 +207,26 @@ static void serve_questions(void **state)
     tape_release(&t);
 }
 
+/* A turn that ends while a tool runs: how that ended nobody says any more. */
+static void pi_ends_in_a_tool(void **state)
+{
+    struct tape t;
+    const struct agent_event *ev;
+
+    (void)state;
+    run(&t, "pi",
+        PI_START "{\"type\":\"tool_execution_start\",\"toolCallId\":\"c1\",\"toolName\":\"bash\","
+                 "\"args\":{\"command\":\"sleep 9\"}}\n" PI_SETTLED,
+        TAPE_NO_EXIT, 0);
+    assert_int_equal(tape_count(&t, AGENT_TOOL), 2);
+    ev = tape_find(&t, AGENT_TOOL, 0);
+    assert_int_equal(ev->state, AGENT_TOOL_RUNNING);
+    assert_string_equal(ev[1].id, ev->id);
+    assert_int_equal(ev[1].state, AGENT_TOOL_UNKNOWN);
+    assert_int_equal(tape_count(&t, AGENT_TURN_END), 1);
+    tape_release(&t);
+}
+
 /* Several questions at once: typed, a line for each; a choice would say of which nothing. */
 static void serve_several_questions(void **state)
 {
@@ -566,6 +586,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages),        cmocka_unit_test(pi_questions),
         cmocka_unit_test(serve_questions), cmocka_unit_test(serve_several_questions),
+        cmocka_unit_test(pi_ends_in_a_tool),
         cmocka_unit_test(serve_below_and_refused),
         cmocka_unit_test(serve_aborts),
         cmocka_unit_test(pi_older),        cmocka_unit_test(pi_refusals),

@@ -1,5 +1,6 @@
 /* What would wait for ever: those who wait for an answer, readers, and what looks again now and
  * then. */
+#include "../../src/jobs/session_ask.h"
 #include "../../src/jobs/session_out.h"
 #include "../../src/jobs/session_relay.h"
 #include "../../src/jobs/session_start.h"
@@ -85,6 +86,30 @@ static void a_turn_that_went_by(void **state)
     d = jobsbed_answer(q.b, 5, ALONE_MS);
     assert_non_null(d);
     assert_int_equal(d->err.code, 0);
+    jobsbed_free(q.b);
+}
+
+static void do_answer_and_over(void *ctx)
+{
+    struct session *s = alone_session(ctx);
+
+    s->asks.known = false; /* what it asks is still being looked for */
+    session_answer(s, 5, NULL, -1, "yes");
+    session_ask_over(s);
+}
+
+/* The agent ends before it is known what it asked. */
+static void an_answer_that_comes_too_late(void **state)
+{
+    struct alone q = alone_bed(NULL);
+    const struct jobsbed_done *d;
+    (void)state;
+
+    alone_run(&q, do_answer_and_over, NULL);
+    d = jobsbed_answer(q.b, 5, ALONE_MS);
+    assert_non_null(d);
+    assert_int_equal(d->err.code, ERR_CONFLICT);
+    assert_non_null(strstr(d->err.text, "the agent has ended"));
     jobsbed_free(q.b);
 }
 
@@ -312,6 +337,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_end_before_the_turn),
         cmocka_unit_test(a_turn_that_went_by),
+        cmocka_unit_test(an_answer_that_comes_too_late),
         cmocka_unit_test(a_start_without_its_connection),
         cmocka_unit_test(the_rest_of_a_log),
         cmocka_unit_test(a_reader_without_a_way),
