@@ -153,7 +153,18 @@ const char *ui_keys(struct ui *ui, const char *fmt, ...)
     return dst;
 }
 
-/* What is wrong and is longer than the rows of the status is read where events are. */
+/* What is wrong and is longer than the rows of the status is read where events are: once, however
+ * often a key that is held down says it. */
+static void keep_long(struct ui *ui, int level, const char *text)
+{
+    if (!level || !ui->canvas.w ||
+        text_width(text, strlen(text)) <= (size_t)ui->canvas.w + UI_SAID_MIN ||
+        strncmp(text, ui->kept_long, sizeof(ui->kept_long) - 1) == 0)
+        return;
+    str_copy(ui->kept_long, sizeof(ui->kept_long), text);
+    app_event_add(ui->app, level, 0, text);
+}
+
 void ui_status(struct ui *ui, int level, const char *fmt, ...)
 {
     char text[1024];
@@ -164,8 +175,7 @@ void ui_status(struct ui *ui, int level, const char *fmt, ...)
     str_copy(ui->status, sizeof(ui->status), text);
     ui->status_level = level;
     ui->status_since = 0;
-    if (level && ui->canvas.w && text_width(text, strlen(text)) > (size_t)ui->canvas.w + UI_SAID_MIN)
-        app_event_add(ui->app, level, 0, text);
+    keep_long(ui, level, text);
 }
 
 void ui_set_theme(struct ui *ui, const char *name)

@@ -360,6 +360,24 @@ static void test_long_names(void **state)
     assert_true(script_shows(&s, "noble-raven-84-2 "));
 }
 
+/* What is too long for the status line becomes an event, once. */
+static void test_long_trouble(void **state)
+{
+    char line[200] = "done cannot pause ";
+
+    (void)state;
+    script_draw(&s);
+    memset(line + strlen(line), 'x', 120);
+    for (int i = 0; i < 2; i++) {
+        script_do(&s, line);
+        assert_int_equal(script_called(&s, "call event 2 0 cannot pause xx"), i == 0);
+        assert_true(script_shows(&s, "(5: all)"));
+    }
+    script_do(&s, "done cannot pause it");
+    assert_string_equal(calls(), "");
+    assert_false(script_shows(&s, "(5: all)"));
+}
+
 /* Rows that do not come are told of after a while, once, until they are there. */
 static void test_no_rows_come(void **state)
 {
@@ -385,7 +403,7 @@ int main(void)
         T(test_message), T(test_filter), T(test_search), T(test_forms), T(test_number),
         T(test_number_scrolls),
         T(test_sort), T(test_tags), T(test_filter_words), T(test_long_names),
-        T(test_no_rows_come),
+        T(test_no_rows_come), T(test_long_trouble),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -114,6 +114,7 @@ struct ui {
     char status[256];     /* one line; cleared by the next key, an info by time too */
     int status_level;     /* 0 info 1 warn 2 bad */
     int64_t status_since; /* wall ms of its first frame, 0 = not drawn yet */
+    char kept_long[128];  /* begin of what was longer than the status last, and is an event */
     uint64_t seen_vault;  /* of the model: the passphrase is asked for once a change */
     uint64_t drawn_figures; /* of the model */
     struct {
