@@ -315,4 +315,6 @@ void session_answer(struct session *s, uint64_t req_id, const char *id, int choi
     if (!s->asks.reach)
         session_timer(s, &s->asks.reach, REACH_MS, on_late);
     session_follow(s);
+    if (s->fo.state == FO_ENDED)
+        session_answer_commit(s); /* it was looked at a moment ago */
 }

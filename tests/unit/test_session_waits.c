@@ -401,6 +401,25 @@ static void a_message_that_is_about_to_come(void **state)
     jobsbed_free(q.b);
 }
 
+static void do_answer_the_ended(void *ctx)
+{
+    struct session *s = session(ctx);
+
+    session_follow_ended(s);
+    session_answer(s, REQ, NULL, 0, NULL);
+}
+
+/* It is not waited for as if it could not be reached. */
+static void an_agent_that_ended_asks_nothing(void **state)
+{
+    struct wait q = wait_bed(NULL, "claude");
+    (void)state;
+
+    run(&q, do_answer_the_ended, NULL);
+    assert_int_equal(answer(&q, NULL)->err.code, ERR_NOTFOUND);
+    jobsbed_free(q.b);
+}
+
 /* --- a session is left ------------------------------------------------------------------ */
 
 static void do_leave(void *ctx)
@@ -444,6 +463,7 @@ int main(void)
         cmocka_unit_test(an_earlier_run_is_not_known),
         cmocka_unit_test(a_place_that_is_not_read_yet),
         cmocka_unit_test(a_message_that_is_about_to_come),
+        cmocka_unit_test(an_agent_that_ended_asks_nothing),
         cmocka_unit_test(who_waits_is_told_of_the_end),
     };
     struct err e = {0};
