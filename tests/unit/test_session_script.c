@@ -128,6 +128,29 @@ static void cli_script_runs_its_words(void **state)
     buf_release(&b);
 }
 
+/* The model stands behind the words of the tool, quoted; none where none was chosen. */
+static void cli_script_gets_what_was_chosen(void **state)
+{
+    char *argv[] = {(char *)"printf", (char *)"<%s>", (char *)"a", NULL};
+    struct session_cli c = {.argv = argv, .model_flag = "--model", .prompt_flag = "--prompt"};
+    struct buf b = BUF_INIT;
+    size_t len;
+    char *out;
+    (void)state;
+
+    session_cli_script(&b, &c);
+    out = sh(buf_str(&b), NULL, NULL, NULL, &len, NULL);
+    assert_string_equal(out, "<a>");
+    free(out);
+    buf_clear(&b);
+    c.model = "it's $HOME";
+    session_cli_script(&b, &c);
+    out = sh(buf_str(&b), NULL, NULL, NULL, &len, NULL);
+    assert_string_equal(out, "<a><--model><it's $HOME>");
+    free(out);
+    buf_release(&b);
+}
+
 static void what_git_says_is_told_clean(void **state)
 {
     static const struct {
@@ -376,6 +399,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(quoting_survives_a_shell),
         cmocka_unit_test(cli_script_runs_its_words),
+        cmocka_unit_test(cli_script_gets_what_was_chosen),
         cmocka_unit_test(what_git_says_is_told_clean),
         cmocka_unit_test(inbox_names),
         cmocka_unit_test(texts_match_but_for_white_space),
