@@ -361,8 +361,8 @@ static void test_refused(void **state)
 
 static void test_odd_events(void **state)
 {
-    static const char *const bad[] = {"[]", "7", "{\"event\":", "{\"event\":{\"data\":{\"stdout\":"
-                                      "\"!!\"}}}", "\"x\""};
+    static const char *const bad[] = {"[]", "7", "{\"event\":",
+                                      "{\"event\":{\"data\":{\"stdout\":\"!!\"}}}", "\"x\""};
     (void)state;
     script(200, NULL, "");
     frame(0, "{\"event\":{\"start\":{\"pid\":\"9\"}}}");
