@@ -265,6 +265,27 @@ static void test_refresh(void **state)
     appbed_close(b);
 }
 
+/* Its time gets short while somebody looks on: said once, and not of one that was so before. */
+static void test_time_gets_short(void **state)
+{
+    struct appbed *b = *state;
+    size_t said = 0;
+
+    statebed_serve("0", "0");
+    assert_true(faultd_config(statebed_fake, OURS("1")));
+    statebed_open_at(b, 200);
+    statebed_await_rows(b, 1);
+    statebed_await_lists(b, 2);
+    assert_false(statebed_was_said(b, " ends in "));
+    appbed_must(b, app_set_timeout(b->app, statebed_row(b, 0)->id, 100));
+    assert_true(appbed_wait(b, statebed_was_said, " ends in "));
+    statebed_await_lists(b, 3);
+    for (size_t i = 0; i < statebed_model(b)->n_events; i++)
+        said += strstr(statebed_model(b)->events[i].text, " ends in ") != NULL;
+    assert_int_equal(said, 1);
+    appbed_close(b);
+}
+
 /* --- how much is asked ---------------------------------------------------------------- */
 
 #define LIST "/v2/sandboxes?state=running,paused&limit=100"
@@ -432,6 +453,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_no_route, appbed_setup, teardown),
         cmocka_unit_test_setup_teardown(test_patience, appbed_setup, teardown),
         cmocka_unit_test_setup_teardown(test_refresh, appbed_setup, teardown),
+        cmocka_unit_test_setup_teardown(test_time_gets_short, appbed_setup, teardown),
         cmocka_unit_test_setup_teardown(test_many_rows, appbed_setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_news, appbed_setup, teardown),
         cmocka_unit_test_setup_teardown(test_only_looks, appbed_setup, teardown),

@@ -188,9 +188,13 @@ static void serve_questions(void **state)
     assert_string_equal(ev->title, "/a");
     ev++;
     assert_string_equal(ev->choices, "a\nb");
+    answer(ev, "opencode-serve", 0, NULL,
+           "{\"method\":\"POST\",\"path\":\"/question/que_1/reply\",\"body\":"
+           "{\"answers\":[[\"a\"]]}}\n");
     answer(ev, "opencode-serve", 1, NULL,
            "{\"method\":\"POST\",\"path\":\"/question/que_1/reply\",\"body\":"
            "{\"answers\":[[\"b\"]]}}\n");
+    answer(ev, "opencode-serve", 2, NULL, NULL);
     answer(ev, "opencode-serve", -1, "neither",
            "{\"method\":\"POST\",\"path\":\"/question/que_1/reply\",\"body\":"
            "{\"answers\":[[\"neither\"]]}}\n");
