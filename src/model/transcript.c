@@ -516,12 +516,14 @@ static void reset(struct transcript *t, const struct ev_items *ev)
     t->rev = was.rev;
     t->item_rev = was.item_rev;
     t->resets = was.resets + 1;
+    t->loads = was.loads;
     if (ev->more_before)
         t->base = FAR_FROM_BEGIN; /* older ones have numbers below it */
 }
 
 void transcript_apply(struct transcript *t, struct ev_items *ev)
 {
+    t->loads += ev->reset || ev->prepend || ev->newer;
     if (is_late(t, ev))
         return;
     if (ev->reset)

@@ -120,6 +120,34 @@ static void says_that_there_is_none(void **state)
     assert_true(script_shows(&s, "line 1003 of many")); /* the view was at the end, and is */
 }
 
+/* What is stored cannot be read: each answer is empty, and says that there is more. */
+static void what_cannot_be_read_ends(void **state)
+{
+    int asked = 0;
+    (void)state;
+
+    keys("keys / \"line 250\" Enter");
+    for (int i = 0; i < 50; i++) {
+        older(1, 0, true);
+        asked += script_called(&s, "load_older 1");
+    }
+    assert_in_range(asked, 1, 10);
+    assert_true(script_shows(&s, "there is more"));
+}
+
+/* Another agent is looked at meanwhile. */
+static void leaving_ends_it(void **state)
+{
+    (void)state;
+    keys("keys / \"line 250\" Enter 1 j");
+    older(500, 899, true);
+    assert_false(script_called(&s, "load_older"));
+    keys("keys k");
+    older(200, 499, true);
+    assert_false(script_called(&s, "load_older"));
+    assert_false(script_shows(&s, "line 250 of many"));
+}
+
 static void another_key_ends_it(void **state)
 {
     (void)state;
@@ -222,6 +250,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(finds_what_is_stored, setup, teardown),
         cmocka_unit_test_setup_teardown(says_that_there_is_none, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_cannot_be_read_ends, setup, teardown),
+        cmocka_unit_test_setup_teardown(leaving_ends_it, setup, teardown),
         cmocka_unit_test_setup_teardown(another_key_ends_it, setup, teardown),
         cmocka_unit_test_setup_teardown(back_beyond_what_is_held, setup, teardown),
         cmocka_unit_test_setup_teardown(on_beyond_what_is_held, setup, teardown),

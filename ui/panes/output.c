@@ -466,6 +466,8 @@ static void forget_views(struct ui *ui, struct output *o)
     struct view *v;
     uint64_t id;
     for (size_t it = 0; (v = map_next(o->views, &it, NULL, &id));) {
+        if (id != ui->selected)
+            v->seek = 0; /* who looks at another one does not wait for a match here */
         if (id == ui->selected || model_transcript(ui->model, id))
             continue;
         ARR_RELEASE(&v->cache);

@@ -74,8 +74,9 @@ static bool find_in_item(struct output *o, struct view *v, const struct transcri
     return any;
 }
 
-/* Pages of items that are not held here; how often they are asked for when nothing comes. */
-enum { GO_TRIES = 300, SEEK_IDLE = 1000 };
+/* Pages of items that are not held here; how many may bring nothing, one after the other: they
+ * cannot be read, or are those that somebody else has asked for. */
+enum { GO_TRIES = 300, SEEK_EMPTY = 5 };
 
 static void found(struct view *v, const struct transcript *t, size_t i, size_t row)
 {
@@ -86,6 +87,7 @@ static void found(struct view *v, const struct transcript *t, size_t i, size_t r
 
 static void ask_for_more(struct ui *ui, struct view *v, const struct transcript *t)
 {
+    v->seek_loads = t->loads;
     if (v->seek < 0) {
         transcript_first_key(t, &v->seek_offset, &v->seek_index);
         app_load_older(ui->app, ui->selected);
@@ -99,7 +101,7 @@ static int seek(struct ui *ui, struct output *o, struct view *v, const struct tr
                 int step)
 {
     v->seek = step;
-    v->seek_tries = v->seek_idle = 0;
+    v->seek_tries = v->seek_empty = 0;
     ask_for_more(ui, v, t);
     ui_status(ui, 0, "looking for '%.60s' in %s output ...", o->pattern,
               step < 0 ? "older" : "newer");
@@ -151,7 +153,7 @@ void output_seeking(struct ui *ui, struct output *o, struct view *v, const struc
     size_t row = 0;
     bool came = false;
 
-    if (!v || !v->seek || !t || !t->n || !o->pattern)
+    if (!v || !v->seek || !t || !t->n || !o->pattern || t->loads == v->seek_loads)
         return;
     for (size_t i = v->seek < 0 ? t->n : SIZE_MAX; (i = next_new(v, t, i)) != SIZE_MAX;) {
         came = true;
@@ -164,9 +166,9 @@ void output_seeking(struct ui *ui, struct output *o, struct view *v, const struc
     }
     bool more = v->seek < 0 ? t->more_before : t->more_after;
     v->seek_tries += came;
-    v->seek_idle = came ? 0 : v->seek_idle + 1;
-    if (more && v->seek_tries < GO_TRIES && v->seek_idle < SEEK_IDLE) {
-        ask_for_more(ui, v, t); /* another load may have been under way */
+    v->seek_empty = came ? 0 : v->seek_empty + 1;
+    if (more && v->seek_tries < GO_TRIES && v->seek_empty < SEEK_EMPTY) {
+        ask_for_more(ui, v, t);
         return;
     }
     v->seek = 0;
@@ -226,7 +228,10 @@ void output_going(struct ui *ui, struct view *v, const struct transcript *t)
     if (!v || !v->going || !t || !t->n)
         return;
     size_t i = item_of(t, v->go_offset, v->go_index);
+    if (i == SIZE_MAX && t->more_before && v->go_tries && t->loads == v->go_loads)
+        return; /* asked for */
     if (i == SIZE_MAX && t->more_before && v->go_tries++ < GO_TRIES) {
+        v->go_loads = t->loads;
         app_load_older(ui->app, ui->selected);
         return;
     }

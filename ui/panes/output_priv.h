@@ -59,12 +59,14 @@ struct view {
     bool going;               /* to the place of an event, as soon as it is loaded */
     uint64_t go_offset;
     uint32_t go_index;
+    uint32_t go_loads;        /* the transcript's, when it was asked for last */
     int go_tries;
     bool to_begin;            /* as soon as it is loaded */
     int seek;                 /* a search goes on in older (-1) or newer (1) items, asked for */
     uint64_t seek_offset;     /* those beyond this key have not been looked at */
     uint32_t seek_index;
-    int seek_tries, seek_idle;
+    uint32_t seek_loads;
+    int seek_tries, seek_empty;
     uint32_t resets;          /* the transcript's, for which positions hold */
     uint64_t top_offset, cur_offset; /* keys of the items there, to find them again after that */
     uint32_t top_index, cur_index;

@@ -193,6 +193,7 @@ struct transcript {
     bool more_before;     /* the store has older items */
     bool more_after;      /* ... and newer ones: what comes live is not here, but there */
     uint32_t resets;      /* how often all was replaced */
+    uint32_t loads;       /* how many answers came to what was asked of the store */
     struct map *by_id;    /* places by kind and id; NULL: to be made anew */
 };
 void transcript_init(struct transcript *t);
