@@ -135,14 +135,16 @@ static void what_cannot_be_read_ends(void **state)
     assert_true(script_shows(&s, "there is more"));
 }
 
-/* Another agent is looked at meanwhile. */
+/* Another agent is looked at meanwhile, without a key. */
 static void leaving_ends_it(void **state)
 {
     (void)state;
-    keys("keys / \"line 250\" Enter 1 j");
+    keys("keys / \"line 250\" Enter\nmouse press 4 5 release 4 5");
+    assert_int_equal(s.ui.selected, 2);
     older(500, 899, true);
     assert_false(script_called(&s, "load_older"));
-    keys("keys k");
+    keys("mouse press 3 5 release 3 5");
+    assert_int_equal(s.ui.selected, 1);
     older(200, 499, true);
     assert_false(script_called(&s, "load_older"));
     assert_false(script_shows(&s, "line 250 of many"));
