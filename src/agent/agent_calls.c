@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_CALLS 1024 /* calls remembered; the oldest goes */
+#define MAX_CALLS 1024  /* calls remembered; the oldest goes */
+#define ENDED_CALLS 64 /* beyond so many the oldest that has ended goes: it may be told of again,
+                         * but not much later */
 #define TITLE_BYTES 200
 #define SMALL_OUTPUT 4096 /* up to here each change of a tool's output is shown at once */
 
@@ -24,6 +26,21 @@ void agent_calls_release(struct agent_calls *c)
     ARR_RELEASE(&c->v);
 }
 
+static void make_room(struct agent_calls *c)
+{
+    size_t i = 0;
+
+    while (i < c->v.n && c->v.v[i].state == AGENT_TOOL_RUNNING)
+        i++;
+    if (i == c->v.n) {
+        if (c->v.n < MAX_CALLS)
+            return;
+        i = 0;
+    }
+    call_clear(&c->v.v[i]);
+    ARR_REMOVE(&c->v, i);
+}
+
 struct agent_call *agent_calls_at(struct agent_calls *c, const char *id)
 {
     struct agent_call *t;
@@ -31,10 +48,8 @@ struct agent_call *agent_calls_at(struct agent_calls *c, const char *id)
     for (size_t i = c->v.n; i > 0; i--)
         if (strcmp(c->v.v[i - 1].id, id) == 0)
             return &c->v.v[i - 1];
-    if (c->v.n == MAX_CALLS) {
-        call_clear(&c->v.v[0]);
-        ARR_REMOVE(&c->v, 0);
-    }
+    if (c->v.n >= ENDED_CALLS)
+        make_room(c);
     t = ARR_PUSH(&c->v);
     t->id = xstrdup(id);
     t->state = AGENT_TOOL_RUNNING;

@@ -461,6 +461,33 @@ static void pi_output_is_bounded(void **state)
     buf_release(&text);
 }
 
+/* A call at work is known until it ends, however many begin and end meanwhile. */
+static void pi_long_call(void **state)
+{
+    struct buf in = BUF_INIT;
+    const struct agent_event *last;
+    struct tape t;
+
+    (void)state;
+    buf_adds(&in, PI_START "{\"type\":\"tool_execution_start\",\"toolCallId\":\"long\","
+                           "\"toolName\":\"bash\",\"args\":{\"command\":\"make\"}}\n");
+    for (int i = 0; i < 1500; i++)
+        buf_addf(&in,
+                 "{\"type\":\"tool_execution_start\",\"toolCallId\":\"c%d\",\"toolName\":\"read\","
+                 "\"args\":{\"path\":\"f\"}}\n{\"type\":\"tool_execution_end\",\"toolCallId\":\"c%d\","
+                 "\"result\":{\"content\":[]},\"isError\":false}\n",
+                 i, i);
+    buf_adds(&in, "{\"type\":\"tool_execution_end\",\"toolCallId\":\"long\",\"result\":"
+                  "{\"content\":[{\"type\":\"text\",\"text\":\"built\"}]},\"isError\":false}\n");
+    tape_run(&t, agent_adapter_find("pi"), in.p, in.len, 65536, TAPE_NO_EXIT, 0, NULL);
+    last = &t.ev.v[t.ev.n - 1];
+    assert_string_equal(last->id, "long");
+    assert_string_equal(last->name, "bash");
+    assert_string_equal(last->output, "built");
+    tape_release(&t);
+    buf_release(&in);
+}
+
 /* --- errors ---------------------------------------------------------------------------------
  */
 
@@ -595,6 +622,7 @@ int main(void)
         cmocka_unit_test(serve_aborts),
         cmocka_unit_test(pi_older),        cmocka_unit_test(pi_refusals),
         cmocka_unit_test(words_of_errors), cmocka_unit_test(pi_output_is_bounded),
+        cmocka_unit_test(pi_long_call),
         cmocka_unit_test(drift),           cmocka_unit_test(halves),
         cmocka_unit_test(pi_end_too_long), cmocka_unit_test(pi_new_blocks),
     };

@@ -191,6 +191,28 @@ static void on_beyond_what_is_held(void **state)
     assert_false(script_called(&s, "load_newer"));
 }
 
+/* What is held fills no screen: more is asked for, as long as that brings something. */
+static void a_screen_is_filled(void **state)
+{
+    (void)state;
+    buf_clear(&s.app->calls);
+    loaded(998, 999, true, false);
+    assert_true(script_called(&s, "load_older 1"));
+    older(996, 997, true);
+    assert_true(script_called(&s, "load_older 1"));
+    older(1, 0, true); /* all of that page shows nothing, or it cannot be read */
+    assert_false(script_called(&s, "load_older"));
+    buf_clear(&s.app->calls);
+    loaded(996, 999, true, false);
+    assert_true(script_called(&s, "load_older 1"));
+    older(900, 995, true);
+    assert_false(script_called(&s, "load_older"));
+    assert_true(script_shows(&s, "line 990 of many"));
+    buf_clear(&s.app->calls);
+    loaded(1, 2, false, false); /* there is no more */
+    assert_false(script_called(&s, "load_older"));
+}
+
 /* Everything is loaded anew while somebody reads far above. */
 static void the_place_is_kept(void **state)
 {
@@ -257,6 +279,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(another_key_ends_it, setup, teardown),
         cmocka_unit_test_setup_teardown(back_beyond_what_is_held, setup, teardown),
         cmocka_unit_test_setup_teardown(on_beyond_what_is_held, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_screen_is_filled, setup, teardown),
         cmocka_unit_test_setup_teardown(the_place_is_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(who_goes_to_the_end_stays_there, setup, teardown),
         cmocka_unit_test_setup_teardown(the_begin_comes_second, setup, teardown),

@@ -476,6 +476,22 @@ static void forget_views(struct ui *ui, struct output *o)
     }
 }
 
+/* What is held may be less than a screen of lines: many events show nothing. One page after the
+ * other, as long as they bring something. */
+static void fill_screen(struct ui *ui, const struct output *o, struct view *v,
+                        const struct transcript *t)
+{
+    bool anew = v && t && v->filled_resets != t->resets;
+
+    if (!v || !t || !t->more_before || t->n >= (size_t)o->h ||
+        (!anew && (v->filled_loads == t->loads || v->filled_n == t->n)))
+        return;
+    v->filled_resets = t->resets;
+    v->filled_loads = t->loads;
+    v->filled_n = t->n;
+    app_load_older(ui->app, ui->selected);
+}
+
 static bool output_update(struct ui *ui, void *state)
 {
     struct output *o = state;
@@ -488,6 +504,7 @@ static bool output_update(struct ui *ui, void *state)
         output_replaced(output_view(ui, o), t);
         output_going(ui, output_view(ui, o), t);
         output_seeking(ui, o, output_view(ui, o), t);
+        fill_screen(ui, o, output_view(ui, o), t);
         forget_views(ui, o);
     }
     return changed;

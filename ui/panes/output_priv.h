@@ -68,6 +68,8 @@ struct view {
     uint32_t seek_loads;
     int seek_tries, seek_empty;
     uint32_t resets;          /* the transcript's, for which positions hold */
+    uint32_t filled_resets, filled_loads; /* the transcript's, when more were asked for last */
+    size_t filled_n;                      /* because those fill no screen */
     uint64_t top_offset, cur_offset; /* keys of the items there, to find them again after that */
     uint32_t top_index, cur_index;
     int pan;
