@@ -1,5 +1,5 @@
-/* Life of one sandbox: made, live, paused, ended. Every step is asynchronous;
- * `phase` says which operation is under way, and there is at most one. */
+/* Life of one sandbox: made, live, ended. Every step is asynchronous; `phase` says which
+ * operation is under way, and there is at most one. */
 #include "sbox_priv.h"
 #include <cct/local/initcall.h>
 #include <cct/local/lifelog.h>
@@ -8,7 +8,6 @@
 #include <cct/util/fs.h>
 #include <cct/util/log.h>
 #include <cct/util/map.h>
-#include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <event2/event.h>
 
@@ -20,11 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define CALL_MS 5000  /* the init's answer to a control call */
 #define KILL_MS 10000 /* a killed sandbox must be gone within */
-#define PAUSED_MS (24 * 3600 * 1000LL)
-#define SAVE_MS 2000  /* between tries to write a record */
-#define JUMP_MS 2000 /* less is the clock being steered */
 
 bool sbox_is_visible(const struct sbox *b)
 {
@@ -57,7 +52,7 @@ size_t sbox_count_hidden(const struct provider *p)
     return count(p, true);
 }
 
-static void save(struct sbox *b)
+void sbox_save(struct sbox *b)
 {
     struct err e = {0};
     int rc = boxstore_save(b->p->state_dir, &b->rec, &e);
@@ -66,22 +61,7 @@ static void save(struct sbox *b)
     b->is_unsaved = rc != 0;
 }
 
-/* What a full disk refused; true while it does. */
-static bool save_again(struct provider *p)
-{
-    bool any = false;
-    size_t it = 0;
-    struct sbox *b;
-    while ((b = map_next(p->boxes, &it, NULL, NULL)) != NULL) {
-        if (b->is_unsaved && b->phase == SBOX_LIVE)
-            save(b);
-        any = any || b->is_unsaved;
-    }
-    return any;
-}
-
-/* The one place where changes of a sandbox become events. */
-static void tell(struct sbox *b, enum life what, const char *why)
+void sbox_tell(struct sbox *b, enum life what, const char *why)
 {
     if (!b->is_told || !b->p->life)
         return;
@@ -90,7 +70,7 @@ static void tell(struct sbox *b, enum life what, const char *why)
         b->is_told = false;
 }
 
-static void operation_done(struct sbox *b, const struct err *e)
+void sbox_operation_done(struct sbox *b, const struct err *e)
 {
     sbox_done done = b->done;
     void *arg = b->done_arg;
@@ -168,7 +148,7 @@ static void bury(struct sbox *b)
 {
     struct provider *p = b->p;
     struct err e = {0};
-    tell(b, LIFE_KILLED, "ended"); /* when it was killed, that is told already */
+    sbox_tell(b, LIFE_KILLED, "ended"); /* when it was killed, that is told already */
     if (b->phase != SBOX_KILLING)
         log_warn("sandbox %s ended by itself %s", b->rec.id, b->why);
     if (b->phase == SBOX_CREATING)
@@ -178,7 +158,7 @@ static void bury(struct sbox *b)
         err_set(&e, ERR_NOTFOUND, "sandbox '%s' has ended", b->rec.id);
     b->phase = SBOX_KILLING;
     sbox_ready_stop(b, &e);
-    operation_done(b, &e);
+    sbox_operation_done(b, &e);
     if (b->killed)
         b->killed(b->killed_arg, NULL, NULL);
     sbox_remove_group(b->rec.cgroup);
@@ -217,23 +197,6 @@ static void watch_death(struct sbox *b)
     event_add(b->death, NULL);
 }
 
-static void control_call(struct sbox *b, const char *path, const char *json, initcall_fn fn)
-{
-    struct initcall *c = initcall_start(b->p->base, b->rec.sock, b->rec.token, "POST", path,
-                                        json, CALL_MS, fn, fn ? b : NULL);
-    if (fn)
-        b->call = c;
-}
-
-static void send_deadline(struct sbox *b)
-{
-    int64_t at = b->rec.state == SBOX_PAUSED ? clock_boot_ms() + PAUSED_MS
-                                             : b->rec.end_boot_ms + SBOX_DEADMAN_MS;
-    char json[64];
-    snprintf(json, sizeof(json), "{\"deadline\":%lld}", (long long)at);
-    control_call(b, "/cc/deadline", json, NULL);
-}
-
 /* --- kill ------------------------------------------------------------------- */
 
 static void on_kill_timer(evutil_socket_t fd, short what, void *arg)
@@ -253,7 +216,7 @@ static void on_kill_timer(evutil_socket_t fd, short what, void *arg)
 void sbox_kill(struct sbox *b, sbox_done done, void *arg)
 {
     b->phase = SBOX_KILLING;
-    tell(b, LIFE_KILLED, b->reason ? b->reason : "request");
+    sbox_tell(b, LIFE_KILLED, b->reason ? b->reason : "request");
     b->killed = done;
     b->killed_arg = arg;
     initcall_cancel(b->call);
@@ -261,7 +224,7 @@ void sbox_kill(struct sbox *b, sbox_done done, void *arg)
     struct err e = {0};
     err_set(&e, ERR_NOTFOUND, "sandbox '%s' was killed", b->rec.id);
     sbox_ready_stop(b, &e);
-    operation_done(b, &e);
+    sbox_operation_done(b, &e);
     b->kill_timer = evtimer_new(b->p->base, on_kill_timer, b);
     struct timeval tv = {KILL_MS / 1000, 0};
     event_add(b->kill_timer, &tv);
@@ -298,213 +261,12 @@ void sbox_free_all(struct provider *p)
         struct err e = {0};
         err_set(&e, ERR_BUSY, "the local provider ends");
         if (b->is_unsaved && b->phase != SBOX_KILLING)
-            save(b);
+            sbox_save(b);
         b->phase = SBOX_KILLING; /* nobody is told any more */
         b->done = NULL;
         sbox_ready_stop(b, &e);
         free_box(b);
     }
-}
-
-/* --- pause, resume, time ---------------------------------------------------- */
-
-/* True when its processes stand still, or go again, without noticing. */
-static bool freeze(struct sbox *b, bool on)
-{
-    if (!b->rec.cgroup[0])
-        return false;
-    if (cgroup_freeze(b->rec.cgroup, on) == 0)
-        return true;
-    log_error("sandbox %s: its group '%s' cannot be %s: %s", b->rec.id, b->rec.cgroup,
-              on ? "frozen" : "thawed", strerror(errno));
-    return false;
-}
-
-static void ask_pause(struct sbox *b, bool memory, initcall_fn fn)
-{
-    char json[64];
-    snprintf(json, sizeof(json), "{\"frozen\":%s,\"memory\":%s}",
-             freeze(b, true) ? "true" : "false", memory ? "true" : "false");
-    control_call(b, "/cc/pause", json, fn);
-}
-
-static void set_end(struct sbox *b, int64_t end_ms)
-{
-    sbox_rec_set_end(&b->rec, end_ms);
-    save(b);
-    send_deadline(b);
-    provider_touch(b->p);
-}
-
-void sbox_settle(struct sbox *b)
-{
-    if (b->rec.state == SBOX_PAUSED) {
-        ask_pause(b, true, NULL);
-    } else {
-        freeze(b, false);
-        control_call(b, "/cc/resume", NULL, NULL);
-        set_end(b, sbox_rec_end_now(&b->rec));
-    }
-}
-
-static void on_paused(void *arg, int status, const char *body, size_t len)
-{
-    (void)body;
-    (void)len;
-    struct sbox *b = arg;
-    struct err e = {0};
-    b->call = NULL;
-    b->phase = SBOX_LIVE;
-    if (status != 204) {
-        b->rec.cold = false;
-        freeze(b, false);
-        control_call(b, "/cc/resume", NULL, NULL); /* the pause may only come late */
-        err_set(&e, ERR_SERVER, "sandbox '%s' could not be paused (status %d)", b->rec.id,
-                status);
-    } else {
-        b->rec.state = SBOX_PAUSED;
-        sbox_rec_set_end(&b->rec, clock_wall_ms());
-        save(b);
-        send_deadline(b);
-        tell(b, LIFE_PAUSED, b->reason ? b->reason : "request");
-        b->reason = NULL;
-    }
-    operation_done(b, &e);
-    if (e.code != 0 && b->phase == SBOX_LIVE && b->rec.end_boot_ms <= clock_boot_ms())
-        sbox_kill(b, NULL, NULL); /* its time is over, one way or the other */
-    provider_touch(b->p);
-}
-
-static int begin(struct sbox *b, sbox_done done, void *arg, struct err *e)
-{
-    if (b->phase != SBOX_LIVE)
-        return err_set(e, ERR_CONFLICT, "sandbox '%s' is changing its state", b->rec.id);
-    b->phase = SBOX_CHANGING;
-    b->done = done;
-    b->done_arg = arg;
-    return 0;
-}
-
-static const char *memory_json(bool memory)
-{
-    return memory ? NULL : "{\"memory\":false}";
-}
-
-int sbox_pause(struct sbox *b, bool memory, sbox_done done, void *arg, struct err *e)
-{
-    if (b->rec.state == SBOX_PAUSED)
-        return err_set(e, ERR_CONFLICT, "sandbox '%s' is already paused", b->rec.id);
-    int rc = begin(b, done, arg, e);
-    if (rc != 0)
-        return rc;
-    b->rec.cold = !memory;
-    ask_pause(b, memory, on_paused);
-    return 0;
-}
-
-static void on_resumed(void *arg, int status, const char *body, size_t len)
-{
-    (void)body;
-    (void)len;
-    struct sbox *b = arg;
-    struct err e = {0};
-    b->call = NULL;
-    b->phase = SBOX_LIVE;
-    if (status != 204) {
-        b->rec.state = SBOX_PAUSED;
-        sbox_rec_set_end(&b->rec, clock_wall_ms());
-        ask_pause(b, true, NULL); /* the resume may only come late */
-        err_set(&e, ERR_SERVER, "sandbox '%s' could not be resumed (status %d)", b->rec.id,
-                status);
-    } else {
-        b->rec.cold = false;
-        freeze(b, false);
-    }
-    save(b);
-    send_deadline(b);
-    if (e.code == 0)
-        tell(b, LIFE_RESUMED, NULL);
-    provider_touch(b->p);
-    operation_done(b, &e);
-}
-
-int sbox_resume(struct sbox *b, int64_t timeout_s, bool memory, sbox_done done, void *arg,
-                struct err *e)
-{
-    if (b->rec.state == SBOX_RUNNING)
-        return err_set(e, ERR_CONFLICT, "sandbox '%s' is already running", b->rec.id);
-    if (sbox_count_running(b->p) >= (size_t)b->p->max_running)
-        return err_set(e, ERR_LIMIT, "the limit of %d running sandboxes is reached",
-                       b->p->max_running);
-    int rc = begin(b, done, arg, e);
-    if (rc != 0)
-        return rc;
-    int64_t now = clock_wall_ms();
-    b->rec.state = SBOX_RUNNING;
-    b->rec.started_ms = now;
-    sbox_rec_set_end(&b->rec, now + timeout_s * 1000);
-    control_call(b, "/cc/resume", memory_json(memory), on_resumed);
-    return 0;
-}
-
-void sbox_move_end(struct sbox *b, int64_t end_ms)
-{
-    set_end(b, end_ms);
-    tell(b, LIFE_UPDATED, NULL);
-}
-
-void sbox_renew(struct provider *p)
-{
-    size_t it = 0;
-    struct sbox *b;
-    while ((b = map_next(p->boxes, &it, NULL, NULL)) != NULL)
-        if (b->phase == SBOX_LIVE)
-            send_deadline(b);
-}
-
-/* The wall clock was set: what clients are told follows it, what is left stays. */
-static void follow_wall(struct provider *p)
-{
-    int64_t offset = clock_wall_ms() - clock_boot_ms();
-    int64_t jump = offset - p->wall_minus_boot;
-    if (p->wall_minus_boot == 0)
-        p->wall_minus_boot = offset;
-    else if (jump > JUMP_MS || jump < -JUMP_MS) {
-        log_info("the wall clock was moved by %lld s", (long long)(jump / 1000));
-        p->wall_minus_boot = offset;
-        size_t it = 0;
-        struct sbox *b;
-        while ((b = map_next(p->boxes, &it, NULL, NULL)) != NULL)
-            if (sbox_is_visible(b) && b->rec.state == SBOX_RUNNING) {
-                b->rec.end_ms = sbox_rec_end_now(&b->rec);
-                save(b);
-            }
-    }
-}
-
-int64_t sbox_expire(struct provider *p)
-{
-    follow_wall(p);
-    int64_t now = clock_boot_ms(), next = save_again(p) ? SAVE_MS : 15000;
-    size_t it = 0;
-    struct sbox *b;
-    while ((b = map_next(p->boxes, &it, NULL, NULL)) != NULL) {
-        if (b->phase != SBOX_LIVE || b->rec.state != SBOX_RUNNING)
-            continue;
-        int64_t left = b->rec.end_boot_ms - now;
-        if (left > 0) {
-            next = left < next ? left : next;
-            continue;
-        }
-        log_info("sandbox %s expired", b->rec.id);
-        b->reason = "timeout";
-        if (b->rec.auto_pause)
-            sbox_pause(b, !b->rec.auto_pause_cold, NULL, NULL,
-                       NULL); /* live and running: cannot refuse */
-        else
-            sbox_kill(b, NULL, NULL);
-    }
-    return next;
 }
 
 /* --- made by us, or by an earlier provider ---------------------------------- */
@@ -520,16 +282,16 @@ static void on_ready(void *arg, struct sbox *same, const struct err *e)
         b->phase = SBOX_LIVE;
         if (b->is_new) {
             b->is_told = true;
-            tell(b, LIFE_CREATED, NULL);
+            sbox_tell(b, LIFE_CREATED, NULL);
         }
         provider_touch(b->p);
-        operation_done(b, NULL);
+        sbox_operation_done(b, NULL);
         return;
     }
     struct err why = {0};
     err_set(&why, ERR_SERVER, "sandbox could not be started: %s", e->text);
     log_warn("sandbox %s: %s", b->rec.id, why.text);
-    operation_done(b, &why);
+    sbox_operation_done(b, &why);
     sbox_kill(b, NULL, NULL);
 }
 
@@ -538,7 +300,7 @@ static void start_failed(struct sbox *b, const char *why)
     struct err e = {0};
     err_set(&e, ERR_SERVER, "sandbox could not be started: %s", why);
     log_warn("sandbox %s: %s", b->rec.id, e.text);
-    operation_done(b, &e);
+    sbox_operation_done(b, &e);
     sbox_kill(b, NULL, NULL);
 }
 

@@ -2,11 +2,23 @@
 #ifndef LOCAL_SBOX_PRIV_H
 #define LOCAL_SBOX_PRIV_H
 
+#include <cct/local/lifelog.h>
 #include <cct/local/provider.h>
 
 #define SBOX_DEADMAN_MS (5 * 60 * 1000) /* the init outlives its end by this */
 
 struct ns_spec;
+
+/* sbox.c has the life of a sandbox, sbox_pause.c its pauses and its time, sbox_start.c how it
+ * comes to be, with its folders (sbox_root.c), its network (sbox_net.c) and the commands of
+ * its template (sbox_ready.c). */
+
+/* Write its record; what a full disk refuses is noted, and tried again by sbox_expire(). */
+void sbox_save(struct sbox *b);
+/* The one place where changes of a sandbox become events. */
+void sbox_tell(struct sbox *b, enum life what, const char *why);
+/* The operation under way is over: its `done` comes, with the sandbox or with *e. */
+void sbox_operation_done(struct sbox *b, const struct err *e);
 
 /* Where a new sandbox's files are; owned. */
 struct sbox_root {
