@@ -19,7 +19,9 @@
  *   session_items.c      events -> screen, in batches
  *   session_lines.c      many lines of plain text at once, in the place of an event each
  *   session_price.c      what tokens cost where the agent does not say it
- *   session_relay.c      queue -> inbox -> delivered
+ *   session_relay.c      queue -> inbox -> delivered: claims the next one, tells its state
+ *   session_publish.c    one message into the inbox
+ *   session_taken.c      was it taken in? the sandbox is asked
  *   session_ask.c        questions of the agent that are open
  *   session_answer.c     answers to them -> inbox
  *   session_interrupt.c  the tool's own request, then SIGINT

@@ -2,7 +2,6 @@
  * published in the inbox under a name that a retry repeats (so a lost answer cannot
  * double it), sent; delivered when the agent's own stream shows that it was taken in. */
 #include "session_ask.h"
-#include "session_follow.h"
 #include "session_out.h"
 #include "session_pair.h"
 #include "session_priv.h"
@@ -11,22 +10,15 @@
 #include "session_show.h"
 #include "session_start.h"
 
-#include <cct/util/str.h>
-#include <cct/util/xalloc.h>
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define CLAIM_MS 30000
 #define LOOK_MS 3000 /* a claim of somebody else may have run out */
-#define CALL_MS 20000
 #define LIST_MESSAGES 50
 #define GONE_MESSAGES 1000
-
-static void publish(struct session *s);
-static void check(void *ctx);
 
 /* --- states ---------------------------------------------------------------------- */
 
@@ -51,13 +43,13 @@ static void on_changed(void *ctx, struct st_reply *r)
     session_wait_fail(s, r->msg.id, &e);
 }
 
-static void set_state(struct session *s, uint64_t id, enum msg_state from, enum msg_state to,
-                      const char *error)
+void session_relay_state(struct session *s, uint64_t id, enum msg_state from, enum msg_state to,
+                         const char *error)
 {
     store_message_state(s->j->o.store, id, from, to, error, jobs_store(s->j, on_changed, s, s));
 }
 
-static void free_slot(struct session *s)
+void session_relay_free_slot(struct session *s)
 {
     struct relay *re = &s->re;
 
@@ -94,7 +86,7 @@ void session_relay_leave(struct session *s)
     }
     let_go(s);
     if (re->step == RE_CLAIM || re->step == RE_PUBLISH)
-        free_slot(s);
+        session_relay_free_slot(s);
 }
 
 static void try_again(void *ctx)
@@ -107,7 +99,7 @@ static void try_again(void *ctx)
 
 void session_relay_was_sent(struct session *s, uint64_t id)
 {
-    set_state(s, id, MSG_QUEUED, MSG_SENT, NULL);
+    session_relay_state(s, id, MSG_QUEUED, MSG_SENT, NULL);
 }
 
 void session_relay_delivered(struct session *s, uint64_t id)
@@ -115,187 +107,29 @@ void session_relay_delivered(struct session *s, uint64_t id)
     /* the echo may be faster than the answer to our Move, or slower than somebody who
      * called the message unconfirmed */
     if (s->re.msg.id == id && s->re.step == RE_PUBLISH) {
-        set_state(s, id, MSG_QUEUED, MSG_SENT, NULL);
+        session_relay_state(s, id, MSG_QUEUED, MSG_SENT, NULL);
         session_provision_sent(s);
     }
-    set_state(s, id, MSG_UNCONFIRMED, MSG_DELIVERED, NULL);
-    set_state(s, id, MSG_SENT, MSG_DELIVERED, NULL);
+    session_relay_state(s, id, MSG_UNCONFIRMED, MSG_DELIVERED, NULL);
+    session_relay_state(s, id, MSG_SENT, MSG_DELIVERED, NULL);
     if (s->re.msg.id != id)
         return;
-    free_slot(s);
+    session_relay_free_slot(s);
     session_relay(s);
 }
 
-static void unconfirmed(struct session *s, const char *why)
+void session_relay_unconfirmed(struct session *s, const char *why)
 {
-    set_state(s, s->re.msg.id, MSG_SENT, MSG_UNCONFIRMED, why);
-    free_slot(s);
+    session_relay_state(s, s->re.msg.id, MSG_SENT, MSG_UNCONFIRMED, why);
+    session_relay_free_slot(s);
 }
 
-/* --- publishing ------------------------------------------------------------------ */
-
-static void failed(struct session *s, const char *why)
+void session_relay_failed(struct session *s, const char *why)
 {
-    set_state(s, s->re.msg.id, MSG_QUEUED, MSG_FAILED, why);
-    free_slot(s);
+    session_relay_state(s, s->re.msg.id, MSG_QUEUED, MSG_FAILED, why);
+    session_relay_free_slot(s);
     session_provision_sent(s);
     session_timer(s, &s->re.timer, 0, try_again);
-}
-
-static void publish_again(void *ctx)
-{
-    struct session *s = ctx;
-
-    s->re.timer = 0;
-    publish(s);
-}
-
-static void trouble(struct session *s, const struct err *e)
-{
-    struct relay *re = &s->re;
-
-    if (re->attempt == 3)
-        session_say(s, AGENT_WARN, "a message could not be sent yet, trying again: %s",
-                    e->text);
-    session_timer(s, &re->timer, net_backoff_ms(re->attempt++, 200, 5000), publish_again);
-}
-
-/* The first looks come soon for tools that do not echo, later for those that do. */
-static int64_t check_delay(const struct session *s)
-{
-    static const int quick[] = {150, 300, 600, 1000}, slow[] = {2000, 3000, 5000};
-    int n = s->re.checks;
-
-    if (n > 8)
-        return 15000;
-    if (!s->ad->echoes)
-        return n < 4 ? quick[n] : 2000;
-    return n < 3 ? slow[n] : 5000;
-}
-
-static void on_moved(void *ctx, const struct envd_result *r)
-{
-    struct session *s = ctx;
-    struct relay *re = &s->re;
-
-    re->call = 0;
-    if (re->leaving)
-        s->j->goodbyes--;
-    re->leaving = false;
-    if (r->err.code) {
-        trouble(s, &r->err);
-        return;
-    }
-    re->step = RE_SENT;
-    set_state(s, re->msg.id, MSG_QUEUED, MSG_SENT, NULL);
-    session_life_wake(s);
-    session_provision_sent(s);
-    session_timer(s, &re->timer, check_delay(s), check);
-}
-
-static void on_uploaded(void *ctx, const struct envd_result *r)
-{
-    struct session *s = ctx;
-    char *tmp, *to;
-
-    s->re.call = 0;
-    if (r->err.code) {
-        trouble(s, &r->err);
-        return;
-    }
-    tmp = session_tmp_path(s, s->re.id);
-    to = xasprintf("%s/" SESSION_INBOX "/%s", s->dir, s->re.name);
-    s->re.moving = true;
-    s->re.opened = s->out.n_opened;
-    s->re.call = envd_move(s->envd, tmp, to, on_moved, s);
-    free(tmp);
-    free(to);
-}
-
-static void upload(struct session *s)
-{
-    struct relay *re = &s->re;
-    struct buf bytes = BUF_INIT;
-    struct err e = {0};
-    char *tmp;
-
-    if (s->ad->encode_message(re->msg.text, strlen(re->msg.text), &bytes, &e) != 0) {
-        failed(s, e.text);
-    } else {
-        tmp = session_tmp_path(s, s->re.id);
-        re->call = envd_write(s->envd, tmp, bytes.p, bytes.len, on_uploaded, s);
-        free(tmp);
-    }
-    buf_release(&bytes);
-}
-
-static void on_script(void *ctx, const struct envd_result *r)
-{
-    struct session *s = ctx;
-
-    s->re.call = 0;
-    if (r->err.code)
-        trouble(s, &r->err);
-    else
-        upload(s);
-}
-
-/* The script of this message's run, when it has one of its own: whose turn it is, or that it
- * goes on with the session of the run before. Empty: it has none. */
-static int own_script(struct session *s, struct buf *text, struct err *e)
-{
-    struct session_cli cli;
-
-    if (s->pair)
-        return session_pair_script(s, &s->re.msg, s->re.id, text, e);
-    cli = session_cli_of(s, s->out.agent_session);
-    if (s->ad->mode == AGENT_ONE_RUN && cli.resume_id && cli.resume)
-        session_cli_script(text, &cli);
-    return 0;
-}
-
-static void publish(struct session *s)
-{
-    struct buf text = BUF_INIT;
-    struct err e = {0};
-    char name[96], *path;
-
-    if (s->raw) {
-        session_raw_send(s, s->re.msg.text);
-    } else if (!s->envd || !s->dir) {
-        free_slot(s); /* the claim runs out by itself */
-    } else if (own_script(s, &text, &e) != 0) {
-        failed(s, e.text);
-    } else if (!text.len) {
-        upload(s);
-    } else {
-        snprintf(name, sizeof(name), SESSION_CLI_FOR_FMT, s->re.id);
-        path = session_path(s, name);
-        s->re.call = envd_write(s->envd, path, text.p, text.len, on_script, s);
-        free(path);
-    }
-    buf_release(&text);
-}
-
-void session_relay_input(struct session *s, enum session_input how, const char *why)
-{
-    struct relay *re = &s->re;
-
-    if (re->step != RE_PUBLISH)
-        return;
-    if (how == INPUT_REFUSED) {
-        failed(s, why);
-        return;
-    }
-    set_state(s, re->msg.id, MSG_QUEUED, MSG_SENT, NULL);
-    if (how == INPUT_TAKEN) {
-        session_raw_echo(s, re->msg.text, re->msg.key);
-        session_wait_placed(s, re->msg.id, s->raw->from); /* its answer may be here already */
-        session_relay_delivered(s, re->msg.id);
-    } else {
-        unconfirmed(s, why);
-        session_relay(s);
-    }
 }
 
 /* --- claiming -------------------------------------------------------------------- */
@@ -339,7 +173,8 @@ static void on_list(void *ctx, struct st_reply *r)
         if (m->state != MSG_SENT || re->msg.id)
             continue;
         if (s->raw) { /* an input leaves no trace to look for */
-            set_state(s, m->id, MSG_SENT, MSG_UNCONFIRMED, "it was cut short while it was sent");
+            session_relay_state(s, m->id, MSG_SENT, MSG_UNCONFIRMED,
+                                "it was cut short while it was sent");
             continue;
         }
         /* sent by an instance that may be gone: see what became of it */
@@ -348,7 +183,7 @@ static void on_list(void *ctx, struct st_reply *r)
         name_it(re);
         re->step = RE_SENT;
         re->turn_seen = true;
-        session_timer(s, &re->timer, check_delay(s), check);
+        session_timer(s, &re->timer, session_taken_delay(s), session_taken_check);
     }
     if (re->step == RE_IDLE && queued)
         session_timer(s, &re->timer, LOOK_MS, try_again);
@@ -396,7 +231,7 @@ static void on_claim(void *ctx, struct st_reply *r)
         re->hurry = 0; /* its turn came without */
     name_it(re);
     re->step = RE_PUBLISH;
-    publish(s);
+    session_publish(s);
 }
 
 /* May the next message go? A fresh CLI that said nothing yet takes its first one. */
@@ -417,7 +252,7 @@ void session_relay(struct session *s)
     session_show_messages(s);
     session_wait_look(s);
     if (s->re.step == RE_SENT && !s->re.timer && !s->re.call)
-        check(s);
+        session_taken_check(s);
     s->re.again = s->re.step == RE_CLAIM;
     if (s->re.step != RE_IDLE || !r || r->state == SB_PAUSED || r->state == SB_KILLED)
         return;
@@ -430,123 +265,6 @@ void session_relay(struct session *s)
     s->re.step = RE_CLAIM;
     store_message_claim(s->j->o.store, s->row, s->j->o.owner, CLAIM_MS,
                         jobs_store(s->j, on_claim, s, s));
-}
-
-/* --- what became of it ----------------------------------------------------------- */
-
-/* Its run was the last one, and is over: nothing more comes of it. */
-static bool run_is_over(const struct session *s)
-{
-    const struct session_probe *p = &s->fo.p;
-
-    return s->ad->mode == AGENT_ONE_RUN && str_eq(p->last.message, s->re.id) &&
-           !session_probe_running(p);
-}
-
-/* The agent's program has read it. Since we published it its whole log was read here, and there
- * was no turn: that is still to come, however long the program takes to begin. */
-static bool is_to_come(const struct session *s)
-{
-    const struct relay *re = &s->re;
-
-    return s->ad->echoes && re->moving && !re->turn_seen && !re->lost &&
-           re->opened == s->out.n_opened;
-}
-
-/* Where its sender would have put it: should that one still do so, the message is there once. When
- * that place is not known, another one's is echoed by the one that delivers it. */
-static void echo_taken(struct session *s, uint64_t from)
-{
-    const struct session_run_line *last = &s->fo.p.last;
-    struct relay *re = &s->re;
-    uint64_t at = s->out.pos;
-    bool known = re->moving;
-
-    if (from && s->ad->mode != AGENT_ONE_RUN) {
-        at = from - 1;
-        session_others_place(s, from, &at);
-        known = true;
-    } else if (from && from == last->run && last->offset <= at) {
-        at = last->offset;
-        known = true;
-    }
-    if (known) {
-        session_out_echo(s, at, re->msg.text, re->msg.key);
-        return;
-    }
-    re->echo_id = re->msg.id;
-    re->echo_at = at;
-}
-
-/* The sandbox does not say where its turn is. */
-static void taken_somewhere(struct session *s, bool ended)
-{
-    const struct relay *re = &s->re;
-    bool echoes = s->ad->echoes, ours = re->moving && s->ad->mode == AGENT_PERSISTENT;
-
-    if (!echoes && ours && !ended && !re->lost)
-        session_turn_due(s, re->msg.id);
-    if (is_to_come(s) && !ended)
-        session_wait_delivered(s, re->msg.id);
-    else if (echoes || re->lost || run_is_over(s)) /* perhaps its turn has gone by, too */
-        session_wait_missed(s, re->msg.id);
-}
-
-void session_relay_taken(struct session *s, bool ended, uint64_t from)
-{
-    const struct relay *re = &s->re;
-    bool unseen = s->ad->echoes ? ended || !is_to_come(s) : re->lost || run_is_over(s);
-
-    if (!s->ad->echoes)
-        echo_taken(s, from);
-    if (!from || re->lost)
-        taken_somewhere(s, ended);
-    else if (session_wait_placed(s, re->msg.id, from) && !s->ad->echoes &&
-             s->ad->mode == AGENT_PERSISTENT && !ended && !agent_dec_busy(s->out.dec))
-        session_turn_due(s, re->msg.id); /* it is still to begin */
-    if (unseen && s->sh.on)
-        session_show(s, true);
-    session_relay_delivered(s, re->msg.id);
-}
-
-static void on_check(void *ctx, const struct envd_run_result *r)
-{
-    struct session *s = ctx;
-    struct relay *re = &s->re;
-    bool ended = false, moved_on;
-    uint64_t from;
-    enum session_taken t = session_taken_parse(r->out ? r->out : "", &ended, &from);
-
-    re->call = 0;
-    if (re->step != RE_SENT)
-        return;
-    re->checks++;
-    moved_on = !s->ad->echoes || (re->turn_seen && re->checks > 1) || re->checks > 6;
-    if (r->err.code == 0 && t == TAKEN_UNSURE) {
-        unconfirmed(s, "the agent ended while it was being handed over");
-        session_relay(s);
-    } else if (r->err.code == 0 && t == TAKEN_YES && moved_on) {
-        session_relay_taken(s, ended, from);
-    } else if (r->err.code == 0 && ended) {
-        unconfirmed(s, "the agent ended before it was taken in");
-    } else {
-        if (r->err.code == 0 && t == TAKEN_NO)
-            session_life_wake(s); /* the line that wakes the keeper may have been lost */
-        session_timer(s, &re->timer, check_delay(s), check);
-    }
-}
-
-static void check(void *ctx)
-{
-    struct session *s = ctx;
-    const char *args[] = {s->dir, s->re.id, NULL};
-
-    s->re.timer = 0;
-    if (!s->envd || !s->dir || s->fo.state == FO_STOPPED) {
-        session_timer(s, &s->re.timer, 5000, check);
-        return;
-    }
-    s->re.call = session_sh(s, session_taken_script, args, CALL_MS, on_check, s);
 }
 
 /* --- from outside ---------------------------------------------------------------- */
@@ -570,7 +288,7 @@ void session_relay_ended(struct session *s)
     if (s->re.interrupting)
         session_interrupt_done(s, NULL);
     if (s->re.step == RE_SENT)
-        session_timer(s, &s->re.timer, 0, check);
+        session_timer(s, &s->re.timer, 0, session_taken_check);
     session_provision_sent(s); /* nobody takes the first prompt any more */
     session_wait_over(s);
 }
@@ -583,10 +301,11 @@ static void on_gone_list(void *ctx, struct st_reply *r)
         const struct message *m = &r->messages[i];
 
         if (m->state == MSG_QUEUED)
-            set_state(s, m->id, MSG_QUEUED, MSG_FAILED, "the sandbox is gone");
+            session_relay_state(s, m->id, MSG_QUEUED, MSG_FAILED, "the sandbox is gone");
         else if (m->state == MSG_SENT)
-            set_state(s, m->id, MSG_SENT, MSG_UNCONFIRMED,
-                      "the sandbox is gone and the agent had not shown that it took it in");
+            session_relay_state(s, m->id, MSG_SENT, MSG_UNCONFIRMED,
+                                "the sandbox is gone and the agent had not shown that it took "
+                                "it in");
     }
 }
 
@@ -603,7 +322,7 @@ void session_relay_stop(struct session *s, bool gone, const char *why)
         session_ask_over(s);
     let_go(s);
     if (re->step != RE_SENT || gone)
-        free_slot(s);
+        session_relay_free_slot(s);
     if (re->call)
         envd_cancel(s->envd, re->call);
     re->call = 0;

@@ -9,19 +9,32 @@ void session_relay_release(struct session *s);
 /* Another one's, which never told the store so. */
 void session_relay_was_sent(struct session *s, uint64_t id);
 void session_relay_delivered(struct session *s, uint64_t id);
-/* The one in flight was read by the agent's program, which has ended or not; from: where its
- * turn is, 0: not known. */
-void session_relay_taken(struct session *s, bool ended, uint64_t from);
 /* How the ids of a message in the sandbox begin. */
 void session_relay_id(char *dst, size_t size, const char *key);
 void session_relay_stop(struct session *s, bool gone, const char *why);
 void session_relay_leave(struct session *s); /* we stop soon */
 void session_relay_ended(struct session *s); /* the CLI is gone */
 void session_relay_turn(struct session *s, const struct agent_event *ev);
+/* From one state to the other, if it is in the first one. */
+void session_relay_state(struct session *s, uint64_t id, enum msg_state from, enum msg_state to,
+                         const char *error);
+void session_relay_free_slot(struct session *s); /* none is in flight */
+/* Of the one in flight: it never left, or may have arrived. */
+void session_relay_failed(struct session *s, const char *why);
+void session_relay_unconfirmed(struct session *s, const char *why);
 
+/* --- session_publish.c ----------------------------------------------------------- */
+void session_publish(struct session *s); /* the one in flight */
 /* What became of the message that went to an adopted process's input. */
 enum session_input { INPUT_TAKEN, INPUT_REFUSED, INPUT_UNKNOWN };
 void session_relay_input(struct session *s, enum session_input how, const char *why);
+
+/* --- session_taken.c ------------------------------------------------------------- */
+void session_taken_check(void *ctx); /* a timer's, of the session: ask the sandbox */
+int64_t session_taken_delay(const struct session *s); /* ms until that is due */
+/* The one in flight was read by the agent's program, which has ended or not; from: where its
+ * turn is, 0: not known. */
+void session_relay_taken(struct session *s, bool ended, uint64_t from);
 
 /* --- session_interrupt.c --------------------------------------------------------- */
 void session_interrupt_done(struct session *s, const struct err *e); /* err NULL: it worked */
