@@ -12,7 +12,8 @@
  *   core_listed.c    what a list changes
  *   core_detail.c    single sandboxes asked for by id, slowly
  *   core_metrics.c   the load of what runs, for the screen
- *   core_create.c    provisioning, lost answers; core_env.c: the environment
+ *   core_create.c    a sandbox is asked for; core_created.c: lost answers, provisioning, the end
+ *                    of it; core_env.c: the environment
  *   core_kill.c      one sandbox
  *   core_orders.c    kills that were confirmed and are still open
  *   core_killall.c   everything; core_killrun.c its deletes, core_killproof.c the proof
@@ -376,7 +377,7 @@ struct kv *core_tool_env(const struct keys_at *at, const struct secret *data_key
                          const struct core_env_q *q, const struct kv *vars,
                          char **missing, struct err *e);
 
-/* --- core_create.c -------------------------------------------------------------- */
+/* --- core_create.c, core_created.c ---------------------------------------------- */
 /* It was sent, and what became of it was not told. */
 bool core_answer_lost(const struct e2b_result *r);
 void core_create(struct jobs *j, struct cmd *c); /* takes c->create */
