@@ -1,34 +1,14 @@
-/* What a user does to one sandbox: messages, time, pause, names, views. Everything that
- * needs the row is refused with a sentence when the row cannot do it now. */
+/* What a user does to one sandbox: its agent, names, views; everything else is passed on to who
+ * does it. What needs the row is refused with a sentence when the row cannot do it now. */
+#include "core_act.h"
 #include "core_priv.h"
 
-#include <cct/model/export.h>
 #include <cct/config/tools.h>
-#include <cct/text/clean.h>
-#include <cct/util/limits.h>
-#include <cct/util/str.h>
+#include <cct/model/export.h>
 #include <cct/util/xalloc.h>
 #include <stdlib.h>
-#include <string.h>
 
-#define LOOK_MS 700
-#define LOOKS 8
-
-/* An answer that is under way; never cancelled, so it frees itself. */
-struct act {
-    struct jobs *j;
-    uint64_t req_id, row, message;
-    bool wait, now, second;
-    int seconds;
-    int64_t asked_end; /* server time */
-    /* a pause or a resume whose answer leaves open what became of it */
-    enum sb_state want;
-    struct err why;
-    uint64_t timer;
-    int looks;
-};
-
-static struct act *act_new(struct jobs *j, const struct cmd *c)
+struct act *act_new(struct jobs *j, const struct cmd *c)
 {
     struct act *a = xcalloc(1, sizeof(*a));
 
@@ -40,7 +20,7 @@ static struct act *act_new(struct jobs *j, const struct cmd *c)
     return a;
 }
 
-static void act_end(struct act *a, const struct err *e)
+void act_end(struct act *a, const struct err *e)
 {
     struct jobs *j = a->j;
 
@@ -62,123 +42,6 @@ void core_actions_release(struct jobs *j)
         free(j->priv->acts.v[i]);
     }
     ARR_RELEASE(&j->priv->acts);
-}
-
-/* --- messages ------------------------------------------------------------------- */
-
-static void on_added(void *ctx, struct st_reply *r)
-{
-    struct act *a = ctx;
-    struct jobs *j = a->j;
-    struct session *s = session_of(j, a->row);
-    uint64_t req = a->req_id;
-
-    if (r->err.code) {
-        struct err e = r->err;
-        err_wrap(&e, "the message was not sent");
-        act_end(a, &e);
-        return;
-    }
-    core_post_message(j, &r->msg);
-    if (a->wait && s) {
-        a->req_id = 0;
-        session_wait_turn(s, r->msg.id, req);
-    }
-    if (s && a->now)
-        session_hurry(s, r->msg.id);
-    act_end(a, NULL);
-    if (s)
-        session_relay(s);
-}
-
-static void do_send(struct jobs *j, struct cmd *c, struct sandbox *row)
-{
-    struct err e = {0};
-    struct act *a;
-
-    if (core_may_send(row, c->text, c->on, &e) != 0) {
-        jobs_done(j, c->m.req_id, &e, row->id);
-        return;
-    }
-    a = act_new(j, c);
-    a->wait = c->on;
-    a->now = (c->n & SEND_NOW) != 0;
-    if (a->now)
-        store_message_add_first(j->o.store, row->id, c->text, jobs_store(j, on_added, a, a));
-    else
-        store_message_add(j->o.store, row->id, c->text, jobs_store(j, on_added, a, a));
-}
-
-static void on_cancelled(void *ctx, struct st_reply *r)
-{
-    struct act *a = ctx;
-    struct err e = r->err;
-
-    if (!e.code && r->msg.id)
-        core_post_message(a->j, &r->msg);
-    if (!e.code && (!r->msg.id || r->msg.state != MSG_CANCELLED))
-        err_set(&e, ERR_CONFLICT, "the message cannot be called off: it is on its way already");
-    a->row = r->msg.sandbox;
-    act_end(a, e.code ? &e : NULL);
-}
-
-/* It could not be sent again either: it stays what it was. */
-static void on_failed_again(void *ctx, struct st_reply *r)
-{
-    struct act *a = ctx;
-    struct err e = r->err;
-
-    if (!e.code && r->msg.id)
-        core_post_message(a->j, &r->msg);
-    if (!e.code)
-        err_set(&e, ERR_CONFLICT, "not sent: %s", r->msg.error ? r->msg.error : "nobody takes it");
-    act_end(a, &e);
-}
-
-static void on_requeued(void *ctx, struct st_reply *r)
-{
-    struct act *a = ctx;
-    struct jobs *j = a->j;
-    struct err e = r->err, why = {0};
-    uint64_t id = r->msg.sandbox;
-    struct sandbox *row = id ? jobs_row(j, id) : NULL;
-    struct session *s;
-    bool done = !e.code && r->msg.id && r->msg.state == MSG_QUEUED;
-
-    if (!done && !a->second && (!e.code || e.code == ERR_CONFLICT)) {
-        a->second = true;
-        store_message_state(j->o.store, a->message, MSG_UNCONFIRMED, MSG_QUEUED, NULL,
-                            jobs_store(j, on_requeued, a, a));
-        return;
-    }
-    if (done && row && core_may_send(row, r->msg.text, false, &why) != 0) {
-        a->row = id;
-        store_message_state(j->o.store, r->msg.id, MSG_QUEUED, MSG_FAILED, why.text,
-                            jobs_store(j, on_failed_again, a, a));
-        return;
-    }
-    if (done)
-        core_post_message(j, &r->msg);
-    else if (!e.code)
-        err_set(&e, ERR_CONFLICT, "the message cannot be sent again: it neither failed nor is it "
-                "unconfirmed");
-    a->row = id;
-    act_end(a, e.code ? &e : NULL);
-    s = done ? session_of(j, id) : NULL;
-    if (s)
-        session_relay(s);
-}
-
-static void do_message(struct jobs *j, struct cmd *c)
-{
-    struct act *a = act_new(j, c);
-
-    if (c->m.type == CMD_MESSAGE_CANCEL)
-        store_message_state(j->o.store, c->id, MSG_QUEUED, MSG_CANCELLED, NULL,
-                            jobs_store(j, on_cancelled, a, a));
-    else
-        store_message_state(j->o.store, c->id, MSG_FAILED, MSG_QUEUED, NULL,
-                            jobs_store(j, on_requeued, a, a));
 }
 
 /* --- the agent ------------------------------------------------------------------ */
@@ -222,188 +85,6 @@ static void do_agent(struct jobs *j, struct cmd *c, struct sandbox *row)
         keys_env_free(env);
         free(missing);
     }
-}
-
-/* --- time ----------------------------------------------------------------------- */
-
-/* What it got is the service's to say. */
-static void on_end_known(void *ctx, const struct e2b_result *r)
-{
-    struct act *a = ctx;
-    struct sandbox *row = jobs_row(a->j, a->row);
-
-    if (row && r->err.code == 0 && r->n && r->v[0].end_at) {
-        row->end_at = r->v[0].end_at;
-        jobs_row_changed(a->j, row);
-        core_time_given(a->j, row, a->asked_end);
-    }
-    act_end(a, NULL);
-}
-
-static void ask_end(struct act *a, const struct sandbox *row)
-{
-    static const struct e2b_call_opts o = {.give_up_ms = 5000};
-
-    a->asked_end = jobs_now(a->j) + a->seconds * INT64_C(1000);
-    e2b_get(a->j->e2b, row->sandbox_id, &o, on_end_known, a);
-}
-
-static void settle(struct act *a)
-{
-    struct sandbox *row = jobs_row(a->j, a->row);
-
-    if (row && row->pending) {
-        row->pending = row->changing = false;
-        jobs_row_changed(a->j, row);
-    }
-}
-
-static void failed(struct act *a, const struct err *why, const char *what)
-{
-    struct err e = *why;
-    struct sandbox *row = jobs_row(a->j, a->row);
-
-    err_wrap(&e, "%s \"%s\" failed", what, row ? core_row_name(row) : "?");
-    if (why->code == ERR_NOTFOUND || why->code == ERR_CONFLICT)
-        core_poll_soon(a->j, 0); /* what we believe of it is old */
-    act_end(a, &e);
-}
-
-static void on_timeout(void *ctx, const struct e2b_result *r)
-{
-    struct act *a = ctx;
-    struct sandbox *row = jobs_row(a->j, a->row);
-
-    settle(a);
-    if (r->err.code || !row || !row->sandbox_id) {
-        failed(a, &r->err, "setting the time of");
-        return;
-    }
-    ask_end(a, row);
-}
-
-static void is_paused(struct act *a, struct sandbox *row)
-{
-    row->state = SB_PAUSED;
-    row->end_at = jobs_now(a->j);
-    jobs_row_changed(a->j, row);
-    core_row_state(a->j, row);
-    jobs_say(a->j, 0, row->id, "%s is paused", row->name ? row->name : row->sandbox_id);
-    act_end(a, NULL);
-}
-
-static void is_resumed(struct act *a, struct sandbox *row)
-{
-    row->state = SB_RUNNING;
-    row->started_at = jobs_now(a->j);
-    row->end_at = row->started_at + a->seconds * 1000LL;
-    jobs_row_changed(a->j, row);
-    core_row_state(a->j, row);
-    jobs_say(a->j, 0, row->id, "%s runs again", row->name ? row->name : row->sandbox_id);
-    ask_end(a, row);
-}
-
-/* Paused or resumed, as far as `e` says. */
-static void turned(struct act *a, const struct err *e)
-{
-    struct sandbox *row = jobs_row(a->j, a->row);
-
-    settle(a);
-    core_poll_soon(a->j, 300);
-    if (e->code)
-        failed(a, e, a->want == SB_PAUSED ? "pausing" : "resuming");
-    else if (!row || !core_row_live(row) || !row->sandbox_id) /* killed since: it stays so */
-        act_end(a, NULL);
-    else if (a->want == SB_PAUSED)
-        is_paused(a, row);
-    else
-        is_resumed(a, row);
-}
-
-static void look_at_it(void *ctx);
-
-static void on_look(void *ctx, const struct e2b_result *r)
-{
-    static const struct err done = {0};
-    struct act *a = ctx;
-    bool seen = r->err.code == 0 && r->n;
-
-    if (seen && str_eq(r->v[0].state, a->want == SB_PAUSED ? "paused" : "running"))
-        turned(a, &done);
-    else if (r->err.code != ERR_NOTFOUND && ++a->looks < LOOKS)
-        a->timer = net_timer(a->j->o.net, LOOK_MS, look_at_it, a);
-    else
-        turned(a, r->err.code == ERR_NOTFOUND ? &r->err : &a->why);
-}
-
-static void look_at_it(void *ctx)
-{
-    static const struct e2b_call_opts o = {.give_up_ms = 3000};
-    struct act *a = ctx;
-    struct sandbox *row = jobs_row(a->j, a->row);
-
-    a->timer = 0;
-    if (row && row->sandbox_id && a->j->e2b)
-        e2b_get(a->j->e2b, row->sandbox_id, &o, on_look, a);
-    else
-        turned(a, &a->why);
-}
-
-/* A lost answer and "another change is under way" say nothing of what became of it: the
- * sandbox is looked at until it is as wanted, for a while. */
-static void on_turned(void *ctx, const struct e2b_result *r)
-{
-    struct act *a = ctx;
-
-    a->why = r->err;
-    if (r->err.code && (r->err.code == ERR_CONFLICT || core_answer_lost(r)))
-        look_at_it(a);
-    else
-        turned(a, &r->err);
-}
-
-static const char *state_refusal(const struct cmd *c, const struct sandbox *row)
-{
-    bool up = row->state == SB_RUNNING || (row->state == SB_ERROR && row->vm_up);
-
-    if (row->pending)
-        return "another action on it is under way";
-    if (!row->sandbox_id)
-        return "it is not there yet";
-    if (c->m.type == CMD_RESUME)
-        return row->state == SB_PAUSED ? NULL : "it is not paused";
-    return up ? NULL : row->state == SB_PAUSED ? "it is paused" : "it is gone";
-}
-
-static void do_time(struct jobs *j, struct cmd *c, struct sandbox *row)
-{
-    const char *no = state_refusal(c, row);
-    struct act *a;
-    int seconds = (int)c->n;
-
-    if (c->m.type == CMD_RESUME && c->n == 0)
-        seconds = 900;
-    if (no) {
-        core_done_err(j, c->m.req_id, row->id, ERR_CONFLICT, "nothing was done to \"%s\": %s",
-                      core_row_name(row), no);
-        return;
-    }
-    if (c->m.type != CMD_PAUSE && (c->n < 0 || seconds < 1 || c->n > LIM_TIMEOUT_MAX_S)) {
-        core_done_err(j, c->m.req_id, row->id, ERR_INVALID, "a time must be from 1 second to 24 "
-                      "hours; to end a sandbox now, kill it");
-        return;
-    }
-    a = act_new(j, c);
-    a->seconds = seconds;
-    a->want = c->m.type == CMD_PAUSE ? SB_PAUSED : SB_RUNNING;
-    row->pending = row->changing = true;
-    jobs_row_changed(j, row);
-    if (c->m.type == CMD_TIMEOUT)
-        e2b_set_timeout(j->e2b, row->sandbox_id, seconds, on_timeout, a);
-    else if (c->m.type == CMD_PAUSE)
-        e2b_pause(j->e2b, row->sandbox_id, on_turned, a);
-    else
-        e2b_connect(j->e2b, row->sandbox_id, seconds, on_turned, a);
 }
 
 /* --- the row only --------------------------------------------------------------- */
@@ -557,7 +238,7 @@ static void on_sandbox(struct jobs *j, struct cmd *c)
     else if (reads_only(t))
         do_view(j, c, row);
     else if (t == CMD_SEND)
-        do_send(j, c, row);
+        core_send(j, c, row);
     else if (t == CMD_ANSWER)
         do_answer(j, c, row);
     else if (t == CMD_INTERRUPT || t == CMD_RESTART)
@@ -569,7 +250,7 @@ static void on_sandbox(struct jobs *j, struct cmd *c)
     else if (t == CMD_RENAME || t == CMD_TAG || t == CMD_PROTECT || t == CMD_FORGET)
         do_row(j, c, row);
     else
-        do_time(j, c, row);
+        core_pause_action(j, c, row);
 }
 
 static void kill_all(struct jobs *j, struct cmd *c)
@@ -594,7 +275,7 @@ void core_action(struct jobs *j, struct cmd *c)
         break;
     case CMD_MESSAGE_CANCEL:
     case CMD_MESSAGE_RETRY:
-        do_message(j, c);
+        core_message_cmd(j, c);
         break;
     case CMD_KILL_OPEN:
     case CMD_KILL_CONFIRM:

@@ -1,5 +1,6 @@
-/* Messages to several sandboxes at once: all of them are committed together, each goes its
- * own way after that. */
+/* Messages: may it be sent, to one sandbox, to several at once: those are committed together,
+ * each goes its own way after that. */
+#include "core_act.h"
 #include "core_priv.h"
 
 #include <cct/util/limits.h>
@@ -66,7 +67,124 @@ void core_post_message(struct jobs *j, const struct message *m)
     jobs_post(j, ev);
 }
 
-/* --- the end of it -------------------------------------------------------------- */
+/* --- to one sandbox ------------------------------------------------------------- */
+
+static void on_added(void *ctx, struct st_reply *r)
+{
+    struct act *a = ctx;
+    struct jobs *j = a->j;
+    struct session *s = session_of(j, a->row);
+    uint64_t req = a->req_id;
+
+    if (r->err.code) {
+        struct err e = r->err;
+        err_wrap(&e, "the message was not sent");
+        act_end(a, &e);
+        return;
+    }
+    core_post_message(j, &r->msg);
+    if (a->wait && s) {
+        a->req_id = 0;
+        session_wait_turn(s, r->msg.id, req);
+    }
+    if (s && a->now)
+        session_hurry(s, r->msg.id);
+    act_end(a, NULL);
+    if (s)
+        session_relay(s);
+}
+
+void core_send(struct jobs *j, struct cmd *c, struct sandbox *row)
+{
+    struct err e = {0};
+    struct act *a;
+
+    if (core_may_send(row, c->text, c->on, &e) != 0) {
+        jobs_done(j, c->m.req_id, &e, row->id);
+        return;
+    }
+    a = act_new(j, c);
+    a->wait = c->on;
+    a->now = (c->n & SEND_NOW) != 0;
+    if (a->now)
+        store_message_add_first(j->o.store, row->id, c->text, jobs_store(j, on_added, a, a));
+    else
+        store_message_add(j->o.store, row->id, c->text, jobs_store(j, on_added, a, a));
+}
+
+static void on_cancelled(void *ctx, struct st_reply *r)
+{
+    struct act *a = ctx;
+    struct err e = r->err;
+
+    if (!e.code && r->msg.id)
+        core_post_message(a->j, &r->msg);
+    if (!e.code && (!r->msg.id || r->msg.state != MSG_CANCELLED))
+        err_set(&e, ERR_CONFLICT, "the message cannot be called off: it is on its way already");
+    a->row = r->msg.sandbox;
+    act_end(a, e.code ? &e : NULL);
+}
+
+/* It could not be sent again either: it stays what it was. */
+static void on_failed_again(void *ctx, struct st_reply *r)
+{
+    struct act *a = ctx;
+    struct err e = r->err;
+
+    if (!e.code && r->msg.id)
+        core_post_message(a->j, &r->msg);
+    if (!e.code)
+        err_set(&e, ERR_CONFLICT, "not sent: %s", r->msg.error ? r->msg.error : "nobody takes it");
+    act_end(a, &e);
+}
+
+static void on_requeued(void *ctx, struct st_reply *r)
+{
+    struct act *a = ctx;
+    struct jobs *j = a->j;
+    struct err e = r->err, why = {0};
+    uint64_t id = r->msg.sandbox;
+    struct sandbox *row = id ? jobs_row(j, id) : NULL;
+    struct session *s;
+    bool done = !e.code && r->msg.id && r->msg.state == MSG_QUEUED;
+
+    if (!done && !a->second && (!e.code || e.code == ERR_CONFLICT)) {
+        a->second = true;
+        store_message_state(j->o.store, a->message, MSG_UNCONFIRMED, MSG_QUEUED, NULL,
+                            jobs_store(j, on_requeued, a, a));
+        return;
+    }
+    if (done && row && core_may_send(row, r->msg.text, false, &why) != 0) {
+        a->row = id;
+        store_message_state(j->o.store, r->msg.id, MSG_QUEUED, MSG_FAILED, why.text,
+                            jobs_store(j, on_failed_again, a, a));
+        return;
+    }
+    if (done)
+        core_post_message(j, &r->msg);
+    else if (!e.code)
+        err_set(&e, ERR_CONFLICT, "the message cannot be sent again: it neither failed nor is it "
+                "unconfirmed");
+    a->row = id;
+    act_end(a, e.code ? &e : NULL);
+    s = done ? session_of(j, id) : NULL;
+    if (s)
+        session_relay(s);
+}
+
+void core_message_cmd(struct jobs *j, struct cmd *c)
+{
+    struct act *a = act_new(j, c);
+
+    if (c->m.type == CMD_MESSAGE_CANCEL)
+        store_message_state(j->o.store, c->id, MSG_QUEUED, MSG_CANCELLED, NULL,
+                            jobs_store(j, on_cancelled, a, a));
+    else
+        store_message_state(j->o.store, c->id, MSG_FAILED, MSG_QUEUED, NULL,
+                            jobs_store(j, on_requeued, a, a));
+}
+
+/* --- to several: the end of it -------------------------------------------------- */
 
 static size_t count_refused(const struct mailing *b, const struct receipt **first)
 {
@@ -129,7 +247,7 @@ void core_messages_release(struct jobs *j)
     ARR_RELEASE(&j->priv->mailings);
 }
 
-/* --- on its way ----------------------------------------------------------------- */
+/* --- to several: on its way ----------------------------------------------------- */
 
 static void on_stored(void *ctx, struct st_reply *r)
 {

@@ -17,8 +17,9 @@
  *   core_kill.c      one sandbox
  *   core_orders.c    kills that were confirmed and are still open
  *   core_killall.c   everything; core_killrun.c its deletes, core_killproof.c the proof
- *   core_actions.c   messages, time, pause, names, views
- *   core_messages.c  may it be sent; one message to several
+ *   core_actions.c   what the user wants, and who does it; agent, names, views
+ *   core_pause.c     time, pause, resume
+ *   core_messages.c  may it be sent; to one, or one message to several
  *   core_pair.c      designer and checker: begin, keys of both, the user's word
  *   core_usage.c     the ledger: intervals told, sums; core_reckon.c sets it right by what the
  *                    service tells, core_budget.c compares it with budgets
@@ -519,10 +520,16 @@ void core_builds_release(struct jobs *j);
 void core_action(struct jobs *j, struct cmd *c);
 void core_actions_release(struct jobs *j);
 
+/* --- core_pause.c --------------------------------------------------------------- */
+/* CMD_TIMEOUT, CMD_PAUSE, CMD_RESUME */
+void core_pause_action(struct jobs *j, struct cmd *c, struct sandbox *row);
+
 /* --- core_messages.c ------------------------------------------------------------- */
 /* 0, or why the sandbox cannot be sent this. */
 int core_may_send(const struct sandbox *row, const char *text, bool wait, struct err *e);
 void core_post_message(struct jobs *j, const struct message *m);
+void core_send(struct jobs *j, struct cmd *c, struct sandbox *row);
+void core_message_cmd(struct jobs *j, struct cmd *c); /* CMD_MESSAGE_CANCEL, _RETRY */
 void core_broadcast(struct jobs *j, const struct cmd *c);
 void core_messages_release(struct jobs *j);
 
