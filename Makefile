@@ -115,7 +115,7 @@ $(UNIT) $(GOLDEN) $(E2E) $(BENCH) $(FUZZ): $(B)/tests/%: $(B)/tests/%.o $(B)/lib
 # screens are tried with a facade that only writes down what it is asked
 $(patsubst tests/%.c,$(B)/tests/%,$(shell grep -lsE 'screenscript|screenrig|fakeapp' tests/*/*_*.c)): $(call o,$(FAKEAPP))
 # these ask by libcurl itself
-$(B)/tests/e2e/test_faultd_self $(B)/tests/e2e/test_faultd_data: LDLIBS_TEST += $(shell $(PKG) --libs libcurl)
+$(patsubst %,$(B)/tests/e2e/test_faultd_%,self wire data): LDLIBS_TEST += $(shell $(PKG) --libs libcurl)
 $(B)/tests/soak/soak: $(SOAK) $(B)/libtest.a $(B)/libcct.a
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LDLIBS_TEST)
 # floors stand alone: each is linked with the one library that it measures
