@@ -402,8 +402,7 @@ static void drift(void **state)
         "{\"type\":\"tool_use\",\"part\":{\"callID\":null,\"state\":7}}\n",
         "{\"type\":\"message.part.updated\",\"properties\":[]}\n",
         "{\"type\":\"result\",\"status\":{},\"stats\":{\"input_tokens\":-5,\"cached\":1e30}}\n",
-        "{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":\"many\",\"output_tokens\":-"
-        "1}}\n",
+        "{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":\"many\",\"output_tokens\":-1}}\n",
     };
     const struct agent_adapter *a;
     struct tape t;
