@@ -1,72 +1,16 @@
-/* The data plane of a sandbox against scripted answers. */
+/* Processes of a sandbox, as streams and whole, against scripted answers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include "../lib/miniserver.h"
-#include "../lib/netbed.h"
+#include "../lib/envdplay.h"
 #include <cct/envd.h>
 #include <cct/util/clock.h>
-#include <cct/util/str.h>
-#include <cct/util/xalloc.h>
 #include <cct/wire.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define SLOW 20000
-
-static struct mini *srv;
-static struct netbed *bed;
-static struct envd *client;
-static struct buf heard;    /* requests: line, head, body (envelope head left out) */
-
-/* The answer: status, extra head lines, body; cut into two writes at `cut`. */
-static struct {
-    int status;
-    const char *head;
-    char body[8192];
-    size_t len, cut;
-    bool chunked, stay_open, pings;
-} play;
-
-static void handler(void *ctx, struct mini_conn *c, const struct mini_req *r)
-{
-    size_t skip = r->len > 5 && r->body[0] == '\0' ? 5 : 0;
-
-    (void)ctx;
-    buf_clear(&heard);
-    buf_addf(&heard, "%s %s\n%s\n", r->method, r->path, r->head);
-    buf_add(&heard, r->body + skip, r->len - skip);
-    mini_sendf(c, "HTTP/1.1 %d X\r\nContent-Type: application/connect+json\r\n%s", play.status,
-               play.head ? play.head : "");
-    if (!play.chunked && !play.stay_open)
-        mini_sendf(c, "Content-Length: %zu\r\nConnection: close\r\n", play.len);
-    mini_send(c, "\r\n", 2);
-    if (play.cut && play.cut < play.len) {
-        mini_send(c, play.body, play.cut);
-        mini_wait(c, 1);
-        mini_send(c, play.body + play.cut, play.len - play.cut);
-    } else {
-        mini_send(c, play.body, play.len);
-    }
-    for (int i = 0; play.pings && i < 30; i++) {
-        mini_wait(c, 100);
-        mini_send(c, "\0\0\0\0\x1a{\"event\":{\"keepalive\":{}}}", 31);
-    }
-    if (!play.stay_open)
-        mini_close(c);
-}
-
-static void script(int status, const char *head, const char *body)
-{
-    memset(&play, 0, sizeof(play));
-    play.status = status;
-    play.head = head;
-    play.len = strlen(body);
-    memcpy(play.body, body, play.len);
-}
 
 static void frame(uint8_t flags, const char *json)
 {
@@ -78,28 +22,11 @@ static void frame(uint8_t flags, const char *json)
     buf_release(&b);
 }
 
-struct log {
-    char text[4096];
-    struct envd_end end;
-    char status[64];
-    int ended;
-    bool stop, close, drop;
-    uint64_t stream;
-};
-static struct log seen;
-
 static void on_start(void *ctx, int pid)
 {
     struct log *l = ctx;
 
     snprintf(l->text + strlen(l->text), 64, "start %d|", pid);
-}
-
-static void drop_client(void *ctx)
-{
-    (void)ctx;
-    envd_free(client);
-    client = NULL;
 }
 
 static bool on_data(void *ctx, enum envd_stream s, const char *data, size_t len)
@@ -128,9 +55,6 @@ static void on_end(void *ctx, const struct envd_end *end)
     bed_tick(bed);
 }
 
-static struct envd_proc_spec spec;
-static int join_pid;
-
 static void start_stream(void *ctx)
 {
     struct log *l = ctx;
@@ -155,34 +79,6 @@ static void follow(bool stop, bool close, bool drop)
 static void nothing(void *ctx)
 {
     (void)ctx;
-}
-
-static void make_client(void *ctx)
-{
-    char *url = mini_url(srv, "");
-    struct secret *token = secret_new("ea_token_of_a_sandbox", 21);
-    struct envd_target t = {.base_url = url, .sandbox_id = "iabc", .token = token};
-
-    (void)ctx;
-    client = envd_new(bed->net, &t);
-    secret_free(token);
-    free(url);
-}
-
-static int fresh(void **state)
-{
-    (void)state;
-    spec = (struct envd_proc_spec){.cmd = "/bin/sh"};
-    join_pid = 0;
-    bed_run(bed, make_client, NULL);
-    return 0;
-}
-
-static int done(void **state)
-{
-    (void)state;
-    bed_run(bed, drop_client, NULL);
-    return 0;
 }
 
 static void good_stream(void)
@@ -424,142 +320,6 @@ static void test_keepalive(void **state)
     assert_string_equal(seen.text, "start 5|");
 }
 
-/* --- unary calls and files ------------------------------------------------- */
-struct answer {
-    struct envd_result r;
-    char body[512];
-    int calls;
-};
-static struct answer got;
-
-static void on_answer(void *ctx, const struct envd_result *r)
-{
-    (void)ctx;
-    got.r = *r;
-    snprintf(got.body, sizeof(got.body), "%.*s", (int)r->len, r->body ? r->body : "");
-    got.calls++;
-    bed_tick(bed);
-}
-
-static uint64_t from, max;
-static const char *what;
-
-static void start_call(void *ctx)
-{
-    (void)ctx;
-    if (str_eq(what, "read"))
-        envd_read(client, "/a b&c", from, max, on_answer, NULL);
-    else if (str_eq(what, "write"))
-        envd_write(client, "/x/\xc3\xa4?", "data\0end", 8, on_answer, NULL);
-    else if (str_eq(what, "move"))
-        envd_move(client, "/a", "/b", on_answer, NULL);
-    else if (str_eq(what, "input"))
-        envd_send_input(client, 7, "hi\n", 3, on_answer, NULL);
-    else if (str_eq(what, "kill"))
-        envd_signal(client, 7, true, on_answer, NULL);
-    else if (str_eq(what, "ps"))
-        envd_list(client, on_answer, NULL);
-    else
-        envd_health(client, on_answer, NULL);
-}
-
-static void call(const char *name, int status, const char *head, const char *body)
-{
-    script(status, head, body);
-    got = (struct answer){0};
-    seen.text[0] = '\0';
-    what = name;
-    bed_reset(bed);
-    bed_run(bed, start_call, NULL);
-    assert_true(bed_wait(bed, 1, SLOW));
-    mini_sync(srv);
-    assert_int_equal(got.calls, 1);
-}
-
-static void test_unary(void **state)
-{
-    static const struct {
-        const char *name, *path, *body;
-    } t[] = {
-        {"move", "/filesystem.Filesystem/Move", "{\"source\":\"/a\",\"destination\":\"/b\"}"},
-        {"input", "/process.Process/SendInput",
-         "{\"process\":{\"pid\":7},\"input\":{\"stdin\":\"aGkK\"}}"},
-        {"kill", "/process.Process/SendSignal",
-         "{\"process\":{\"pid\":7},\"signal\":\"SIGNAL_SIGKILL\"}"},
-        {"ps", "/process.Process/List", "{}"},
-    };
-    char line[128];
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
-        call(t[i].name, 200, NULL, "{\"a\":1}");
-        assert_int_equal(got.r.err.code, 0);
-        assert_string_equal(got.body, "{\"a\":1}");
-        snprintf(line, sizeof(line), "POST %s\n", t[i].path);
-        assert_non_null(strstr(buf_str(&heard), line));
-        assert_non_null(strstr(buf_str(&heard), t[i].body));
-        assert_non_null(strstr(buf_str(&heard), "Content-Type: application/json\r\n"));
-    }
-    call("health", 204, NULL, "");
-    assert_int_equal(got.r.err.code, 0);
-    call("health", 502, NULL, "{\"code\":502}");
-    assert_int_equal(got.r.err.code, ERR_NETWORK);
-    assert_int_equal(got.r.err.sys, 502);
-    call("kill", 404, NULL, "{\"code\":\"not_found\",\"message\":\"nope\"}");
-    assert_int_equal(got.r.err.code, ERR_NOTFOUND);
-    call("move", 409, NULL, "{\"code\":\"already_exists\"}");
-    assert_int_equal(got.r.err.code, ERR_CONFLICT);
-    call("kill", 401, NULL, "{\"code\":401,\"message\":\"x\"}");
-    assert_int_equal(got.r.err.code, ERR_AUTH);
-}
-
-static void test_write(void **state)
-{
-    (void)state;
-    call("write", 200, NULL, "[{\"path\":\"/x\"}]");
-    assert_int_equal(got.r.err.code, 0);
-    assert_non_null(strstr(buf_str(&heard), "POST /files?path=%2Fx%2F%C3%A4%3F\n"));
-    assert_non_null(strstr(buf_str(&heard), "Content-Type: application/octet-stream\r\n"));
-    assert_memory_equal(heard.p + heard.len - 8, "data\0end", 8);
-    call("write", 507, NULL, "{\"code\":507,\"message\":\"full\"}");
-    assert_int_equal(got.r.err.code, ERR_FULL);
-}
-
-static void test_read(void **state)
-{
-    (void)state;
-    from = 0, max = 0;
-    call("read", 200, NULL, "0123456789");
-    assert_string_equal(got.body, "0123456789");
-    assert_int_equal(got.r.total, 10);
-    assert_non_null(strstr(buf_str(&heard), "GET /files?path=%2Fa%20b%26c\n"));
-    assert_null(strstr(buf_str(&heard), "Range"));
-    from = 4, max = 3;
-    call("read", 206, "Content-Range: bytes 4-6/10\r\n", "456");
-    assert_string_equal(got.body, "456");
-    assert_int_equal(got.r.total, 10);
-    assert_int_equal(got.r.err.code, 0);
-    assert_non_null(strstr(buf_str(&heard), "Range: bytes=4-6\r\n"));
-    call("read", 200, NULL, "0123456789"); /* range not known there */
-    assert_string_equal(got.body, "456");
-    assert_int_equal(got.r.err.code, 0);
-    call("read", 206, "Content-Range: bytes 0-2/10\r\n", "012"); /* another part */
-    assert_int_equal(got.r.err.code, ERR_PROTO);
-    call("read", 206, NULL, "012");
-    assert_int_equal(got.r.err.code, ERR_PROTO);
-    from = 10, max = 0;
-    call("read", 416, "Content-Range: bytes */10\r\n", "");
-    assert_int_equal(got.r.err.code, 0);
-    assert_int_equal(got.r.len, 0);
-    assert_int_equal(got.r.total, 10);
-    assert_non_null(strstr(buf_str(&heard), "Range: bytes=10-\r\n"));
-    call("read", 404, NULL, "{\"code\":404,\"message\":\"no file\"}");
-    assert_int_equal(got.r.err.code, ERR_NOTFOUND);
-    from = 2; /* to the end, where ranges are not known */
-    call("read", 200, NULL, "0123456789");
-    assert_string_equal(got.body, "23456789");
-}
-
 static struct envd_run_result ran;
 static char ran_out[64], ran_err[64];
 
@@ -609,9 +369,17 @@ static void test_run(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_every_cut), CASE(test_request), CASE(test_zero_values), CASE(test_trailers), CASE(test_left_open),
-        CASE(test_lost), CASE(test_refused), CASE(test_odd_events), CASE(test_stop_inside),
-        CASE(test_keepalive), CASE(test_unary), CASE(test_write), CASE(test_read), CASE(test_run),
+        CASE(test_every_cut),
+        CASE(test_request),
+        CASE(test_zero_values),
+        CASE(test_trailers),
+        CASE(test_left_open),
+        CASE(test_lost),
+        CASE(test_refused),
+        CASE(test_odd_events),
+        CASE(test_stop_inside),
+        CASE(test_keepalive),
+        CASE(test_run),
     };
     int rc;
 
