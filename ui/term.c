@@ -35,28 +35,28 @@ static const char set_modes[] = "\033[?1000l\033[?1002l\033[?1003l\033[?1006l"
 static const char mouse_on[] = "\033[?1002h\033[?1006h", mouse_off[] = "\033[?1002l\033[?1006l";
 static const char keep_title[] = "\033[22;0;0t", give_title[] = "\033[23;0;0t";
 
-struct terminal T = {.tty = -1, .mem = -1, .out = -1};
+struct terminal the_term = {.tty = -1, .mem = -1, .out = -1};
 
 /* --- ending in every case ----------------------------------------------------- */
 
 enum { STUCK_MS = 150 };
 
-void set_blocking(bool on)
+void term_set_blocking(bool on)
 {
-    if (T.own)
+    if (the_term.own)
         return;
-    int flags = fcntl(T.tty, F_GETFL);
-    fcntl(T.tty, F_SETFL, on ? flags & ~O_NONBLOCK : flags | O_NONBLOCK);
+    int flags = fcntl(the_term.tty, F_GETFL);
+    fcntl(the_term.tty, F_SETFL, on ? flags & ~O_NONBLOCK : flags | O_NONBLOCK);
 }
 
 /* All of it, or false when the line takes nothing for STUCK_MS. Async-signal-safe. */
 static bool write_all(const char *s, size_t len)
 {
     bool ok = true;
-    set_blocking(false);
+    term_set_blocking(false);
     while (len && ok) {
-        struct pollfd p = {.fd = T.tty, .events = POLLOUT};
-        ssize_t n = write(T.tty, s, len);
+        struct pollfd p = {.fd = the_term.tty, .events = POLLOUT};
+        ssize_t n = write(the_term.tty, s, len);
         if (n > 0) {
             s += n;
             len -= (size_t)n;
@@ -66,31 +66,31 @@ static bool write_all(const char *s, size_t len)
             ok = n < 0 && errno == EINTR;
         }
     }
-    set_blocking(true);
+    term_set_blocking(true);
     return ok;
 }
 
 static void restore_now(void)
 {
     /* async-signal-safe: also called by the crash handler of any thread */
-    if (T.tty >= 0 && !write_all(reset_modes, sizeof(reset_modes) - 1)) {
-        tcflush(T.tty, TCOFLUSH); /* nobody reads: what waits must not hold us */
+    if (the_term.tty >= 0 && !write_all(reset_modes, sizeof(reset_modes) - 1)) {
+        tcflush(the_term.tty, TCOFLUSH); /* nobody reads: what waits must not hold us */
         write_all(reset_modes, sizeof(reset_modes) - 1);
     }
-    if (T.tty >= 0 && T.titled)
+    if (the_term.tty >= 0 && the_term.titled)
         write_all(give_title, sizeof(give_title) - 1);
-    T.titled = false;
-    if (T.saved_ok)
-        tcsetattr(STDIN_FILENO, TCSANOW, &T.saved);
+    the_term.titled = false;
+    if (the_term.saved_ok)
+        tcsetattr(STDIN_FILENO, TCSANOW, &the_term.saved);
 }
 
 static void enter_modes(void)
 {
     bool ok = write_all(set_modes, sizeof(set_modes) - 1);
-    if (ok && T.mouse)
+    if (ok && the_term.mouse)
         ok = write_all(mouse_on, sizeof(mouse_on) - 1);
     if (!ok && errno != EAGAIN)
-        T.gone = true;
+        the_term.gone = true;
 }
 
 static void on_crash(int sig)
@@ -131,26 +131,26 @@ static int open_screen(const char **note, struct err *e)
         return refuse(e, "TERM is not set (set it, such as TERM=xterm-256color)");
     if (strcmp(term, "dumb") == 0)
         return refuse(e, "TERM is 'dumb', which cannot place text");
-    T.tty = open("/proc/self/fd/1", O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
-    T.own = T.tty >= 0;
-    if (!T.own)
-        T.tty = dup(STDOUT_FILENO);
-    T.out = dup(STDOUT_FILENO);
-    T.mem = memfd_create("frame", MFD_CLOEXEC);
-    if (T.tty < 0 || T.out < 0 || T.mem < 0)
+    the_term.tty = open("/proc/self/fd/1", O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+    the_term.own = the_term.tty >= 0;
+    if (!the_term.own)
+        the_term.tty = dup(STDOUT_FILENO);
+    the_term.out = dup(STDOUT_FILENO);
+    the_term.mem = memfd_create("frame", MFD_CLOEXEC);
+    if (the_term.tty < 0 || the_term.out < 0 || the_term.mem < 0)
         return err_sys(e, ERR_IO, "cannot open the screen");
-    fcntl(T.tty, F_SETFD, FD_CLOEXEC);
-    fcntl(T.out, F_SETFD, FD_CLOEXEC);
-    T.outf = fdopen(T.out, "w");
-    T.saved_ok = tcgetattr(STDIN_FILENO, &T.saved) == 0;
+    fcntl(the_term.tty, F_SETFD, FD_CLOEXEC);
+    fcntl(the_term.out, F_SETFD, FD_CLOEXEC);
+    the_term.outf = fdopen(the_term.out, "w");
+    the_term.saved_ok = tcgetattr(STDIN_FILENO, &the_term.saved) == 0;
     use_tioctl(TRUE);
-    T.screen = newterm(NULL, T.outf, stdin);
-    if (!T.screen) {
+    the_term.screen = newterm(NULL, the_term.outf, stdin);
+    if (!the_term.screen) {
         *note = "this system does not know the terminal type TERM names: xterm-256color is "
                 "assumed";
-        T.screen = newterm("xterm-256color", T.outf, stdin);
+        the_term.screen = newterm("xterm-256color", the_term.outf, stdin);
     }
-    if (!T.screen)
+    if (!the_term.screen)
         return refuse(e, "no terminfo entry for TERM nor for xterm-256color (install "
                          "ncurses-base)");
     return 0;
@@ -164,25 +164,25 @@ int term_open(const struct term_opts *o, const char **note, struct err *e)
         term_close();
         return rc;
     }
-    T.open = true;
+    the_term.open = true;
     catch_crashes();
     die_set_hook(restore_now);
-    set_term(T.screen);
+    set_term(the_term.screen);
     raw();
     noecho();
     nonl();
     typeahead(-1);
     leaveok(stdscr, FALSE);
-    T.utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-    T.ascii = o->ascii || !T.utf8;
-    palette_open(&T.pal, &o->color);
+    the_term.utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+    the_term.ascii = o->ascii || !the_term.utf8;
+    palette_open(&the_term.pal, &o->color);
     term_theme(o->theme);
     bool slow = getenv("SSH_CONNECTION") != NULL;
-    T.keys = key_decoder_new(slow ? 100 : 25);
-    caps_teach_keys(T.keys);
-    T.shortener = caps_shortener(T.pal.color);
-    canvas_init(&T.shown);
-    T.full = true;
+    the_term.keys = key_decoder_new(slow ? 100 : 25);
+    caps_teach_keys(the_term.keys);
+    the_term.shortener = caps_shortener(the_term.pal.color);
+    canvas_init(&the_term.shown);
+    the_term.full = true;
     enter_modes();
     return 0;
 }
@@ -190,50 +190,50 @@ int term_open(const struct term_opts *o, const char **note, struct err *e)
 /* Out of the alternate screen with every mode as it was, also when nobody reads. */
 static void leave_screen(void)
 {
-    if (T.frame.len && !write_all(T.frame.p, T.frame.len))
-        tcflush(T.tty, TCOFLUSH);
-    buf_clear(&T.frame);
-    if (!T.gone && capture_begin()) {
+    if (the_term.frame.len && !write_all(the_term.frame.p, the_term.frame.len))
+        tcflush(the_term.tty, TCOFLUSH);
+    buf_clear(&the_term.frame);
+    if (!the_term.gone && term_capture_begin()) {
         endwin();
-        capture_end(false);
-        write_all(T.frame.p ? T.frame.p : "", T.frame.len);
-        buf_clear(&T.frame);
+        term_capture_end(false);
+        write_all(the_term.frame.p ? the_term.frame.p : "", the_term.frame.len);
+        buf_clear(&the_term.frame);
     }
     restore_now();
 }
 
 void term_close(void)
 {
-    if (T.open) {
-        T.open = false;
-        if (!T.lent)
+    if (the_term.open) {
+        the_term.open = false;
+        if (!the_term.lent)
             leave_screen();
         die_set_hook(NULL);
     }
-    if (T.screen)
-        delscreen(T.screen);
-    if (T.outf)
-        fclose(T.outf);
-    else if (T.out >= 0)
-        close(T.out);
-    if (T.tty >= 0)
-        close(T.tty);
-    if (T.mem >= 0)
-        close(T.mem);
-    canvas_release(&T.shown);
-    buf_release(&T.frame);
-    buf_release(&T.raw);
-    buf_release(&T.spelled);
-    shortener_free(T.shortener);
-    T.shortener = NULL;
-    buf_release(&T.ahead);
-    color_slots_free(T.pal.slots);
-    T.pal.slots = NULL;
-    key_decoder_free(T.keys);
-    T.screen = NULL;
-    T.outf = NULL;
-    T.keys = NULL;
-    T.out = T.tty = T.mem = -1;
+    if (the_term.screen)
+        delscreen(the_term.screen);
+    if (the_term.outf)
+        fclose(the_term.outf);
+    else if (the_term.out >= 0)
+        close(the_term.out);
+    if (the_term.tty >= 0)
+        close(the_term.tty);
+    if (the_term.mem >= 0)
+        close(the_term.mem);
+    canvas_release(&the_term.shown);
+    buf_release(&the_term.frame);
+    buf_release(&the_term.raw);
+    buf_release(&the_term.spelled);
+    shortener_free(the_term.shortener);
+    the_term.shortener = NULL;
+    buf_release(&the_term.ahead);
+    color_slots_free(the_term.pal.slots);
+    the_term.pal.slots = NULL;
+    key_decoder_free(the_term.keys);
+    the_term.screen = NULL;
+    the_term.outf = NULL;
+    the_term.keys = NULL;
+    the_term.out = the_term.tty = the_term.mem = -1;
 }
 
 static void come_back(void)
@@ -241,8 +241,8 @@ static void come_back(void)
     die_set_hook(restore_now); /* who had the terminal may have set another one */
     enter_modes();
     reset_prog_mode();
-    T.returned = true;
-    T.margins = false;
+    the_term.returned = true;
+    the_term.margins = false;
     term_resized();
     term_redraw();
 }
@@ -263,14 +263,14 @@ void term_suspend(void)
 
 void term_lend(struct buf *typed)
 {
-    key_decoder_rest(T.keys, typed);
+    key_decoder_rest(the_term.keys, typed);
     leave_screen();
-    T.lent = true;
+    the_term.lent = true;
 }
 
 void term_take(void)
 {
-    T.lent = false;
+    the_term.lent = false;
     tcflush(STDIN_FILENO, TCIFLUSH); /* was typed for the other one */
     come_back();
 }
@@ -278,7 +278,7 @@ void term_take(void)
 void term_size(int *h, int *w)
 {
     struct winsize ws;
-    if (ioctl(T.tty, TIOCGWINSZ, &ws) == 0 && ws.ws_row > 0 && ws.ws_col > 0) {
+    if (ioctl(the_term.tty, TIOCGWINSZ, &ws) == 0 && ws.ws_row > 0 && ws.ws_col > 0) {
         *h = ws.ws_row > 1000 ? 1000 : ws.ws_row;
         *w = ws.ws_col > 1000 ? 1000 : ws.ws_col;
         return;
@@ -293,20 +293,22 @@ void term_resized(void)
     term_size(&h, &w);
     if (h != LINES || w != COLS)
         resizeterm(h, w);
-    if (h != T.shown.h || w != T.shown.w) /* now: who starts still waits for the stored rows */
-        canvas_resize(&T.shown, h, w);
-    T.full = true; /* at the old size, too: in between a smaller one may have cut what stood there */
+    /* now: who starts still waits for the stored rows */
+    if (h != the_term.shown.h || w != the_term.shown.w)
+        canvas_resize(&the_term.shown, h, w);
+    /* at the old size, too: in between a smaller one may have cut what stood there */
+    the_term.full = true;
 }
 
 void term_redraw(void)
 {
-    T.full = true;
+    the_term.full = true;
 }
 
 void term_keep_title(void)
 {
     term_send(keep_title, sizeof(keep_title) - 1);
-    T.titled = true;
+    the_term.titled = true;
 }
 
 /* --- keys ---------------------------------------------------------------------------- */
@@ -319,13 +321,13 @@ static bool input_waits(void)
 
 void term_mouse(struct mouse *m)
 {
-    key_decoder_mouse(T.keys, m);
+    key_decoder_mouse(the_term.keys, m);
 }
 
 void term_mouse_on(bool on)
 {
-    T.mouse = on;
-    key_decoder_mouse_on(T.keys, on);
+    the_term.mouse = on;
+    key_decoder_mouse_on(the_term.keys, on);
     if (on)
         term_send(mouse_on, sizeof(mouse_on) - 1);
     else
@@ -334,17 +336,17 @@ void term_mouse_on(bool on)
 
 void term_mark_ahead(void)
 {
-    T.behind = input_waits();
+    the_term.behind = input_waits();
 }
 
 bool term_key_alone(void)
 {
-    return T.heap == 1 && key_decoder_empty(T.keys) && !input_waits();
+    return the_term.heap == 1 && key_decoder_empty(the_term.keys) && !input_waits();
 }
 
 static key_code count_key(key_code k)
 {
-    T.heap += k != 0;
+    the_term.heap += k != 0;
     return k;
 }
 
@@ -352,15 +354,15 @@ static key_code count_key(key_code k)
 static void count_read(int64_t now)
 {
     enum { APART_MS = 40 };
-    T.heap = T.behind || now - T.read_at < APART_MS;
-    T.behind = false;
-    T.read_at = now;
+    the_term.heap = the_term.behind || now - the_term.read_at < APART_MS;
+    the_term.behind = false;
+    the_term.read_at = now;
 }
 
 key_code term_key(const char **paste, size_t *len)
 {
     int64_t now = clock_mono_ms();
-    key_code k = key_decoder_next(T.keys, now, paste, len);
+    key_code k = key_decoder_next(the_term.keys, now, paste, len);
     if (k)
         return count_key(k);
     if (!input_waits())
@@ -370,29 +372,29 @@ key_code term_key(const char **paste, size_t *len)
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return 0;
     if (n <= 0) {
-        T.gone = true;
+        the_term.gone = true;
         return K_HANGUP;
     }
     count_read(now);
-    key_decoder_feed(T.keys, bytes, (size_t)n, now);
+    key_decoder_feed(the_term.keys, bytes, (size_t)n, now);
     secret_wipe(bytes, (size_t)n);
-    return count_key(key_decoder_next(T.keys, now, paste, len));
+    return count_key(key_decoder_next(the_term.keys, now, paste, len));
 }
 
 int term_key_wait(void)
 {
-    return key_decoder_wait(T.keys, clock_mono_ms());
+    return key_decoder_wait(the_term.keys, clock_mono_ms());
 }
 
 bool term_is_utf8(void)
 {
-    return T.utf8 && !T.ascii;
+    return the_term.utf8 && !the_term.ascii;
 }
 
 void term_theme(const struct theme *t)
 {
-    palette_theme(&T.pal, t);
-    T.full = true;
+    palette_theme(&the_term.pal, t);
+    the_term.full = true;
 }
 
 void term_ask_background(void)
@@ -403,10 +405,10 @@ void term_ask_background(void)
 
 int term_background(void)
 {
-    return key_decoder_background(T.keys);
+    return key_decoder_background(the_term.keys);
 }
 
 void term_stats(struct term_stats *s)
 {
-    *s = T.stats;
+    *s = the_term.stats;
 }

@@ -43,7 +43,7 @@ void key_decoder_learn(struct key_decoder *d, const char *seq, key_code k)
     d->learned[d->n_learned++].key = k;
 }
 
-void begin_paste(struct key_decoder *d)
+void term_begin_paste(struct key_decoder *d)
 {
     d->pasting = true;
     buf_clear(&d->paste);
@@ -67,7 +67,7 @@ static bool is_plea(const struct key_decoder *d, const char *bytes, size_t len, 
 void key_decoder_feed(struct key_decoder *d, const char *bytes, size_t len, int64_t now_ms)
 {
     if (d->torn && goes_on(bytes, len))
-        begin_paste(d);
+        term_begin_paste(d);
     d->torn = false;
     if (d->in.len == 0 && len > 0 && bytes[0] == ESC)
         d->esc_at = now_ms;
@@ -137,7 +137,7 @@ static key_code learned(struct key_decoder *d, size_t *used)
 static key_code front_csi(struct key_decoder *d, size_t *used, bool timed_out, int64_t now_ms)
 {
     const char *s = d->in.p;
-    size_t len = d->in.len, end = csi_end(s, len);
+    size_t len = d->in.len, end = term_csi_end(s, len);
     if (!end && (timed_out || len > MAX_SEQ)) { /* what follows still belongs to it */
         start_tail(d, TAIL_CSI, 0, now_ms);
         for (size_t i = 2; i < len && d->n_params < sizeof(d->params); i++)
@@ -167,7 +167,7 @@ static key_code front_csi(struct key_decoder *d, size_t *used, bool timed_out, i
     *used += more;
     if (more == 1) /* linux console: ESC [ [ A is F1 */
         return s[3] >= 'A' && s[3] <= 'E' ? K_F1 + (key_code)(s[3] - 'A') : K_UNKNOWN;
-    return more ? K_UNKNOWN : decode_csi(d, s, end);
+    return more ? K_UNKNOWN : term_decode_csi(d, s, end);
 }
 
 /* ESC O at the front: one letter, in some terminals with a modifier before it. */
@@ -179,7 +179,7 @@ static key_code front_ss3(struct key_decoder *d, size_t *used, bool timed_out, i
         i++;
     if (i < len) {
         *used = (unsigned char)s[i] < 0x20 ? i : i + 1;
-        return s[i] == 'M' ? K_ENTER : csi_letter(s[i]); /* keypad Enter, or a letter */
+        return s[i] == 'M' ? K_ENTER : term_csi_letter(s[i]); /* keypad Enter, or a letter */
     }
     if (!timed_out)
         return 0;
@@ -192,7 +192,7 @@ static key_code front_string(struct key_decoder *d, size_t *used, bool timed_out
                              int64_t now_ms)
 {
     enum { MAX_STRING = 4096 };
-    size_t n = string_end(d->in.p, d->in.len);
+    size_t n = term_string_end(d->in.p, d->in.len);
     if (!n && !timed_out && d->in.len <= MAX_STRING)
         return 0;
     if (!n && d->in.len == 2) { /* Alt and this character */
@@ -202,7 +202,7 @@ static key_code front_string(struct key_decoder *d, size_t *used, bool timed_out
     if (!n)
         start_tail(d, TAIL_STRING, MAX_STRING_TAIL, now_ms);
     if (n)
-        take_background(d, d->in.p, n);
+        term_take_background(d, d->in.p, n);
     *used = n ? n : d->in.len;
     return K_UNKNOWN;
 }
@@ -279,7 +279,7 @@ static bool tail_ends(struct key_decoder *d, unsigned char c)
             return false;
         }
         if (c == '~' && d->n_params == 3 && memcmp(d->params, "200", 3) == 0)
-            begin_paste(d);
+            term_begin_paste(d);
         if (d->n_params == 0 && (c == '[' || c == 'M')) {
             d->tail = TAIL_COUNT;
             d->tail_left = c == '[' ? 1 : X10_MOUSE_BYTES;

@@ -37,20 +37,20 @@ struct key_decoder {
 };
 
 /* What comes now belongs to a paste, until its end. */
-void begin_paste(struct key_decoder *d);
+void term_begin_paste(struct key_decoder *d);
 
 /* Sequences (term_seq.c). */
 /* Index of the CSI's last byte, or of the first one that cannot belong to it; 0 = not
  * there yet. */
-size_t csi_end(const char *s, size_t len);
+size_t term_csi_end(const char *s, size_t len);
 /* Length of the string sequence (OSC, DCS, ...) at s, 0 = not complete. */
-size_t string_end(const char *s, size_t len);
+size_t term_string_end(const char *s, size_t len);
 /* The key of CSI or SS3 and this letter, or K_UNKNOWN. */
-key_code csi_letter(char c);
+key_code term_csi_letter(char c);
 /* A whole CSI: ESC [ params intermediates final. `end` is the final's index. Answers to queries
  * come to d, the begin of a paste begins it: they are K_UNKNOWN. */
-key_code decode_csi(struct key_decoder *d, const char *s, size_t end);
+key_code term_decode_csi(struct key_decoder *d, const char *s, size_t end);
 /* The answer to OSC 11: rgb:RRRR/GGGG/BBBB, each of one to four digits. */
-void take_background(struct key_decoder *d, const char *s, size_t len);
+void term_take_background(struct key_decoder *d, const char *s, size_t len);
 
 #endif

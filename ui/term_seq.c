@@ -27,7 +27,7 @@ static key_code csi_tilde(int n)
     return K_UNKNOWN;
 }
 
-key_code csi_letter(char c)
+key_code term_csi_letter(char c)
 {
     switch (c) {
     case 'A':
@@ -120,7 +120,7 @@ static key_code decode_mouse(struct key_decoder *d, const char *params, size_t n
     return K_MOUSE;
 }
 
-key_code decode_csi(struct key_decoder *d, const char *s, size_t end)
+key_code term_decode_csi(struct key_decoder *d, const char *s, size_t end)
 {
     const char *params = s + 2;
     size_t n = end - 2;
@@ -139,7 +139,7 @@ key_code decode_csi(struct key_decoder *d, const char *s, size_t end)
         return K_UNKNOWN; /* an answer or a mouse report */
     read_params(params, n, v);
     if (s[end] == '~' && v[0] == 200) {
-        begin_paste(d);
+        term_begin_paste(d);
         return K_UNKNOWN;
     }
     if (s[end] == '~')
@@ -150,10 +150,10 @@ key_code decode_csi(struct key_decoder *d, const char *s, size_t end)
         return s[end] == 'I' ? K_FOCUS_IN : K_FOCUS_OUT;
     if (n > 0 && v[0] > 1)
         return K_UNKNOWN; /* a cursor report looks like F3 */
-    return with_modifier(csi_letter(s[end]), v[1]);
+    return with_modifier(term_csi_letter(s[end]), v[1]);
 }
 
-size_t string_end(const char *s, size_t len)
+size_t term_string_end(const char *s, size_t len)
 {
     for (size_t i = 2; i < len; i++) {
         if (s[i] == 7)
@@ -164,7 +164,7 @@ size_t string_end(const char *s, size_t len)
     return 0;
 }
 
-size_t csi_end(const char *s, size_t len)
+size_t term_csi_end(const char *s, size_t len)
 {
     for (size_t i = 2; i < len; i++)
         if ((unsigned char)s[i] < 0x20 || (unsigned char)s[i] > 0x3F)
@@ -172,7 +172,7 @@ size_t csi_end(const char *s, size_t len)
     return 0;
 }
 
-void take_background(struct key_decoder *d, const char *s, size_t len)
+void term_take_background(struct key_decoder *d, const char *s, size_t len)
 {
     char text[48];
     unsigned v[3];

@@ -39,14 +39,14 @@ struct terminal {
     bool behind;           /* bytes waited already when a question was shown */
     struct term_stats stats;
 };
-extern struct terminal T;
+extern struct terminal the_term;
 
 /* Where tty is the shell's description, too, it blocks except while we write (term.c).
  * Async-signal-safe. */
-void set_blocking(bool on);
+void term_set_blocking(bool on);
 /* While a frame is made, curses writes into the memory file (term_frame.c). */
-bool capture_begin(void);
+bool term_capture_begin(void);
 /* What curses wrote since, onto the frame, inside the marks where the terminal knows them. */
-void capture_end(bool marks);
+void term_capture_end(bool marks);
 
 #endif

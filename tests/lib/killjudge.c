@@ -87,7 +87,7 @@ static void read_several(struct run *r, const char *box)
     }
 }
 
-void look(struct run *r)
+void killjudge_look(struct run *r)
 {
     const struct model *m = r->s.app->model;
     char *screen, *one, *several, *all, *told, text[16];
@@ -211,7 +211,7 @@ static void judge_retry(struct run *r, const char *call)
         wrong(r, call, "without its report or its key");
 }
 
-void judge(struct run *r)
+void killjudge_judge(struct run *r)
 {
     const char *p = buf_str(&r->s.app->calls);
     char scope[16];

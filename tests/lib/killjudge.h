@@ -44,8 +44,8 @@ struct run {
 };
 
 /* Reads what the picture offers into r->shown. */
-void look(struct run *r);
+void killjudge_look(struct run *r);
 /* Looks at what the facade was told since the last time; what must not be comes to r->wrong. */
-void judge(struct run *r);
+void killjudge_judge(struct run *r);
 
 #endif

@@ -42,17 +42,17 @@ static bool chance(struct run *r, int percent)
 static void draw(struct run *r)
 {
     ui_update(&r->s.ui);
-    judge(r);
+    killjudge_judge(r);
     if (!r->s.ui.n_overlays && chance(r, 70)) { /* nothing is asked: time is saved */
         memset(&r->shown, 0, sizeof(r->shown));
         return;
     }
     ui_draw(&r->s.ui, r->s.now);
-    judge(r);
+    killjudge_judge(r);
     r->on_screen = !chance(r, 8); /* a slow line: what was seen last is older */
     r->s.ui.unseen = !r->on_screen;
     if (r->on_screen)
-        look(r);
+        killjudge_look(r);
 }
 
 static void tell_key(struct run *r, key_code k)
@@ -74,7 +74,7 @@ static void press(struct run *r, key_code k)
     if (k >= '0' && k <= '9' && r->n_typed < sizeof(r->typed))
         r->typed[r->n_typed++] = (char)k;
     ui_key(&r->s.ui, k, NULL, 0);
-    judge(r);
+    killjudge_judge(r);
     r->key = 0;
     if (chance(r, 80))
         draw(r);
@@ -192,7 +192,7 @@ static void paste(struct run *r)
     r->own = false;
     buf_adds(&r->story, " <paste>");
     ui_key(&r->s.ui, K_PASTE, t, strlen(t));
-    judge(r);
+    killjudge_judge(r);
     r->key = 0;
 }
 
@@ -225,7 +225,7 @@ static void between(struct run *r)
         draw(r);
     else if (chance(r, 60)) {
         ui_update(&r->s.ui); /* known, but not drawn yet */
-        judge(r);
+        killjudge_judge(r);
     }
 }
 
