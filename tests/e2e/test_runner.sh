@@ -116,7 +116,8 @@ t_basics() {
     post a1 '{"n":1}'
     within 2 out_is '{"n":1}'
     ok "a message reaches the CLI and its answer the log"
-    [ "$(cat "$d/err.log")" = "$(cli)" ] && grep -qE '^[0-9]+ [0-9]+$' "$d/cli.pid"
+    told() { [ "$(cat "$d/err.log")" = "$(cli)" ]; }
+    within 5 told && grep -qE '^[0-9]+ [0-9]+$' "$d/cli.pid"
     ok "cli.pid is the CLI, stderr is apart"
     seq=$((seq - 1))
     post a1 '{"n":1}'
