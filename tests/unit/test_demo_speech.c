@@ -101,7 +101,9 @@ static void ask(const struct speech *s, const char *session, const char *text, s
         _exit(99);
     }
     close(in[0]), close(out[1]), close(err[1]);
-    assert_int_equal(write(in[1], message.p, message.len), (ssize_t)message.len);
+    /* one that cannot begin may have ended before it read anything */
+    if (write(in[1], message.p, message.len) != (ssize_t)message.len)
+        assert_int_equal(errno, EPIPE);
     close(in[1]);
     read_all(out[0], &said);
     read_all(err[0], &words); /* a few bytes: they fit the pipe */

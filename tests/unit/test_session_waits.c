@@ -276,11 +276,12 @@ static void an_end_that_others_stored(void **state)
 
     q.message = 77;
     run(&q, do_in_turn, "\033]133;C\007mine\n");
+    run_all(&q, do_claim, NULL); /* behind that in the store's queue */
     other.b = jobsbed_new(dir, "b", NULL);
     jobsbed_load(other.b);
     assert_true(jobsbed_open(other.b, other.row, 1, WAIT_MS));
     run(&other, do_feed, "and more\n\033]133;D;0\007");
-    run_all(&other, do_claim, NULL); /* behind that in the store's queue */
+    run_all(&other, do_claim, NULL);
     assert_null(jobsbed_answer(q.b, REQ, NOT_MS));
     assert_true(jobsbed_open(q.b, q.row, 1, WAIT_MS));
     answer(&q, "mine\nand more\n");
