@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_CALLS 1024  /* calls remembered; the oldest goes */
+#define MAX_CALLS 1024 /* calls remembered; the oldest goes */
 #define ENDED_CALLS 64 /* beyond so many the oldest that has ended goes: it may be told of again,
-                         * but not much later */
+                        * but not much later */
 #define TITLE_BYTES 200
 #define SMALL_OUTPUT 4096 /* up to here each change of a tool's output is shown at once */
 

@@ -7,7 +7,6 @@
 #include <cmocka.h>
 #include "../lib/curlask.h"
 #include "../lib/faultproc.h"
-#include <arpa/inet.h>
 #include <cct/util/clock.h>
 #include <cct/util/json.h>
 #include <cct/util/str.h>
@@ -15,8 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #define KEY "X-API-Key: e2b_k"
 
@@ -54,20 +51,9 @@ static void expect(const struct ask *q, CURLcode rc, long version)
     reply_release(&r);
 }
 
-static bool has_six(void)
-{
-    struct sockaddr_in6 a = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
-    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool ok = fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof(a)) == 0;
-
-    if (fd >= 0)
-        close(fd);
-    return ok;
-}
-
 static void test_tls(void **state)
 {
-    bool v6 = has_six();
+    bool v6 = faultd_has_ipv6();
     const char *args[] = {"--h1", "--name", "api.test", "--name", "127.0.0.9",
                           v6 ? "--listen6" : NULL, NULL};
     struct faultd *old = faultd_start_tls(args);

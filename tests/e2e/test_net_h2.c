@@ -13,12 +13,9 @@
 #include <cct/util/str.h>
 #include <cct/util/xalloc.h>
 #include <cjson/cJSON.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #define SLOW 60000 /* a deadline that is only reached by a failure */
 
@@ -309,23 +306,12 @@ static void test_stream_outlives_goaway(void **state)
     assert_int_equal(line, LINES);
 }
 
-static bool has_ipv6(void)
-{
-    struct sockaddr_in6 a = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
-    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool ok = fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof(a)) == 0;
-
-    if (fd >= 0)
-        close(fd);
-    return ok;
-}
-
 static void test_ipv6_literal(void **state)
 {
     static const char *const args[] = {"--sandboxes", "1", "--listen6", NULL};
 
     (void)state;
-    if (!has_ipv6())
+    if (!faultd_has_ipv6())
         skip();
     struct faultd *six = faultd_start_tls(args);
     struct net_opts o = {.user_agent = "cc-tui/test", .ca_file = faultd_ca(six)};

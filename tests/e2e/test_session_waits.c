@@ -206,6 +206,16 @@ static void other_free(struct other *o)
     jobsbed_free(o->b);
 }
 
+/* We wait for a message that it claims and hands over, until its turn is over. */
+static void hand_over_and_finish(struct other *o)
+{
+    claim(o, "echo mine");
+    jobsbed_run(o->b, do_wait, o);
+    run(o, do_publish);
+    assert_true(wait_text(o->b, o->row, "mine"));
+    assert_true(wait_agent(o->b, o->row, AG_IDLE));
+}
+
 /* --- tests ------------------------------------------------------------------------- */
 
 /* It handed the message over and was killed before it could tell the store of the turn. */
@@ -214,11 +224,7 @@ static void test_sender_gone_after_the_turn(void **state)
     struct other o = shell_bed(NULL);
     (void)state;
 
-    claim(&o, "echo mine");
-    jobsbed_run(o.b, do_wait, &o);
-    run(&o, do_publish);
-    assert_true(wait_text(o.b, o.row, "mine"));
-    assert_true(wait_agent(o.b, o.row, AG_IDLE));
+    hand_over_and_finish(&o);
     tell(&o, MSG_SENT);
     jobsbed_run(o.b, do_look, &o);
     answered(&o, "mine\n", AGENT_OK);
@@ -326,11 +332,7 @@ static void test_handed_over_twice(void **state)
     struct other o = shell_bed(NULL);
     (void)state;
 
-    claim(&o, "echo mine");
-    jobsbed_run(o.b, do_wait, &o);
-    run(&o, do_publish);
-    assert_true(wait_text(o.b, o.row, "mine"));
-    assert_true(wait_agent(o.b, o.row, AG_IDLE));
+    hand_over_and_finish(&o);
     run(&o, do_unclaim);
     jobsbed_run(o.b, do_look, &o);
     answered(&o, "mine\n", AGENT_OK);

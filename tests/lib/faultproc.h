@@ -12,6 +12,8 @@ struct faultd *faultd_start(const char *const *args);
 /* The same with --tls-dir: a folder of its own, gone after faultd_stop. */
 struct faultd *faultd_start_tls(const char *const *args);
 const char *faultd_ca(const struct faultd *f); /* the CA's file; NULL without TLS */
+/* Whether --listen6 can work on this machine. */
+bool faultd_has_ipv6(void);
 /* The chaos proxy in front of `url`. */
 struct faultd *faultd_proxy(const char *url);
 /* "http://127.0.0.1:PORT", with TLS "https://localhost:PORT". */

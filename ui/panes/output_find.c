@@ -198,6 +198,14 @@ static size_t item_of(const struct transcript *t, uint64_t offset, uint32_t inde
     return found;
 }
 
+static void go_to(struct view *v, uint64_t offset, uint32_t index)
+{
+    v->going = true;
+    v->go_offset = offset;
+    v->go_index = index;
+    v->go_tries = 0;
+}
+
 void output_replaced(struct view *v, const struct transcript *t)
 {
     if (!v || !t || v->resets == t->resets)
@@ -209,13 +217,8 @@ void output_replaced(struct view *v, const struct transcript *t)
     bool begin = v->to_begin && !t->more_before; /* else it comes behind this */
     size_t top = begin ? 0 : item_of(t, v->top_offset, v->top_index);
     size_t cur = begin ? 0 : item_of(t, v->cur_offset, v->cur_index);
-    if (top == SIZE_MAX && t->more_before && !v->going && !v->to_begin) {
-        /* it is read further up: back there */
-        v->going = true;
-        v->go_offset = v->top_offset;
-        v->go_index = v->top_index;
-        v->go_tries = 0;
-    }
+    if (top == SIZE_MAX && t->more_before && !v->going && !v->to_begin)
+        go_to(v, v->top_offset, v->top_index); /* it is read further up: back there */
     v->selecting = false;
     v->to_begin = v->to_begin && !begin;
     v->top = (struct pos){t->base + (top == SIZE_MAX ? 0 : top), top == SIZE_MAX ? 0 : v->top.row};
@@ -255,10 +258,7 @@ void output_go_to(struct ui *ui, uint64_t sandbox, uint64_t offset, uint32_t ind
     struct view *v = output_view(ui, ui->panes[PANE_OUTPUT].state);
     if (!v || ui->selected != sandbox)
         return;
-    v->going = true;
-    v->go_offset = offset;
-    v->go_index = index;
-    v->go_tries = 0;
+    go_to(v, offset, index);
     v->raw = false;
     output_going(ui, v, model_transcript(ui->model, sandbox));
 }
