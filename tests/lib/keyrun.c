@@ -48,56 +48,49 @@ static const struct {
     {"Alt-Enter", {"\033\r", "\033[13;2u"}}, {"Alt-Backspace", {"\033\177"}},
 };
 
-static void add_way(char **v, size_t *n, const char *s)
+static void add_way(struct key_ways *w, const char *s)
 {
-    v[(*n)++] = xstrdup(s);
+    if (w->n == KEY_WAYS || !str_copy(w->v[w->n++], sizeof(w->v[0]), s))
+        fail_msg("no room for another way to send a key");
 }
 
-static void add_one(struct buf *b, const char *name)
+/* Appends to s, which has room for a way. */
+static void add_one(char *s, const char *name)
 {
-    char s[4];
+    size_t len = strlen(s);
     key_code k = key_parse(name);
     if (!k)
         fail_msg("'%s' is no key", name);
     if (k & KEYC_ALT)
-        buf_addc(b, '\033');
+        s[len++] = '\033';
     k &= ~KEYC_ALT;
     if (k & KEYC_SPECIAL)
         fail_msg("how terminals send '%s' is not known here", name);
-    buf_add(b, s, utf8_encode(s, k));
+    len += utf8_encode(s + len, k);
+    s[len] = '\0';
 }
 
-char **key_bytes(const char *name)
+void key_bytes(const char *name, struct key_ways *w)
 {
-    char **v = xcalloc(5, sizeof(*v));
-    struct buf b = BUF_INIT;
-    size_t n = 0, len = strlen(name);
+    char s[sizeof(w->v[0])] = "";
+    size_t len = strlen(name);
+    memset(w, 0, sizeof(*w));
     for (size_t i = 0; i < sizeof(sent) / sizeof(sent[0]); i++)
         for (int k = 0; str_eq(sent[i].name, name) && k < 4 && sent[i].bytes[k]; k++)
-            add_way(v, &n, sent[i].bytes[k]);
-    if (n)
-        return v;
+            add_way(w, sent[i].bytes[k]);
+    if (w->n)
+        return;
     if (!key_parse(name)) { /* two in a row */
         char first[3] = {name[0], len == 4 ? name[1] : '\0', '\0'};
-        add_one(&b, first);
+        add_one(s, first);
         name += strlen(first);
     }
-    add_one(&b, name);
-    add_way(v, &n, buf_str(&b));
+    add_one(s, name);
+    add_way(w, s);
     if (str_starts(name, "Alt-") && !name[5]) { /* terminals that tell all modifiers */
-        buf_clear(&b);
-        buf_addf(&b, "\033[%d;3u", name[4]);
-        add_way(v, &n, buf_str(&b));
+        snprintf(s, sizeof(s), "\033[%d;3u", name[4]);
+        add_way(w, s);
     }
-    buf_release(&b);
-    return v;
-}
-
-static void free_ways(char **v)
-{
-    for (size_t i = 0; v[i]; i++)
-        free(v[i]);
-    free(v);
 }
 
 static void send_key(const char *bytes)
@@ -116,6 +109,7 @@ static void fail_here(const char *what, const char *of)
 {
     char *s = rig_screen(&rig);
     fputs(s, stderr);
+    free(s);
     fail_msg("%s, %s, key %s: %s '%s'", group->name, at ? action_name(at->act) : "begin",
              at_key ? at_key : "-", what, of);
 }
@@ -128,12 +122,13 @@ static bool succeeds(const char *command)
     return rc == 0;
 }
 
+/* Nothing here is allocated: a check that fails never comes back. */
 struct token {
     char kind;  /* k key, t text, p paste, [ shown, ! gone, { command, # bytes, ~ */
-    char *text;
+    char text[1024];
 };
 
-/* The next one of a script; false at its end. Its text is freed by the caller. */
+/* The next one of a script; false at its end. */
 static bool next(const char **s, struct token *t)
 {
     static const char open[] = "'<[{\"", close[] = "'>]}\"";
@@ -157,7 +152,10 @@ static bool next(const char **s, struct token *t)
         t->kind = len == 1 && *p == '~' ? '~' : len > 1 && *p == '#' ? '#' : 'k';
         *s = p + len;
     }
-    t->text = xstrndup(p, len);
+    if (len >= sizeof(t->text))
+        fail_msg("too long: %s", p);
+    memcpy(t->text, p, len);
+    t->text[len] = '\0';
     return true;
 }
 
@@ -190,9 +188,9 @@ static void play(const char *script)
     struct token t;
     while (next(&script, &t)) {
         if (t.kind == 'k') {
-            char **ways = key_bytes(t.text);
-            send_key(ways[0]);
-            free_ways(ways);
+            struct key_ways w;
+            key_bytes(t.text, &w);
+            send_key(w.v[0]);
         } else if (t.kind == 't') {
             send_key(t.text);
         } else if (t.kind == 'p') {
@@ -202,7 +200,6 @@ static void play(const char *script)
         } else if (!holds(&t, SOON)) {
             fail_here(t.kind == '!' ? "does not go:" : "does not come:", t.text);
         }
-        free(t.text);
     }
 }
 
@@ -215,7 +212,6 @@ static void check(const char *want, bool after)
             fail_msg("%s: '%s' is no wait", action_name(at->act), t.text);
         if (holds(&t, after ? SOON : 0) != after)
             fail_here(after ? "did not do this:" : "was so before it:", t.text);
-        free(t.text);
     }
 }
 
@@ -263,20 +259,21 @@ static void press(const struct key_case *c, const char *bytes)
 
 static int each_key(const struct key_case *c, int *ways_pressed)
 {
-    char *keys = xstrdup(action_keys(c->act)), *save = NULL;
+    char keys[256], *save = NULL;
+    struct key_ways ways;
     int nth = 0, n = 0;
     at = c;
+    if (!str_copy(keys, sizeof(keys), action_keys(c->act)))
+        fail_msg("too many keys: %s", action_keys(c->act));
     for (char *w = strtok_r(keys, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
         if (c->nth && c->nth != ++nth)
             continue;
-        char **ways = key_bytes(w);
+        key_bytes(w, &ways);
         at_key = w;
-        for (size_t i = 0; ways[i]; i++, ++*ways_pressed)
-            press(c, ways[i]);
+        for (size_t i = 0; i < ways.n; i++, ++*ways_pressed)
+            press(c, ways.v[i]);
         n++;
-        free_ways(ways);
     }
-    free(keys);
     at_key = NULL;
     return n;
 }
@@ -380,6 +377,7 @@ static void leave(void)
     if (!rig_wait_exit(&rig, SOON) || !WIFEXITED(rig.status) || WEXITSTATUS(rig.status) != 143) {
         char *s = rig_screen(&rig);
         fputs(s, stderr);
+        free(s);
         fail_msg("%s: ended with %x", group->name, (unsigned)rig.status);
     }
     if (rig_not_restored(&rig))

@@ -52,9 +52,13 @@ struct key_group {
 extern const struct key_group *const key_groups[];
 extern const size_t n_key_groups;
 
-/* Ways in which terminals send a key of that name, ends with NULL; the caller frees each and
- * the list. `all`: also those that only some terminals use. */
-char **key_bytes(const char *name);
+/* The ways in which terminals send a key of that name, the most usual one first. */
+#define KEY_WAYS 4
+struct key_ways {
+    size_t n;
+    char v[KEY_WAYS][16];
+};
+void key_bytes(const char *name, struct key_ways *w);
 /* The test program of some groups, "list input". */
 int keyrun_main(const char *groups);
 

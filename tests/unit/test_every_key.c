@@ -99,11 +99,11 @@ static void test_each_key_can_be_sent(void **state)
     for (int i = ACT_NONE + 1; i < ACT_COUNT; i++) {
         char *keys = xstrdup(action_keys((enum action)i)), *save = NULL;
         for (char *w = strtok_r(keys, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
-            char **ways = key_bytes(w);
-            assert_true(ways[0] && *ways[0]);
-            for (size_t k = 0; ways[k]; k++)
-                free(ways[k]);
-            free(ways);
+            struct key_ways ways;
+            key_bytes(w, &ways);
+            assert_true(ways.n > 0);
+            for (size_t k = 0; k < ways.n; k++)
+                assert_true(*ways.v[k]);
         }
         free(keys);
     }
