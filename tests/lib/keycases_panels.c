@@ -69,8 +69,8 @@ static const struct key_case builds[] = {
     KEY(SEARCH, "Tab [= build log: good]", "[find:]", "Esc ![find:] Tab [= 3 builds]"),
     KEY(BUILD_FIND_PREV, FOUND, "![RUN step 3]", "Tab [= 3 builds]"),
     KEY(BUILD_FIND_NEXT, FOUND " N ![RUN step 3]", "[RUN step 3]", "Tab [= 3 builds]"),
-    KEY(BUILD_LOG_EXPORT, "Tab [= build log: good]", "{ls cc-tui-build-good-*.log}", "{rm cc-tui-build-good-*.log} Tab [= 3 builds]"),
-    KEY(BUILD_AGAIN, "", "[building good again]", "[1 running] [0 running]"),
+    KEY(BUILD_LOG_EXPORT, "Tab [= build log: good]", "{ls cc-tui-build-good-*.log}", "{rm cc-tui-build-good-*.log} ~ Tab [= 3 builds]"),
+    KEY(BUILD_AGAIN, "", "[5 total]", "[0 running]"),
     KEY(BUILD_CANCEL, "R [1 running]", "[x good]", "[0 running]"),
 };
 
