@@ -13,8 +13,8 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define ESC "\033"
 
-enum { ESC_MS = 60, LOOK_MS = 40, LETTERS = 3, VOID_MS = 400, LONG_PASTE = 20000,
-       KILL_ALL_ONE_IN = 4000 };
+enum { ESC_MS = 60, LOOK_MS = 40, LETTERS = 3, VOID_MS = 400, FINGER_MS = 80, LONG_PASTE = 20000,
+       KILL_ALL_ONE_IN = 4000, KILL_ALL_MS = 30000 };
 
 static const struct {
     int h, w;
@@ -383,24 +383,62 @@ static void mash(struct soak *s)
     }
 }
 
-/* All of them, now and then: the question is answered as it asks to be. */
+static void type_slowly(struct soak *s, const char *keys)
+{
+    for (; *keys; keys++) {
+        monkey_press(s, (char[]){*keys, '\0'});
+        rig_wait_quiet(&s->rig, FINGER_MS, FINGER_MS); /* what is typed ahead kills nothing */
+    }
+}
+
+static bool is_over(struct ptyrig *r, void *arg)
+{
+    char *screen = rig_screen(r);
+    bool yes = strstr(screen, "proved by a new list") || strstr(screen, "NOT PROVED") ||
+               strstr(screen, "some are left") || strstr(screen, "nothing to kill");
+    (void)arg;
+    free(screen);
+    return yes;
+}
+
+/* The question's number as the question wants it; it may be another one by now. False: there is
+ * nothing to kill. */
+static bool agree(struct soak *s)
+{
+    char number[24];
+    rig_wait(&s->rig, "This ends ", ANSWERS_MS);
+    rig_wait_quiet(&s->rig, 100, 1000);
+    char *screen = rig_screen(&s->rig), *at = strstr(screen, "This ends ");
+    bool counted = strstr(screen, "leaves them): ") != NULL;
+    snprintf(number, sizeof(number), "%ld\r", at ? strtol(at + 10, NULL, 10) : 0);
+    free(screen);
+    if (at)
+        type_slowly(s, counted ? number : "y");
+    return at != NULL;
+}
+
+/* All of them, now and then: it is asked for, done, and proved. */
 static void kill_all(struct soak *s)
 {
-    char number[8];
+    if (!monkey_home(s))
+        return;
+    monkey_size(s, BIG_H, BIG_W);
     soak_say(s, "kills all");
     monkey_press(s, "K");
-    if (!rig_wait(&s->rig, "kill ALL", ANSWERS_MS))
+    if (!rig_wait(&s->rig, "kill ALL", ANSWERS_MS)) {
+        hang(s, "nothing is asked before all are killed");
         return;
-    rig_wait_quiet(&s->rig, 300, 1500);
-    char *screen = rig_screen(&s->rig), *at = strstr(screen, "This ends ");
-    long n = at ? strtol(at + 10, NULL, 10) : 0;
-    free(screen);
-    snprintf(number, sizeof(number), "%ld", n);
-    monkey_press(s, n < 10 ? "y" : number);
-    if (n >= 10)
-        monkey_press(s, "\r");
-    if (!rig_wait(&s->rig, "0 still alive", 30000))
-        soak_say(s, "what the kill-all came to is not seen");
+    }
+    for (int i = 0; i < 8 && !rig_wait(&s->rig, "kill all: ", i ? ANSWERS_MS / 4 : 0); i++)
+        if (!agree(s))
+            return;
+    if (!rig_wait_for(&s->rig, is_over, NULL, KILL_ALL_MS))
+        hang(s, "what the kill-all came to is not seen");
+    else if (!rig_wait(&s->rig, "proved by a new list", 0))
+        soak_fail(s, "kill-all", "not all are proved to be gone");
+    else
+        s->kill_alls++;
+    monkey_press(s, ESC);
 }
 
 void monkey_act(struct soak *s)

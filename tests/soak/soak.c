@@ -301,8 +301,9 @@ static int verdict(struct soak *s)
                a->rss_kb, z->rss_kb, a->fds, z->fds, a->threads, z->threads);
     }
     printf("%ld actions, %ld keys, %ld messages, %ld sandboxes made, %ld pictures compared with "
-           "a new drawing, %ld logs compared, %ld numbered answers whole\n",
-           s->actions, s->keys, s->messages, s->made, s->redraws, s->compared, s->tags);
+           "a new drawing, %ld logs compared, %ld numbered answers whole, all killed %ld times\n",
+           s->actions, s->keys, s->messages, s->made, s->redraws, s->compared, s->tags,
+           s->kill_alls);
     printf("seed %llu: %ld failures: %s\n", (unsigned long long)s->seed, s->failures,
            lost || slow || grows ? "FAILED" : "PASSED");
     return lost || slow || grows;
