@@ -122,6 +122,7 @@ void xkeep_small(void)
 
     mallopt(M_MMAP_THRESHOLD, LARGE);
     mallopt(M_TRIM_THRESHOLD, LARGE);
+    mallopt(M_ARENA_MAX, 1);
 #endif
 }
 

@@ -10,7 +10,9 @@ void *xmalloc(size_t n);
 void *xcalloc(size_t n, size_t size); /* overflow of n*size dies */
 void *xrealloc(void *p, size_t n);
 /* Large blocks are the system's again once they are free. Left to itself malloc takes the largest
- * that was ever freed as the measure of what to keep, and a day's heap only grows. At the start. */
+ * that was ever freed as the measure of what to keep, and a day's heap only grows. And there is one
+ * heap for all threads: what one makes and another frees leaves holes that only the maker's own
+ * heap could fill again. At the start, before there are threads. */
 void xkeep_small(void);
 /* Memory that was freed goes back to the system, also from between what is in use: other
  * threads that allocate wait for a millisecond or two. Any thread. */
