@@ -159,10 +159,9 @@ static int connect_db(struct store *s, const char *path, struct err *e)
     sqlite3_busy_timeout(s->db, BUSY_MS);
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-    /* deleted text is overwritten; nothing of it goes to temporary files; the system keeps the
-     * file's pages anyway, four times as many here (its default) only come and go in the heap */
+    /* deleted text is overwritten; nothing of it goes to temporary files */
     return st_exec(s,
-                   "PRAGMA secure_delete=ON; PRAGMA temp_store=MEMORY; PRAGMA cache_size=-512;"
+                   "PRAGMA secure_delete=ON; PRAGMA temp_store=MEMORY;"
                    "PRAGMA foreign_keys=ON; PRAGMA cell_size_check=ON;"
                    "PRAGMA journal_size_limit=8388608",
                    e);
@@ -317,6 +316,13 @@ static int look_later(struct store *s)
     return 0;
 }
 
+/* The system keeps the file's pages anyway; four times as many here, as by default, only come
+ * and go in the heap. It reads the schema, so it is none of the first steps. */
+static int keep_few_pages(struct store *s, struct err *e)
+{
+    return st_exec(s, "PRAGMA cache_size=-512", e);
+}
+
 static int open_steps(struct store *s, int64_t first_id, struct err *e)
 {
     int64_t version = 0;
@@ -330,7 +336,8 @@ static int open_steps(struct store *s, int64_t first_id, struct err *e)
         rc = read_version(s, &version, e);
     if (rc == 0 && version > STORE_SCHEMA) {
         s->readonly = true;
-        return st_exec(s, "PRAGMA query_only=ON", e);
+        rc = st_exec(s, "PRAGMA query_only=ON", e);
+        return rc == 0 ? keep_few_pages(s, e) : rc;
     }
     if (rc == 0 && version < 0)
         rc = err_set(e, ERR_CORRUPT, "the database '%s' has a damaged header", s->path);
@@ -344,6 +351,8 @@ static int open_steps(struct store *s, int64_t first_id, struct err *e)
         rc = complete_step(s, e);
     if (rc == 0)
         rc = s->untouched ? look_later(s) : quick_look(s, e);
+    if (rc == 0)
+        rc = keep_few_pages(s, e);
     if (rc == 0)
         st_left_begin(s);
     return rc;
