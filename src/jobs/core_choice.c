@@ -273,11 +273,13 @@ void core_account_keys(struct jobs *j)
     struct key_found k;
     struct err e = {0};
 
-    if (j->o.local || j->o.keys_only || j->priv->net_err.code || j->priv->stopping)
+    if (j->o.local || j->priv->stopping)
         return;
     j->priv->keys->undecided = false;
     choose(j, &k, &e);
-    if (j->priv->chosen)
+    if (j->o.keys_only || j->priv->net_err.code) /* nobody is asked, but whose rows are shown? */
+        set_place(j, &k, &e);
+    else if (j->priv->chosen)
         later_choice(j, &k, &e);
     else
         first_choice(j, &k, &e);

@@ -3,6 +3,7 @@
 #include "../lib/appbed.h"
 #include "../lib/miniserver.h"
 
+#include <cct/model/export.h>
 #include <cct/util/clock.h>
 #include <cct/util/fs.h>
 #include <cct/util/json.h>
@@ -48,6 +49,12 @@ static bool runs_idle(struct appbed *b, const void *arg)
     if (s && s->state == SB_ERROR)
         fail_msg("%s", s->reason);
     return s && s->state == SB_RUNNING && s->agent == AG_IDLE;
+}
+
+static bool is_loaded(struct appbed *b, const void *arg)
+{
+    (void)arg;
+    return app_model(b->app)->loaded;
 }
 
 static bool is_killed(struct appbed *b, const void *arg)
@@ -271,6 +278,34 @@ static void test_port_outlives_provider(void **state)
     free(run);
 }
 
+static void drop(void *ctx, const char *data, size_t len)
+{
+    (void)data;
+    *(size_t *)ctx += len;
+}
+
+/* Who only looks asks no service, and sees what the screen would: its rows do not go again. */
+static void test_only_looks(void **state)
+{
+    struct appbed *b = *state;
+    struct app_opts o = {.keys_only = true};
+    struct app_create c = {.tool = "demo", .name = "kept", .prompt = "run echo first words"};
+    size_t n = 0;
+
+    open_app(b, false);
+    appbed_must(b, app_create(b->app, &c, true));
+    appbed_must(b, app_send(b->app, b->sandbox, "run echo again", true));
+    appbed_close(b);
+    appbed_open(b, &o);
+    assert_true(appbed_wait(b, is_loaded, NULL));
+    assert_non_null(first(b));
+    /* this waits for the rows as the other threads have them */
+    appbed_must(b, app_export(b->app, first(b)->id, EXPORT_EVENTS, NULL, drop, &n));
+    assert_true(n > 0);
+    assert_non_null(first(b));
+    assert_string_equal(first(b)->name, "kept");
+}
+
 static void test_time_and_pause(void **state)
 {
     struct appbed *b = *state;
@@ -376,6 +411,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_demo, appbed_setup, appbed_teardown),
         cmocka_unit_test_setup_teardown(test_provider_restarts, appbed_setup, appbed_teardown),
         cmocka_unit_test_setup_teardown(test_port_outlives_provider, appbed_setup, appbed_teardown),
+        cmocka_unit_test_setup_teardown(test_only_looks, appbed_setup, appbed_teardown),
         cmocka_unit_test_setup_teardown(test_time_and_pause, appbed_setup, appbed_teardown),
         cmocka_unit_test_setup_teardown(test_two_of_us, appbed_setup, appbed_teardown),
         cmocka_unit_test_setup_teardown(test_comes_back, appbed_setup, appbed_teardown),
