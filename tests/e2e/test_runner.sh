@@ -7,7 +7,7 @@ unset LC_ALL
 here=$(cd "$(dirname "$0")/../.." && pwd)
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/cct-runner.XXXXXX")
 env=$(command -v env)
-n=0 failed=0 sid=0 runners=
+n=0 failed=0 sid=0
 
 ok() { # name; the status before decides
     rc=$?
@@ -55,7 +55,7 @@ start() { # [bury]; sets r
     # a job in the background ignores INT, what envd starts does not
     PATH=$path "$env" --default-signal=INT sh "$d/runner.sh" "$d" "$@" \
         <"$d/../stdin" >/dev/null 2>>"$d/../stderr" 9<&- &
-    r=$! runners="$runners $!"
+    r=$!
 }
 wake() { echo >&9; }
 publish() { # id, file
@@ -87,15 +87,16 @@ part() { # writer-out|writer-err|attend|feeder|cat-out
     feeder) set -- $(children "$4"); echo "$1" ;;
     esac
 }
-procs() { # every process that works in the session directory
-    find /proc -maxdepth 2 -name cwd -lname "$d" 2>/dev/null | while read -r p; do
+working_in() { # pattern of directories
+    find /proc -maxdepth 2 -name cwd -lname "$1" 2>/dev/null | while read -r p; do
         p=${p%/cwd}
         { read -r x <"$p/stat"; } 2>/dev/null || continue
         case ${x##*\)} in ' Z'*) ;; *) echo "${p#/proc/}" ;; esac
     done
 }
+procs() { working_in "$d"; }
 none_left() { [ -z "$(procs)" ]; }
-gone() { ! kill -0 "$1"; }
+gone() { [ "$(readlink "/proc/$1/cwd")" != "$d" ]; } # whoever has the number next works elsewhere
 dead() { # pid; whether or not somebody has looked at its status yet
     { read -r x <"/proc/$1/stat"; } || return 0
     case ${x##*\)} in ' Z'* | ' X'*) return 0 ;; esac
@@ -519,12 +520,10 @@ $esc]133;D;0$bel"
 # --- all cases under each shell -----------------------------------------------------
 
 clean() {
-    [ -n "$runners" ] && kill -9 $runners 2>/dev/null
-    for k in "$tmp"/*/*/keeper; do
-        k=$(readlink "$k") && kill -9 "-${k%-*}" 2>/dev/null
-    done
-    for c in "$tmp"/*/*/cli.pid; do
-        [ -e "$c" ] && kill -9 "-$(cut -d' ' -f1 "$c")" 2>/dev/null
+    # by where they work: their numbers may be somebody else's by now
+    for _ in 1 2 3 4 5 6 7 8 9; do
+        p=$(working_in "$tmp/*")
+        [ -n "$p" ] && kill -9 $p 2>/dev/null || break
     done
     for m in "$tmp"/*/disk; do [ -d "$m" ] && umount "$m" 2>/dev/null; done
     rm -rf "$tmp"
