@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_HISTORY = 200, OBJECT = 0xFFFC, OBJECT_BYTES = 3, FOLD_LINES = 8, FOLD_BYTES = 1500 };
+enum { MAX_HISTORY = 200, OBJECT = 0xFFFC, OBJECT_BYTES = 3, FOLD_LINES = 8, FOLD_BYTES = 1500,
+       HISTORY_BYTES = 64 << 10, KEPT_BYTES = 4096 };
+
+static char *killed; /* ^K/^U/^W text for ^Y, the same in all fields */
 
 void inputline_init(struct inputline *l, bool multiline, size_t max)
 {
@@ -41,7 +44,6 @@ void inputline_release(struct inputline *l)
     free(l->objects);
     buf_release(&l->whole);
     buf_release(&l->text);
-    free(l->kill);
     free(l->draft);
     free(l->sought);
     for (size_t i = 0; i < l->n_history; i++)
@@ -114,10 +116,20 @@ const char *inputline_file(const struct inputline *l, size_t i)
 
 /* --- changing ---------------------------------------------------------------------- */
 
+/* Each agent has its own field, all day: what one long paste needed does not stay in each. */
+static void give_back(struct inputline *l)
+{
+    if (!l->text.len && l->text.cap > KEPT_BYTES)
+        buf_release(&l->text);
+    if (l->whole.cap > KEPT_BYTES)
+        buf_release(&l->whole);
+}
+
 void inputline_set(struct inputline *l, const char *text)
 {
     drop_objects(l, 0, l->n_objects);
     buf_clear(&l->text);
+    give_back(l);
     l->cursor = 0;
     l->scroll = 0;
     l->at_history = l->n_history; /* going back begins anew */
@@ -220,14 +232,15 @@ static void erase(struct inputline *l, size_t from, size_t to, bool keep)
         return;
     if (keep) {
         add_whole(l, from, to, &whole);
-        free(l->kill);
-        l->kill = buf_detach(&whole, NULL);
+        free(killed);
+        killed = buf_detach(&whole, NULL);
     }
     if (l->n_objects)
         drop_objects(l, count_objects(l, 0, from), count_objects(l, from, to));
     memmove(l->text.p + from, l->text.p + to, l->text.len - to);
     buf_truncate(&l->text, l->text.len - (to - from));
     l->cursor = from;
+    give_back(l);
 }
 
 bool inputline_unfold(struct inputline *l)
@@ -384,8 +397,8 @@ bool inputline_key(struct inputline *l, enum action a, key_code k)
         erase(l, l->cursor, word_right(l), true);
         return true;
     case ACT_PUT_BACK:
-        if (l->kill)
-            inputline_paste(l, l->kill, strlen(l->kill));
+        if (killed)
+            inputline_paste(l, killed, strlen(killed));
         return true;
     case ACT_NEWLINE:
         return l->multiline && inputline_insert(l, "\n", 1);
@@ -407,13 +420,16 @@ void inputline_history_add(struct inputline *l, const char *text)
         l->at_history = l->n_history;
         return;
     }
-    if (l->n_history == MAX_HISTORY) {
+    while (l->n_history && (l->n_history == MAX_HISTORY ||
+                            l->history_bytes + strlen(text) > HISTORY_BYTES)) {
+        l->history_bytes -= strlen(l->history[0]);
         free(l->history[0]);
-        memmove(l->history, l->history + 1, (MAX_HISTORY - 1) * sizeof(*l->history));
+        memmove(l->history, l->history + 1, (l->n_history - 1) * sizeof(*l->history));
         l->n_history--;
     }
     l->history = xrealloc(l->history, (l->n_history + 1) * sizeof(*l->history));
     l->history[l->n_history++] = xstrdup(text);
+    l->history_bytes += strlen(text);
     l->at_history = l->n_history;
 }
 

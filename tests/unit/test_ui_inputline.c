@@ -321,6 +321,63 @@ static void test_history_find(void **state)
     inputline_release(&l);
 }
 
+/* As in readline: what was killed in one field can be put into another one. */
+static void test_killed_is_for_all(void **state)
+{
+    struct inputline a, b;
+    (void)state;
+    inputline_init(&a, true, 100);
+    inputline_init(&b, true, 100);
+    type(&a, "for b");
+    press(&a, 'U' & 0x1F);
+    press(&b, 'Y' & 0x1F);
+    expect(&b, "for b", 5);
+    inputline_release(&a); /* it was not the field's own */
+    press(&b, 'Y' & 0x1F);
+    expect(&b, "for bfor b", 10);
+    inputline_release(&b);
+}
+
+static size_t kept(const struct inputline *l)
+{
+    size_t n = l->text.cap + l->whole.cap;
+    for (size_t i = 0; i < l->n_history; i++)
+        n += strlen(l->history[i]);
+    return n;
+}
+
+/* There is a field for each agent, all day long. */
+static void test_long_texts_do_not_stay(void **state)
+{
+    enum { LONG = 20000, TIMES = 50 };
+    struct inputline l;
+    char *text = xmalloc(LONG + 1);
+    (void)state;
+    memset(text, 'x', LONG);
+    text[LONG] = '\0';
+    inputline_init(&l, true, 1 << 20);
+    l.folds = true;
+    for (int i = 0; i < TIMES; i++) {
+        text[0] = (char)('a' + i % 26); /* not the same as before */
+        inputline_set(&l, "");
+        inputline_insert(&l, text, LONG);
+        inputline_paste(&l, text, LONG);
+        assert_int_equal(strlen(inputline_text(&l)), 2 * LONG);
+        inputline_history_add(&l, text);
+    }
+    inputline_set(&l, "");
+    assert_true(kept(&l) <= (64 << 10));
+    assert_true(l.n_history > 1);
+    inputline_history_prev(&l);
+    assert_string_equal(inputline_text(&l), text); /* the last one is whole */
+    press(&l, 'U' & 0x1F);
+    assert_true(kept(&l) <= (64 << 10));
+    inputline_history_add(&l, "short");
+    assert_string_equal(l.history[l.n_history - 1], "short");
+    inputline_release(&l);
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -330,6 +387,7 @@ int main(void)
         cmocka_unit_test(test_history_find),
         cmocka_unit_test(test_drawing), cmocka_unit_test(test_folded_paste),
         cmocka_unit_test(test_files),   cmocka_unit_test(test_no_false_object),
+        cmocka_unit_test(test_killed_is_for_all), cmocka_unit_test(test_long_texts_do_not_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

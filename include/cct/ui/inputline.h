@@ -1,5 +1,6 @@
-/* A multi-line text editor for one field: readline keys, clusters, cells, history.
- * Pure state; drawn on a canvas. Main thread only. */
+/* A multi-line text editor for one field: readline keys, clusters, cells, history. What was
+ * killed (^K, ^U, ^W) is one for all fields, as in readline. Pure state otherwise; drawn on a
+ * canvas. Main thread only. */
 #ifndef CCT_UI_INPUTLINE_H
 #define CCT_UI_INPUTLINE_H
 
@@ -23,10 +24,10 @@ struct inputline {
     struct inputline_object *objects; /* in the order of their characters */
     size_t n_objects;
     struct buf whole;  /* of inputline_text() */
-    char *kill;        /* ^K/^U/^W text for ^Y */
     int scroll;        /* first visible row */
     char **history;    /* oldest first */
     size_t n_history, at_history;
+    size_t history_bytes; /* of all of them; the oldest go when they are more than 64 KiB */
     char *draft;       /* what was typed before going into history */
     char *sought;      /* text that history was searched for last, NULL = none */
 };
