@@ -24,7 +24,7 @@ judge() { # name, log, status, seconds: what is said of it
     elif [ "$f" -ne 0 ]; then
         echo "FAIL $1: $f of $((n + f)); see $2"
         # what a check that failed never freed says nothing of why it did
-        sed '/ERROR: LeakSanitizer/,/SUMMARY: AddressSanitizer/d' "$2" |
+        sed '/^==[0-9]*==ERROR: LeakSanitizer/,/^SUMMARY: /{/^SUMMARY: /!d}' "$2" |
             grep -vE '^[[:space:]]*ok ' | tail -n 40 | sed 's/^/    /'
     else
         [ "$4" -lt 5 ] && echo "ok   $1 ($n)" || echo "ok   $1 ($n) $4 s"

@@ -12,7 +12,14 @@
 enum { MAX_HISTORY = 200, OBJECT = 0xFFFC, OBJECT_BYTES = 3, FOLD_LINES = 8, FOLD_BYTES = 1500,
        HISTORY_BYTES = 64 << 10, KEPT_BYTES = 4096 };
 
-static char *killed; /* ^K/^U/^W text for ^Y, the same in all fields */
+/* What was killed in a message, for ^Y in any other; kept until the next one. Other fields, which
+ * may hold what no agent should get, have their own. */
+static char *killed;
+
+static char **killed_of(struct inputline *l)
+{
+    return l->folds ? &killed : &l->kill;
+}
 
 void inputline_init(struct inputline *l, bool multiline, size_t max)
 {
@@ -44,6 +51,7 @@ void inputline_release(struct inputline *l)
     free(l->objects);
     buf_release(&l->whole);
     buf_release(&l->text);
+    free(l->kill);
     free(l->draft);
     free(l->sought);
     for (size_t i = 0; i < l->n_history; i++)
@@ -125,16 +133,30 @@ static void give_back(struct inputline *l)
         buf_release(&l->whole);
 }
 
-void inputline_set(struct inputline *l, const char *text)
+static void forget(char **text)
+{
+    free(*text);
+    *text = NULL;
+}
+
+/* Where it was in the history stays. */
+static void set_text(struct inputline *l, const char *text)
 {
     drop_objects(l, 0, l->n_objects);
     buf_clear(&l->text);
     give_back(l);
     l->cursor = 0;
     l->scroll = 0;
-    l->at_history = l->n_history; /* going back begins anew */
     if (text)
         inputline_insert(l, text, strlen(text));
+}
+
+void inputline_set(struct inputline *l, const char *text)
+{
+    set_text(l, text);
+    l->at_history = l->n_history; /* going back begins anew */
+    forget(&l->draft);
+    forget(&l->sought);
 }
 
 static void insert_raw(struct inputline *l, const char *s, size_t n)
@@ -232,8 +254,8 @@ static void erase(struct inputline *l, size_t from, size_t to, bool keep)
         return;
     if (keep) {
         add_whole(l, from, to, &whole);
-        free(killed);
-        killed = buf_detach(&whole, NULL);
+        free(*killed_of(l));
+        *killed_of(l) = buf_detach(&whole, NULL);
     }
     if (l->n_objects)
         drop_objects(l, count_objects(l, 0, from), count_objects(l, from, to));
@@ -397,8 +419,8 @@ bool inputline_key(struct inputline *l, enum action a, key_code k)
         erase(l, l->cursor, word_right(l), true);
         return true;
     case ACT_PUT_BACK:
-        if (killed)
-            inputline_paste(l, killed, strlen(killed));
+        if (*killed_of(l))
+            inputline_paste(l, *killed_of(l), strlen(*killed_of(l)));
         return true;
     case ACT_NEWLINE:
         return l->multiline && inputline_insert(l, "\n", 1);
@@ -414,6 +436,15 @@ bool inputline_key(struct inputline *l, enum action a, key_code k)
     return true;
 }
 
+/* The one that has to go for another: the oldest of the long ones, which few want again. */
+static size_t least_wanted(const struct inputline *l)
+{
+    for (size_t i = 0; i < l->n_history && l->n_history < MAX_HISTORY; i++)
+        if (strlen(l->history[i]) > KEPT_BYTES)
+            return i;
+    return 0;
+}
+
 void inputline_history_add(struct inputline *l, const char *text)
 {
     if (!*text || (l->n_history && str_eq(l->history[l->n_history - 1], text))) {
@@ -422,10 +453,11 @@ void inputline_history_add(struct inputline *l, const char *text)
     }
     while (l->n_history && (l->n_history == MAX_HISTORY ||
                             l->history_bytes + strlen(text) > HISTORY_BYTES)) {
-        l->history_bytes -= strlen(l->history[0]);
-        free(l->history[0]);
-        memmove(l->history, l->history + 1, (l->n_history - 1) * sizeof(*l->history));
+        size_t at = least_wanted(l);
+        l->history_bytes -= strlen(l->history[at]);
+        free(l->history[at]);
         l->n_history--;
+        memmove(l->history + at, l->history + at + 1, (l->n_history - at) * sizeof(*l->history));
     }
     l->history = xrealloc(l->history, (l->n_history + 1) * sizeof(*l->history));
     l->history[l->n_history++] = xstrdup(text);
@@ -440,7 +472,7 @@ static void show_history(struct inputline *l, size_t at)
         l->draft = xstrdup(inputline_text(l));
     }
     char *text = xstrdup(at < l->n_history ? l->history[at] : l->draft ? l->draft : "");
-    inputline_set(l, text);
+    set_text(l, text);
     l->at_history = at;
     free(text);
 }

@@ -277,11 +277,13 @@ void core_account_keys(struct jobs *j)
         return;
     j->priv->keys->undecided = false;
     choose(j, &k, &e);
-    if (j->o.keys_only || j->priv->net_err.code) /* nobody is asked, but whose rows are shown? */
-        set_place(j, &k, &e);
-    else if (j->priv->chosen)
+    if (j->o.keys_only || j->priv->net_err.code) {
+        if (!j->priv->rows_loaded) /* nobody is asked, but whose rows are shown? */
+            set_place(j, &k, &e);
+    } else if (j->priv->chosen) {
         later_choice(j, &k, &e);
-    else
+    } else {
         first_choice(j, &k, &e);
+    }
     key_found_release(&k);
 }

@@ -226,7 +226,7 @@ static void on_list(void *ctx, const struct e2b_result *r)
     core_builds_listed(j);
     if (j->o.follow_all && now - p->trimmed_at >= TRIM_MS) {
         p->trimmed_at = now;
-        xtrim(); /* one thread makes what another one frees: that leaves holes */
+        xtrim(); /* what lives long stands between what does not: that leaves holes */
     }
     if (first)
         core_create_demo(j);

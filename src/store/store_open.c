@@ -317,10 +317,11 @@ static int look_later(struct store *s)
 }
 
 /* The system keeps the file's pages anyway; four times as many here, as by default, only come
- * and go in the heap. It reads the schema, so it is none of the first steps. */
-static int keep_few_pages(struct store *s, struct err *e)
+ * and go in the heap. A hint: without it all is well. It reads the schema, so it is none of the
+ * first steps. */
+static void keep_few_pages(struct store *s)
 {
-    return st_exec(s, "PRAGMA cache_size=-512", e);
+    sqlite3_exec(s->db, "PRAGMA cache_size=-512", NULL, NULL, NULL);
 }
 
 static int open_steps(struct store *s, int64_t first_id, struct err *e)
@@ -336,8 +337,8 @@ static int open_steps(struct store *s, int64_t first_id, struct err *e)
         rc = read_version(s, &version, e);
     if (rc == 0 && version > STORE_SCHEMA) {
         s->readonly = true;
-        rc = st_exec(s, "PRAGMA query_only=ON", e);
-        return rc == 0 ? keep_few_pages(s, e) : rc;
+        keep_few_pages(s);
+        return st_exec(s, "PRAGMA query_only=ON", e);
     }
     if (rc == 0 && version < 0)
         rc = err_set(e, ERR_CORRUPT, "the database '%s' has a damaged header", s->path);
@@ -351,10 +352,10 @@ static int open_steps(struct store *s, int64_t first_id, struct err *e)
         rc = complete_step(s, e);
     if (rc == 0)
         rc = s->untouched ? look_later(s) : quick_look(s, e);
-    if (rc == 0)
-        rc = keep_few_pages(s, e);
-    if (rc == 0)
+    if (rc == 0) {
+        keep_few_pages(s);
         st_left_begin(s);
+    }
     return rc;
 }
 

@@ -5,7 +5,7 @@
 set -u
 unset LC_ALL
 here=$(cd "$(dirname "$0")/../.." && pwd)
-tmp=$(mktemp -d "${TMPDIR:-/tmp}/cct-runner.XXXXXX")
+tmp=$(cd "$(mktemp -d "${TMPDIR:-/tmp}/cct-runner.XXXXXX")" && pwd -P)
 env=$(command -v env)
 n=0 failed=0 sid=0
 
@@ -523,7 +523,8 @@ clean() {
     # by where they work: their numbers may be somebody else's by now
     for _ in 1 2 3 4 5 6 7 8 9; do
         p=$(working_in "$tmp/*")
-        [ -n "$p" ] && kill -9 $p 2>/dev/null || break
+        [ -n "$p" ] || break
+        kill -9 $p 2>/dev/null
     done
     for m in "$tmp"/*/disk; do [ -d "$m" ] && umount "$m" 2>/dev/null; done
     rm -rf "$tmp"

@@ -50,8 +50,9 @@ static const struct {
 
 static void add_way(struct key_ways *w, const char *s)
 {
-    if (w->n == KEY_WAYS || !str_copy(w->v[w->n++], sizeof(w->v[0]), s))
+    if (w->n == KEY_WAYS || !str_copy(w->v[w->n], sizeof(w->v[0]), s))
         fail_msg("no room for another way to send a key");
+    w->n++;
 }
 
 /* Appends to s, which has room for a way. */

@@ -401,12 +401,22 @@ static bool is_over(struct ptyrig *r, void *arg)
     return yes;
 }
 
+static bool is_asked(struct ptyrig *r, void *arg)
+{
+    char *screen = rig_screen(r);
+    bool yes = strstr(screen, "This ends ") || strstr(screen, arg);
+    free(screen);
+    return yes;
+}
+
 /* The question's number as the question wants it; it may be another one by now. False: there is
  * nothing to kill. */
 static bool agree(struct soak *s)
 {
+    static char none[] = "nothing to kill in this scope";
     char number[24];
-    rig_wait(&s->rig, "This ends ", ANSWERS_MS);
+    if (!rig_wait_for(&s->rig, is_asked, none, KILL_ALL_MS))
+        hang(s, "there is no list of what may be killed");
     rig_wait_quiet(&s->rig, 100, 1000);
     char *screen = rig_screen(&s->rig), *at = strstr(screen, "This ends ");
     bool counted = strstr(screen, "leaves them): ") != NULL;
@@ -429,9 +439,13 @@ static void kill_all(struct soak *s)
         hang(s, "nothing is asked before all are killed");
         return;
     }
-    for (int i = 0; i < 8 && !rig_wait(&s->rig, "kill all: ", i ? ANSWERS_MS / 4 : 0); i++)
-        if (!agree(s))
-            return;
+    bool any = true;
+    for (int i = 0; any && i < 8 && !rig_wait(&s->rig, "+ kill all: ", i ? ANSWERS_MS / 4 : 0); i++)
+        any = agree(s);
+    if (!any) {
+        monkey_press(s, ESC);
+        return;
+    }
     if (!rig_wait_for(&s->rig, is_over, NULL, KILL_ALL_MS))
         hang(s, "what the kill-all came to is not seen");
     else if (!rig_wait(&s->rig, "proved by a new list", 0))

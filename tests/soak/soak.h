@@ -45,8 +45,8 @@ struct soak {
     ARR(struct sample) samples;
     ARR(double) ms[P_COUNT];
     double worst_settle_ms;
-    long voids, keys, actions, messages, made, redraws, compared, tags, kill_alls,
-        failures;
+    long voids, keys, actions, messages, made, redraws, compared, tags, kill_alls;
+    long failures;
     uint64_t serial;       /* of messages with numbered lines */
     ARR(char *) suspects;  /* ids that worked without output at the last look */
     pid_t provider;

@@ -321,26 +321,37 @@ static void test_history_find(void **state)
     inputline_release(&l);
 }
 
-/* As in readline: what was killed in one field can be put into another one. */
+/* As in readline: what was killed in one message can be put into another one. A form's own text
+ * gets nowhere else, and takes nothing away. */
 static void test_killed_is_for_all(void **state)
 {
-    struct inputline a, b;
+    struct inputline a, b, form;
     (void)state;
     inputline_init(&a, true, 100);
     inputline_init(&b, true, 100);
+    inputline_init(&form, false, 100);
+    a.folds = b.folds = true;
     type(&a, "for b");
     press(&a, 'U' & 0x1F);
+    press(&form, 'Y' & 0x1F);
+    expect(&form, "", 0);
+    type(&form, "TOKEN=x");
+    press(&form, 'U' & 0x1F);
     press(&b, 'Y' & 0x1F);
     expect(&b, "for b", 5);
     inputline_release(&a); /* it was not the field's own */
     press(&b, 'Y' & 0x1F);
     expect(&b, "for bfor b", 10);
+    press(&form, 'Y' & 0x1F);
+    expect(&form, "TOKEN=x", 7);
+    inputline_release(&form);
     inputline_release(&b);
 }
 
 static size_t kept(const struct inputline *l)
 {
-    size_t n = l->text.cap + l->whole.cap;
+    size_t n = l->text.cap + l->whole.cap + (l->draft ? strlen(l->draft) : 0) +
+               (l->sought ? strlen(l->sought) : 0);
     for (size_t i = 0; i < l->n_history; i++)
         n += strlen(l->history[i]);
     return n;
@@ -357,6 +368,7 @@ static void test_long_texts_do_not_stay(void **state)
     text[LONG] = '\0';
     inputline_init(&l, true, 1 << 20);
     l.folds = true;
+    inputline_history_add(&l, "short one");
     for (int i = 0; i < TIMES; i++) {
         text[0] = (char)('a' + i % 26); /* not the same as before */
         inputline_set(&l, "");
@@ -367,10 +379,16 @@ static void test_long_texts_do_not_stay(void **state)
     }
     inputline_set(&l, "");
     assert_true(kept(&l) <= (64 << 10));
-    assert_true(l.n_history > 1);
+    assert_int_equal(l.n_history, 4);
+    assert_string_equal(l.history[0], "short one"); /* rather the long ones go */
     inputline_history_prev(&l);
     assert_string_equal(inputline_text(&l), text); /* the last one is whole */
     press(&l, 'U' & 0x1F);
+    assert_true(kept(&l) <= (64 << 10));
+    inputline_set(&l, text);
+    inputline_history_prev(&l);
+    inputline_history_find(&l);
+    inputline_set(&l, "");
     assert_true(kept(&l) <= (64 << 10));
     inputline_history_add(&l, "short");
     assert_string_equal(l.history[l.n_history - 1], "short");

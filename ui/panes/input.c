@@ -16,7 +16,7 @@ struct field {
 };
 struct input {
     struct map *fields; /* sandbox id -> struct field */
-    uint64_t seen, sandboxes_seen;
+    uint64_t seen;
     /* a queued message is being taken back, to be edited there */
     uint64_t edit_req, edit_for;
     char *edit_text;
@@ -258,6 +258,8 @@ void pane_input_observe(struct ui *ui, const struct msg *ev)
         inputline_paste(&f->line, in->edit_text, strlen(in->edit_text));
         ui->said = true;
     }
+    free(in->edit_text);
+    in->edit_text = NULL;
 }
 
 /* A message that failed, or that the agent may not have seen: the user decides. */
@@ -339,29 +341,9 @@ static int input_key(struct ui *ui, void *state, key_code k, const char *paste, 
     return UI_HANDLED | UI_REDRAW | UI_LAYOUT;
 }
 
-/* Nothing can be sent to what has ended: without a draft its field, with all that was ever sent,
- * is of no use. */
-static void drop_ended(struct ui *ui, struct input *in)
-{
-    struct field *f;
-    uint64_t id;
-    size_t it = 0;
-    while ((f = map_next(in->fields, &it, NULL, &id))) {
-        const struct sandbox *s = model_sandbox(ui->model, id);
-        if (id == ui->selected || f->line.text.len || (s && s->state != SB_KILLED))
-            continue;
-        if (f->session)
-            drafts_put(ui, f->session, ""); /* of one that was sent */
-        field_free(map_del_id(in->fields, id));
-    }
-}
-
 static bool input_update(struct ui *ui, void *state)
 {
     struct input *in = state;
-    if (in->sandboxes_seen != ui->model->sandboxes_rev)
-        drop_ended(ui, in);
-    in->sandboxes_seen = ui->model->sandboxes_rev;
     bool changed = in->seen != ui->model->messages_rev;
     in->seen = ui->model->messages_rev;
     return changed;

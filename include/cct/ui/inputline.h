@@ -1,6 +1,6 @@
-/* A multi-line text editor for one field: readline keys, clusters, cells, history. What was
- * killed (^K, ^U, ^W) is one for all fields, as in readline. Pure state otherwise; drawn on a
- * canvas. Main thread only. */
+/* A multi-line text editor for one field: readline keys, clusters, cells, history. Pure state but
+ * for what was killed (^K, ^U, ^W) in a message (folds): that is one for all of them, as in
+ * readline. Drawn on a canvas. Main thread only. */
 #ifndef CCT_UI_INPUTLINE_H
 #define CCT_UI_INPUTLINE_H
 
@@ -19,15 +19,16 @@ struct inputline {
     struct buf text;   /* UTF-8, LF between lines; a U+FFFC for each object */
     size_t cursor;     /* byte offset on a cluster border */
     bool multiline;
-    bool folds;        /* long pastes become objects */
+    bool folds;        /* a message: long pastes become objects */
     size_t max;        /* bytes of the whole; what does not fit is refused as a whole */
     struct inputline_object *objects; /* in the order of their characters */
     size_t n_objects;
     struct buf whole;  /* of inputline_text() */
+    char *kill;        /* ^K/^U/^W text for ^Y; messages share one */
     int scroll;        /* first visible row */
     char **history;    /* oldest first */
     size_t n_history, at_history;
-    size_t history_bytes; /* of all of them; the oldest go when they are more than 64 KiB */
+    size_t history_bytes; /* with more than 64 KiB the oldest go, those over 4 KiB first */
     char *draft;       /* what was typed before going into history */
     char *sought;      /* text that history was searched for last, NULL = none */
 };
