@@ -118,10 +118,8 @@ void *xrealloc(void *p, size_t n)
 void xkeep_small(void)
 {
 #ifdef __GLIBC__
-    enum { LARGE = 256 << 10 };
-
-    mallopt(M_MMAP_THRESHOLD, LARGE);
-    mallopt(M_TRIM_THRESHOLD, LARGE);
+    mallopt(M_MMAP_THRESHOLD, 64 << 10);
+    mallopt(M_TRIM_THRESHOLD, 256 << 10);
     mallopt(M_ARENA_MAX, 1);
 #endif
 }
