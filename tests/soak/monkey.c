@@ -239,6 +239,13 @@ static const char *some_words(struct soak *s)
     return text;
 }
 
+/* Words go where words are taken: as keys they would do anything, and q would end the program. */
+static bool takes_words(struct ptyrig *r, void *arg)
+{
+    (void)arg;
+    return !mode_is(r, (char[]){" NAV"}) && !mode_is(r, (char[]){"FROZEN"});
+}
+
 static void play(struct soak *s, const char *keys)
 {
     int times = 1;
@@ -251,6 +258,10 @@ static void play(struct soak *s, const char *keys)
         if (*k == '~') {
             look(s);
             continue;
+        }
+        if (*k == '@' && !rig_wait_for(&s->rig, takes_words, NULL, VOID_MS)) {
+            s->voids++;
+            return;
         }
         if (*k == '#')
             key[0] = (char)('1' + soak_random(s, 9));
