@@ -19,7 +19,7 @@
 #define PATIENCE_MS 8000  /* who waits for a list is told then that there is none */
 #define APART_MS 2000     /* from the begin of one list to the next */
 #define PAGE_MS 400       /* ... and more when it is long */
-#define TRIM_MS 60000     /* memory that was freed goes back */
+#define TRIM_MS 30000     /* memory that was freed goes back */
 #define LOOK_MS 10000     /* did the machine sleep? */
 #define SUSPEND_MS 2000
 #define FAR_S ((time_t)1 << 34)

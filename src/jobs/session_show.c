@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOAD_EVENTS 200 /* some screens of them; older ones come as they are wanted */
+#define LOAD_EVENTS 100 /* some screens of them; older ones come as they are wanted */
 #define OLDER_EVENTS 1000
 #define LIST_MESSAGES 50
 #define SAID 16
