@@ -42,7 +42,8 @@ void meter_sample(struct soak *s)
                        .anon_kb = status_kb(s->rig.pid, "RssAnon:"),
                        .provider_kb = s->provider ? status_kb(s->provider, "VmRSS:") : -1,
                        .fds = count_fds(s->rig.pid),
-                       .threads = (int)status_kb(s->rig.pid, "Threads:")};
+                       .threads = (int)status_kb(s->rig.pid, "Threads:"),
+                       .cells = s->rig.h * s->rig.w};
     if (v.rss_kb > 0)
         *ARR_PUSH(&s->samples) = v;
 }
@@ -57,7 +58,7 @@ long meter_anon(const struct sample *v)
     return v->anon_kb;
 }
 
-/* What is freed goes back to the system once a minute, and a few seconds later is in use again in
+/* What is freed goes back to the system twice a minute, and a few seconds later is in use again in
  * part: memory is a saw, and only what stays at its lows is held. Of each window the least sample. */
 static size_t least_of_window(const struct soak *s, size_t first, double window_s,
                               long (*column)(const struct sample *v), size_t *least)
@@ -70,18 +71,31 @@ static size_t least_of_window(const struct soak *s, size_t first, double window_
     return i;
 }
 
-double meter_slope(const struct soak *s, double window_s, long (*column)(const struct sample *v))
+/* cells 0: at any size of the screen. */
+static double slope(const struct soak *s, double window_s, int cells,
+                    long (*column)(const struct sample *v))
 {
     double n = 0, sx = 0, sy = 0, sxx = 0, sxy = 0;
     for (size_t i = 0, at; i < s->samples.n;) {
         i = least_of_window(s, i, window_s, column, &at);
-        double x = s->samples.v[at].at_s / 3600, y = (double)column(&s->samples.v[at]) / 1024;
-        if (s->samples.v[at].at_s < s->warm_s)
+        const struct sample *v = &s->samples.v[at];
+        double x = v->at_s / 3600, y = (double)column(v) / 1024;
+        if (v->at_s < s->warm_s || (cells && v->cells != cells))
             continue;
         n++, sx += x, sy += y, sxx += x * x, sxy += x * y;
     }
     double d = n * sxx - sx * sx;
     return n < 3 || d <= 0 ? NAN : (n * sxy - sx * sy) / d;
+}
+
+double meter_slope(const struct soak *s, double window_s, long (*column)(const struct sample *v))
+{
+    return slope(s, window_s, 0, column);
+}
+
+double meter_slope_at_size(const struct soak *s, long (*column)(const struct sample *v))
+{
+    return slope(s, 0, BIG_H * BIG_W, column);
 }
 
 static int by_value(const void *a, const void *b)
@@ -109,11 +123,11 @@ void meter_write(const struct soak *s)
     char *path = xasprintf("%s/samples.tsv", s->out);
     FILE *f = fopen(path, "w");
     if (f) {
-        fprintf(f, "seconds\trss_kb\tanon_kb\tprovider_kb\tfds\tthreads\n");
+        fprintf(f, "seconds\trss_kb\tanon_kb\tprovider_kb\tfds\tthreads\tcells\n");
         for (size_t i = 0; i < s->samples.n; i++) {
             const struct sample *v = &s->samples.v[i];
-            fprintf(f, "%.0f\t%ld\t%ld\t%ld\t%d\t%d\n", v->at_s, v->rss_kb, v->anon_kb,
-                    v->provider_kb, v->fds, v->threads);
+            fprintf(f, "%.0f\t%ld\t%ld\t%ld\t%d\t%d\t%d\n", v->at_s, v->rss_kb, v->anon_kb,
+                    v->provider_kb, v->fds, v->threads, v->cells);
         }
         fclose(f);
     }

@@ -291,9 +291,10 @@ static int verdict(struct soak *s)
         printf("memory: no slope, the run ended within the warm-up of %.0f s\n", s->warm_s);
     else
         printf("memory: RSS grows by %.2f MB/h after %.0f s (bar: < %.0f), anonymous by %.2f, the "
-               "least of each %d s by %.2f: %s\n",
+               "least of each %d s by %.2f, at %dx%d cells by %.2f: %s\n",
                slope, s->warm_s, SLOPE_BAR, meter_slope(s, 0, meter_anon), METER_WINDOW_S,
-               meter_slope(s, METER_WINDOW_S, meter_rss), grows ? "MISSED" : "ok");
+               meter_slope(s, METER_WINDOW_S, meter_rss), BIG_W, BIG_H,
+               meter_slope_at_size(s, meter_rss), grows ? "MISSED" : "ok");
     if (s->samples.n) {
         const struct sample *a = &s->samples.v[s->samples.n / 4];
         const struct sample *z = &s->samples.v[s->samples.n - 1];

@@ -21,7 +21,7 @@ struct box {
 struct sample {
     double at_s; /* since the start */
     long rss_kb, anon_kb, provider_kb;
-    int fds, threads;
+    int fds, threads, cells; /* of the screen */
 };
 enum probe { P_LETTER, P_ROW, P_HELP, P_PANEL, P_OPEN, P_COUNT };
 struct job { /* a command in the background */
@@ -73,6 +73,9 @@ void meter_sample(struct soak *s);
 /* Growth by least squares after the warm-up, in MB an hour; of one column, of the least of each
  * window of so many seconds (0: of all). */
 double meter_slope(const struct soak *s, double window_s, long (*column)(const struct sample *v));
+/* ... of those samples alone at which the screen had its most usual size: a larger one takes some
+ * 1 MB more, which is no growth. */
+double meter_slope_at_size(const struct soak *s, long (*column)(const struct sample *v));
 #define METER_WINDOW_S 120
 long meter_rss(const struct sample *v);
 long meter_anon(const struct sample *v);
