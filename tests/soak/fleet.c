@@ -11,7 +11,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-enum { COMMANDS_AT_ONCE = 4, REST_S = 240, SPARE_BOXES = 2 };
+enum { COMMANDS_AT_ONCE = 4, REST_S = 240, REST_LISTS = 3, SPARE_BOXES = 2 };
 
 static const struct {
     const char *name, *adapter, *command, *ask, *resume;
@@ -222,6 +222,7 @@ bool fleet_rest(struct soak *s)
 {
     double end = soak_seconds(s) + REST_S;
     size_t left;
+    int quiet = 0; /* lists in a row: between two messages an agent is idle, too */
     fleet_list(s);
     for (size_t i = 0; i < s->boxes.n; i++)
         if (str_eq(s->boxes.v[i].state, "paused"))
@@ -239,7 +240,8 @@ bool fleet_rest(struct soak *s)
             if (str_eq(b->agent, "asks you") && str_eq(b->state, "running"))
                 soak_begin(s, "answer", "answer %s 1", b->id);
         }
-    } while (left && soak_seconds(s) < end);
+        quiet = left ? 0 : quiet + 1;
+    } while (quiet < REST_LISTS && soak_seconds(s) < end);
     for (size_t i = 0; i < s->boxes.n; i++)
         if (moves(&s->boxes.v[i]) && !str_eq(s->boxes.v[i].state, "paused"))
             soak_fail(s, "stuck", "%s (%s) is still %s, %s", s->boxes.v[i].name,
